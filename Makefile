@@ -1,0 +1,37 @@
+# Every target sets up .venv by itself; `make demo` and `make test` work on a fresh clone.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help demo test lint bench accuracy clean
+
+help:            ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+# torch comes first and pinned: with it in place no other requirement pulls another build of it.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,peers]'
+	@touch $@
+
+demo: $(READY)   ## train, score, decode and explain on the built-in corpus; writes demo-output/report.html
+	$(BIN)/trelliswork demo --out demo-output
+
+test: lint       ## lint, type check and run every test
+	$(BIN)/python -m pytest -n 2
+
+lint: $(READY)   ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)  ## interleaved speed ratios against the peers; writes docs/results/bench-chain.md
+	$(BIN)/python -m benchmarks.chain
+
+accuracy: $(READY) ## train on the real corpora; writes docs/results/accuracy.md
+	$(BIN)/python -m benchmarks.accuracy
+
+clean:           ## remove the environment, caches and outputs
+	rm -rf .venv build dist demo-output runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

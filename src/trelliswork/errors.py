@@ -1,0 +1,44 @@
+"""What goes wrong, said in one sentence: what was expected, what was found, how to fix it.
+
+    >>> raise ScoreError("lengths must lie in 1..12; got 15 at row 3; pad the emissions or shorten the row")
+
+The command line prints the sentence and exits with status 2; a library user catches `TrellisworkError`
+(or `ValueError`, which it is).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class TrellisworkError(ValueError):
+    """Base of every error this library raises on purpose."""
+
+
+class ScoreError(TrellisworkError):
+    """Scores, masks, lengths or values of the wrong shape, type or range."""
+
+
+class ConstraintError(TrellisworkError):
+    """A constraint that leaves nothing, or forbids the gold structure."""
+
+
+class DataError(TrellisworkError):
+    """A file that cannot be read as what it should be.
+
+    >>> DataError("train.conll", "expected 3 columns, got 2", line=812, column=2).args[0]
+    'train.conll:812:2: expected 3 columns, got 2'
+    """
+
+    def __init__(self, file: str | Path, problem: str, *, line: int | None = None, column: int | None = None):
+        self.file, self.problem, self.line, self.column = str(file), problem, line, column
+        place = ":".join(str(part) for part in (file, line, column) if part is not None)
+        super().__init__(f"{place}: {problem}")
+
+
+class ModelError(TrellisworkError):
+    """A model directory with a missing, truncated or foreign file."""
+
+
+class OutputError(TrellisworkError):
+    """An output that cannot be written: no space, no permission, a folder in the way."""
