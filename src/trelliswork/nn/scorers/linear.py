@@ -1,0 +1,31 @@
+"""The last linear layer of [S3]: from the vector of a token to its tag scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+
+class LinearScorer(nn.Module):
+    """f = W h + b at each token [S3.13].
+
+    >>> LinearScorer(300, num_tags=9)(torch.zeros(2, 7, 300)).shape
+    torch.Size([2, 7, 9])
+    """
+
+    def __init__(self, dim: int, num_tags: int, *, initialization: FanInScheme = "uniform"):
+        super().__init__()
+        self.linear = nn.Linear(dim, num_tags)
+        initialize_fan_in(self, initialization)
+
+    def forward(
+        self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n c"]:
+        """Scores per token; every scorer takes a `mask`, this one has no use for it."""
+        return self.linear(encoded)
