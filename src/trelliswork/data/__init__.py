@@ -1,1 +1,29 @@
+"""Readers and writers of tagged text, vocabularies and batching."""
 
+from __future__ import annotations
+
+from trelliswork.data.batching import token_budget_batches
+from trelliswork.data.conll import Choices, ColumnFormat, conll_text, infer_format, open_conll, read_conll
+from trelliswork.data.files import atomic_write, open_text
+from trelliswork.data.jsonl import json_text, read_jsonl
+from trelliswork.data.readers import is_jsonl, reader_for
+from trelliswork.data.sentence import Sentence
+from trelliswork.data.vocabulary import Vocabulary
+
+__all__ = [
+    "Choices",
+    "ColumnFormat",
+    "Sentence",
+    "Vocabulary",
+    "atomic_write",
+    "conll_text",
+    "infer_format",
+    "is_jsonl",
+    "json_text",
+    "open_conll",
+    "open_text",
+    "read_conll",
+    "read_jsonl",
+    "reader_for",
+    "token_budget_batches",
+]

@@ -9,7 +9,7 @@ from trelliswork.errors import TrellisworkError
 
 
 class Vocabulary:
-    """Items in a fixed order; with an `unknown` item every lookup succeeds, without one a stranger is an error.
+    """Items in a fixed order; with an `unknown` item every lookup succeeds, else a stranger is an error.
 
     >>> words = Vocabulary.from_counts({"the": 3, "a": 3, "plan": 1}, min_count=2, unknown="<unk>")
     >>> words.to_list(), words.index("the"), words.index("plan")
@@ -93,8 +93,9 @@ class Vocabulary:
         return len(self._items)
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, Vocabulary)
-        return same and self._items == other._items and self.unknown == other.unknown
+        if not isinstance(other, Vocabulary):
+            return NotImplemented
+        return self._items == other._items and self.unknown == other.unknown
 
     def __hash__(self) -> int:
         return hash((self._items, self.unknown))

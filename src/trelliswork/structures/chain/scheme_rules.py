@@ -155,9 +155,9 @@ def _suffix(part: Part) -> str:
 class SpanPattern:
     """One way for tokens i..j-1 to be exactly one span: the label indices allowed at each place.
 
-    A span of one token takes a label of `single`; a longer one takes `first`, then `inside` any number of times,
-    then `last`. The token before the span must be in `before` and the one after it in `after`; None allows anything.
-    With no token before (after), the pattern applies only if `at_start` (`at_end`) is true.
+    A span of one token takes a label of `single`; a longer one takes `first`, then `inside` any number of
+    times, then `last`. The token before the span must be in `before` and the one after it in `after`; None
+    allows anything. With no token before (after), the pattern applies only if `at_start` (`at_end`) is true.
     """
 
     before: frozenset[int] | None
@@ -173,8 +173,9 @@ class SpanPattern:
 def span_patterns(tags: Sequence[str], scheme: str, label: str) -> list[SpanPattern]:
     """The event "these tokens are exactly one span of type `label`", as disjoint patterns over label indices.
 
-    The patterns agree with `spans_of(..., policy="strict")`. IOB1 needs two, told apart by the first tag: B after a
-    span of the same type (or, as the shared-task script reads it, at the start of the sentence), I elsewhere.
+    The patterns agree with `spans_of(..., policy="strict")`. IOB1 needs two, told apart by the first tag: B
+    after a span of the same type (or, as the shared-task script reads it, at the start of the sentence), and
+    I elsewhere; the first tags differ, so no sequence is counted twice.
 
     >>> span_patterns(["O", "B-X", "I-X"], "IOB2", "X")[0].after
     frozenset({0, 1})

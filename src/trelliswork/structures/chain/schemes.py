@@ -5,7 +5,7 @@ A scheme marks where typed spans begin and end with a prefix on each tag:
     scheme   the spans NP = [0, 2) and NP = [2, 3) of four tokens
     IOB1     I-NP I-NP B-NP O      B only where a span touches an earlier one of its own type
     IOB2     B-NP I-NP B-NP O      B begins every span (also called BIO)
-    IOBES    B-NP E-NP S-NP O      E ends a span, S is a span of one token (also BIOES; BILOU reads as L=E, U=S)
+    IOBES    B-NP E-NP S-NP O      E ends a span, S is a span of one token (also BIOES; BILOU: L=E, U=S)
     plain    tags without spans, such as parts of speech
 
 Spans are half-open `(start, end, type)`. Which tag may follow which is in `scheme_rules`, re-exported here.
@@ -56,8 +56,8 @@ POLICIES: tuple[str, ...] = ("conlleval", "strict")
 def spans_of(tags: Sequence[str], scheme: str, policy: str = "conlleval") -> list[Span]:
     """The typed spans that `tags` spell out; none for plain tags.
 
-    `conlleval` reads illegal sequences generously, as the shared-task script does: a span begins wherever a type
-    appears. `strict` counts only well-formed spans: B I* in IOB2, B I* E or S in IOBES.
+    `conlleval` reads illegal sequences generously, as the shared-task script does: a span begins wherever a
+    type appears. `strict` counts only well-formed spans: B I* in IOB2, B I* E or S in IOBES.
 
     >>> spans_of(["O", "I-PER", "I-PER"], "IOB2"), spans_of(["O", "I-PER", "I-PER"], "IOB2", "strict")
     ([(1, 3, 'PER')], [])
@@ -166,8 +166,8 @@ def convert(tags: Sequence[str], source: str, target: str) -> list[str]:
 def infer_scheme(sentences: Iterable[Sequence[str]]) -> str:
     """The scheme that a collection of tag sequences is written in.
 
-    Any tag that is neither O nor prefixed makes the whole collection plain. Between IOB1 and IOB2 the one with fewer
-    broken rules wins, IOB2 on a tie.
+    Any tag that is neither O nor prefixed makes the whole collection plain. Between IOB1 and IOB2 the one
+    with fewer broken rules wins, IOB2 on a tie.
 
     >>> infer_scheme([["B-NP", "I-NP", "O"]]), infer_scheme([["I-NP", "B-NP"]]), infer_scheme([["DT", "NN"]])
     ('IOB2', 'IOB1', 'plain')

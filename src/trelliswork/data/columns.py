@@ -1,0 +1,139 @@
+"""CoNLL columns: one token a line, columns side by side, a blank line between sentences.
+
+`conll` infers the layout from the file; it can be printed:
+
+    >>> ColumnFormat("\\t", 3, word_column=1, tag_column=3, feature_columns=(2,), scheme="IOB2").describe()
+    'tab-separated, 3 columns: word = 1, tag = 3 (IOB2), features = 2'
+
+CoNLL-U is the same with ten fixed columns, comments, and lines for multiword tokens (`1-2`) and empty nodes
+(`1.1`) that are skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from trelliswork.data.sentence import Sentence
+from trelliswork.errors import DataError
+
+NumberedLine = tuple[int, str]
+
+_BLANKS = re.compile(r"[ \t]+")
+_DELIMITER_NAMES = {"\t": "tab-separated", " ": "space-separated", None: "separated by white space"}
+
+
+@dataclass(frozen=True)
+class ColumnFormat:
+    """How the lines of a file divide into columns. Columns are numbered from 1.
+
+    `delimiter` is one string, or None for any run of spaces and tabs. `comments` tells whether lines that
+    start with "#" and do not have the columns of a token are skipped.
+    """
+
+    delimiter: str | None
+    n_columns: int
+    word_column: int = 1
+    tag_column: int | None = None
+    feature_columns: tuple[int, ...] = ()
+    scheme: str | None = None
+    comments: bool = False
+    conllu: bool = False
+
+    def describe(self) -> str:
+        """One line for people."""
+        kind = "CoNLL-U, " if self.conllu else ""
+        layout = _DELIMITER_NAMES.get(self.delimiter, f"separated by {self.delimiter!r}")
+        named = [f"word = {self.word_column}"]
+        if self.tag_column is not None:
+            named.append(f"tag = {self.tag_column}" + (f" ({self.scheme})" if self.scheme else ""))
+        if self.feature_columns:
+            named.append("features = " + ", ".join(map(str, self.feature_columns)))
+        columns = "1 column" if self.n_columns == 1 else f"{self.n_columns} columns"
+        return f"{kind}{layout}, {columns}: {', '.join(named)}"
+
+    def split(self, line: str) -> list[str]:
+        """The columns of one line."""
+        if self.delimiter is None:
+            return _BLANKS.split(line.strip(" \t"))
+        columns = line.rstrip(" ").split(self.delimiter)
+        if len(columns) == self.n_columns + 1 and not columns[-1]:
+            columns.pop()  # a delimiter at the end of the line
+        return columns
+
+    def is_comment(self, line: str) -> bool:
+        """Whether `line` is a comment rather than a token."""
+        if not (self.comments and line.startswith("#")):
+            return False
+        return self.conllu or len(self.split(line)) != self.n_columns
+
+
+def read_lines(
+    lines: Iterable[NumberedLine], file: str, format: ColumnFormat, *, with_tags: bool = True
+) -> Iterator[Sentence]:
+    """The sentences in numbered lines of a known layout; at least one, or it is an error."""
+    n_sentences = 0
+    for block in blocks(lines, format):
+        rows = [(number, format.split(line)) for number, line in block]
+        if format.conllu:
+            rows = [(number, columns) for number, columns in rows if columns[0].isdecimal()]
+        if rows:
+            n_sentences += 1
+            yield _sentence(rows, file, format, with_tags)
+    if n_sentences == 0:
+        raise DataError(file, "expected at least one sentence, got none; the file is empty")
+
+
+def blocks(lines: Iterable[NumberedLine], format: ColumnFormat) -> Iterator[list[NumberedLine]]:
+    """Token lines, grouped by the blank lines between them; comments and document marks are dropped."""
+    block: list[NumberedLine] = []
+    for number, line in lines:
+        if not line.strip():
+            if block:
+                yield block
+            block = []
+        elif not (line.startswith("-DOCSTART-") or format.is_comment(line)):
+            block.append((number, line))
+    if block:
+        yield block
+
+
+def _sentence(
+    rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat, with_tags: bool
+) -> Sentence:
+    for number, columns in rows:
+        _check_row(columns, file, number, format, with_tags)
+
+    def column(i: int) -> tuple[str, ...]:
+        return tuple(columns[i - 1] for _, columns in rows)
+
+    tags = column(format.tag_column) if with_tags and format.tag_column is not None else None
+    features = tuple(column(i) for i in format.feature_columns)
+    return Sentence(column(format.word_column), tags, features, line=rows[0][0], file=file)
+
+
+def _check_row(columns: list[str], file: str, number: int, format: ColumnFormat, with_tags: bool) -> None:
+    needed = [format.word_column, *format.feature_columns]
+    if with_tags and format.tag_column is not None:
+        needed.append(format.tag_column)
+    got = len(columns)
+    if got != format.n_columns and (with_tags or got < max(needed)):
+        problem = f"expected {format.n_columns} columns, got {got}"
+        raise DataError(file, problem, line=number, column=min(got, format.n_columns + 1))
+    for i in needed:
+        if not columns[i - 1].strip():
+            role = "a word" if i == format.word_column else "a value"
+            raise DataError(file, f"expected {role}, got an empty column", line=number, column=i)
+
+
+def conll_text(sentence: Sentence, *, delimiter: str = "\t") -> str:
+    """A sentence as CoNLL columns: word, features, tag; with the blank line that ends it.
+
+    >>> conll_text(Sentence(("Ann", "sings"), ("B-PER", "O")), delimiter=" ")
+    'Ann B-PER\\nsings O\\n\\n'
+    """
+    columns = [sentence.words, *sentence.features]
+    if sentence.tags is not None:
+        columns.append(sentence.tags)
+    return "".join(delimiter.join(row) + "\n" for row in zip(*columns, strict=True)) + "\n"

@@ -1,0 +1,154 @@
+"""Reading CoNLL-column files whose layout is inferred from their first lines.
+
+>>> infer_format("train.conll").describe()  # doctest: +SKIP
+'space-separated, 3 columns: word = 1, tag = 3 (IOB2), features = 2'
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trelliswork.data.columns import ColumnFormat, NumberedLine, blocks, conll_text, read_lines
+from trelliswork.data.files import name_of, numbered_lines
+from trelliswork.data.sentence import Sentence
+from trelliswork.errors import DataError
+from trelliswork.structures.chain.schemes import canonical, infer_scheme
+
+__all__ = [
+    "Choices",
+    "ColumnFormat",
+    "conll_text",
+    "format_of",
+    "infer_format",
+    "open_conll",
+    "read_conll",
+    "read_lines",
+]
+
+SAMPLE_LINES = 50_000  # enough to tell the scheme; the rest of the file streams by
+
+_CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
+_UNEVEN_BLANKS = re.compile(r"[ \t]{2}|\t")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the user settled; None leaves it to inference. Columns are numbered from 1."""
+
+    delimiter: str | None = None
+    word_column: int | None = None
+    tag_column: int | None = None
+    feature_columns: tuple[int, ...] | None = None
+    scheme: str | None = None
+
+
+def infer_format(path: str | Path, choices: Choices | None = None, *, with_tags: bool = True) -> ColumnFormat:
+    """The layout of the file at `path`; what `choices` settle is taken as it is."""
+    if str(path) == "-":
+        raise DataError("<stdin>", "standard input can be read only once; use open_conll to infer and read")
+    sample = list(itertools.islice(numbered_lines(path), SAMPLE_LINES))
+    return format_of(sample, name_of(path), choices or Choices(), with_tags=with_tags)
+
+
+def open_conll(
+    path: str | Path, choices: Choices | None = None, *, with_tags: bool = True
+) -> tuple[ColumnFormat, Iterator[Sentence]]:
+    """The inferred layout and the sentences, in one pass over the file (so standard input works too)."""
+    lines = numbered_lines(path)
+    sample = list(itertools.islice(lines, SAMPLE_LINES))
+    format = format_of(sample, name_of(path), choices or Choices(), with_tags=with_tags)
+    return format, read_lines(itertools.chain(sample, lines), name_of(path), format, with_tags=with_tags)
+
+
+def read_conll(
+    path: str | Path, format: ColumnFormat | None = None, *, with_tags: bool = True
+) -> Iterator[Sentence]:
+    """The sentences of a CoNLL-column file, one by one; `.gz` and "-" (standard input) are accepted.
+
+    Without `format` the layout is inferred from the first lines. With `with_tags=False` the tag column may be
+    missing and `Sentence.tags` is None.
+
+    >>> [sentence.words for sentence in read_conll("train.conll")]  # doctest: +SKIP
+    [('Ann', 'sings', '.'), ...]
+    """
+    if format is not None:
+        return read_lines(numbered_lines(path), name_of(path), format, with_tags=with_tags)
+    return open_conll(path, with_tags=with_tags)[1]
+
+
+def format_of(
+    sample: Sequence[NumberedLine], file: str, choices: Choices, *, with_tags: bool = True
+) -> ColumnFormat:
+    """The layout that fits the sampled lines."""
+    tokens = [line for _, line in sample if line.strip() and not line.startswith("-DOCSTART-")]
+    sure = [line for line in tokens if not line.startswith("#")] or tokens
+    if not sure:
+        raise DataError(file, "expected at least one sentence, got none; the file is empty")
+    delimiter = choices.delimiter or _delimiter(sure)
+    n_columns = _n_columns(sure, delimiter)
+    format = ColumnFormat(delimiter, n_columns)
+    format = replace(format, conllu=_is_conllu(sure, format))
+    odd = [line for line in tokens if line.startswith("#") and len(format.split(line)) != n_columns]
+    format = replace(format, comments=format.conllu or bool(odd))
+    format = _name_columns(format, choices, file, with_tags)
+    return replace(format, scheme=_scheme(sample, format, choices))
+
+
+def _delimiter(lines: Sequence[str]) -> str | None:
+    """A tab if nearly all lines have one (the others are then reported), else blanks."""
+    n_tabs = sum("\t" in line.strip() for line in lines)
+    if n_tabs >= 0.9 * len(lines):
+        return "\t"
+    return None if any(_UNEVEN_BLANKS.search(line.strip()) for line in lines) else " "
+
+
+def _n_columns(lines: Sequence[str], delimiter: str | None) -> int:
+    counts = Counter(len(ColumnFormat(delimiter, 0).split(line)) for line in lines)
+    return counts.most_common(1)[0][0]
+
+
+def _is_conllu(lines: Sequence[str], format: ColumnFormat) -> bool:
+    if format.n_columns != 10 or format.delimiter != "\t":
+        return False
+    return all(_CONLLU_ID.fullmatch(line.partition("\t")[0]) for line in lines[:1000])
+
+
+def _name_columns(format: ColumnFormat, choices: Choices, file: str, with_tags: bool) -> ColumnFormat:
+    n = format.n_columns
+    word = choices.word_column or (2 if format.conllu else 1)
+    tag = choices.tag_column or (4 if format.conllu else n)
+    if tag == word and choices.tag_column is None:
+        if with_tags:
+            problem = f"expected a word and a tag column, got {n} column(s); add tags or name the delimiter"
+            raise DataError(file, problem)
+        tag = 0
+    others = () if format.conllu else tuple(i for i in range(1, n + 1) if i not in (word, tag))
+    features = others if choices.feature_columns is None else choices.feature_columns
+    wanted = {"word": (word,), "tag": (tag,) if tag else (), "feature": features}
+    for role, columns in wanted.items():
+        for i in columns:
+            if not 1 <= i <= n and (with_tags or role != "tag"):
+                raise DataError(
+                    file, f"expected the {role} column in 1..{n}, got {i}; the file has {n} columns"
+                )
+    return replace(format, word_column=word, tag_column=tag or None, feature_columns=features)
+
+
+def _scheme(sample: Sequence[NumberedLine], format: ColumnFormat, choices: Choices) -> str | None:
+    if choices.scheme is not None:
+        return canonical(choices.scheme)
+    if format.tag_column is None:
+        return None
+    return infer_scheme(_tag_rows(sample, format, format.tag_column))
+
+
+def _tag_rows(sample: Sequence[NumberedLine], format: ColumnFormat, tag_column: int) -> Iterator[list[str]]:
+    """The tags of each sampled sentence; a line without the column is reported by the reader, not here."""
+    for block in blocks(sample, format):
+        rows = (format.split(line) for _, line in block)
+        yield [row[tag_column - 1] for row in rows if len(row) >= tag_column and row[tag_column - 1].strip()]
