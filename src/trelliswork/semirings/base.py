@@ -1,0 +1,58 @@
+"""The one interface every recursion is written against: a semiring (R, ⊕, ⊗, 0, 1) [S2].
+
+    (a ⊕ b) ⊕ c = a ⊕ (b ⊕ c)    a ⊕ b = b ⊕ a    a ⊕ 0 = a
+    (a ⊗ b) ⊗ c = a ⊗ (b ⊗ c)    a ⊗ 1 = 1 ⊗ a = a    a ⊗ 0 = 0 ⊗ a = 0
+    a ⊗ (b ⊕ c) = (a ⊗ b) ⊕ (a ⊗ c)    (a ⊕ b) ⊗ c = (a ⊗ c) ⊕ (b ⊗ c)
+
+An element may need more than one number (k scores, a score and an expectation). Those numbers lie in
+*leading* axes, so recursions index positions, rows and labels from the right: every `dim` is negative.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor
+
+
+class Semiring(ABC):
+    """⊕ is `sum` (over an axis) and `plus` (of two), ⊗ is `times`; `lift` turns log scores into elements."""
+
+    @abstractmethod
+    def lift(self, log_scores: Tensor) -> Tensor:
+        """The element of each log score; a score of -inf is always the zero."""
+
+    @abstractmethod
+    def zero(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """Zeros of this shape, with the dtype and device that `lift(like)` has."""
+
+    @abstractmethod
+    def one(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """Ones of this shape, with the dtype and device that `lift(like)` has."""
+
+    @abstractmethod
+    def sum(self, elements: Tensor, dim: int) -> Tensor:
+        """⊕ over one axis (a negative index)."""
+
+    @abstractmethod
+    def times(self, left: Tensor, right: Tensor) -> Tensor:
+        """⊗ of two broadcastable tensors of elements."""
+
+    @abstractmethod
+    def star(self, elements: Tensor) -> Tensor:
+        """The closure a* = 1 ⊕ a ⊕ a⊗a ⊕ ..., element by element."""
+
+    def plus(self, left: Tensor, right: Tensor) -> Tensor:
+        """⊕ of two tensors of elements of the same shape."""
+        # Stacking just before a new last axis keeps the payload axes in front.
+        return self.sum(_stack_last(left, right), dim=-1)
+
+    def matmul(self, left: Tensor, right: Tensor) -> Tensor:
+        """(..., i, k) by (..., k, j): out_ij = ⊕_k left_ik ⊗ right_kj."""
+        return self.sum(self.times(left.unsqueeze(-1), right.unsqueeze(-3)), dim=-2)
+
+
+def _stack_last(left: Tensor, right: Tensor) -> Tensor:
+    import torch
+
+    return torch.stack(torch.broadcast_tensors(left, right), dim=-1)

@@ -1,0 +1,51 @@
+"""The log semiring (logaddexp, +, -inf, 0): its total is log Z."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from trelliswork.semirings.base import Semiring
+
+INF = float("inf")
+
+
+def logsumexp(scores: Tensor, dim: int) -> Tensor:
+    """log Σ exp with real -inf: an all -inf row gives -inf and passes gradients of exactly 0, never NaN.
+
+    The maximum is a constant shift: it cancels, so treating it as one leaves all derivatives exact.
+
+    >>> logsumexp(torch.tensor([0.0, 0.0]), dim=-1)
+    tensor(0.6931)
+    """
+    highest = scores.detach().amax(dim, keepdim=True)
+    shift = torch.where(highest > -INF, highest, torch.zeros_like(highest))
+    total = (scores - shift).exp().sum(dim)
+    empty = total == 0
+    log_total = torch.where(empty, torch.ones_like(total), total).log() + shift.squeeze(dim)
+    return torch.where(empty, torch.full_like(total, -INF), log_total)
+
+
+class Log(Semiring):
+    """⊕ = logaddexp, ⊗ = +."""
+
+    def lift(self, log_scores: Tensor) -> Tensor:
+        return log_scores
+
+    def zero(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        return like.new_full(shape, -INF)
+
+    def one(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        return like.new_zeros(shape)
+
+    def sum(self, elements: Tensor, dim: int) -> Tensor:
+        return logsumexp(elements, dim)
+
+    def times(self, left: Tensor, right: Tensor) -> Tensor:
+        return left + right
+
+    def star(self, elements: Tensor) -> Tensor:
+        """-log(1 - e^a) for a < 0; the geometric series diverges to +inf from a = 0 on."""
+        converging = torch.where(elements < 0, elements, torch.full_like(elements, -1.0))
+        closed = -torch.log(-torch.expm1(converging))
+        return torch.where(elements < 0, closed, torch.full_like(elements, INF))

@@ -1,0 +1,273 @@
+"""The chain's queries by kernel: torch tensors in and out, float64 arrays inside, analytic gradients.
+
+`LogPartition`, `LogProb` and `Marginals` are autograd functions. Their gradients come from the kernels; when a
+gradient is itself differentiated, the reference of `structure.py` takes over, so derivatives of every order are
+exact. Autograd keeps O(batch n c) numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trelliswork.errors import ScoreError
+from trelliswork.structures.chain import kernels, path_kernels, structure
+from trelliswork.structures.chain.structure import Chain
+from trelliswork.structures.kernel_math import first_not_a_score
+from trelliswork.structures.threads import over_rows
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class ChainArrays:
+    """A chain's scores as C-contiguous arrays; `transitions` is [1, 1, c, c] or [batch, n-1, c, c]."""
+
+    emissions: Array
+    transitions: Array
+    start: Array
+    end: Array
+    lengths: Array
+
+    @staticmethod
+    def of(chain: Chain, dtype: torch.dtype = torch.float64) -> ChainArrays:
+        """Arrays in one dtype, checked: NaN and +inf are refused by name and place."""
+        emissions, transitions, start, end = (
+            scores.detach().to(dtype).contiguous().numpy() for scores in chain.scores
+        )
+        for name, scores in (
+            ("emissions", emissions),
+            ("transitions", transitions),
+            ("start", start),
+            ("end", end),
+        ):
+            bad = first_not_a_score(scores.reshape(-1))
+            if bad >= 0:
+                raise_not_a_score(name, scores, bad)
+        if transitions.ndim == 2:
+            transitions = transitions[None, None]
+        return ChainArrays(emissions, transitions, start, end, chain.lengths.numpy())
+
+    @property
+    def work(self) -> int:
+        """Multiply-adds of one pass over all arcs."""
+        batch, n, c = self.emissions.shape
+        return batch * n * c * c
+
+
+def raise_not_a_score(name: str, scores: Array, flat_index: int) -> None:
+    """Say which entry of which tensor is NaN or +inf."""
+    place = ", ".join(str(i) for i in np.unravel_index(flat_index, scores.shape))
+    raise ScoreError(
+        f"{name} must be finite numbers or -inf; got {scores.reshape(-1)[flat_index]} at [{place}]; "
+        "look for a division by zero or an overflow upstream, and forbid with -inf, not with NaN or +inf"
+    )
+
+
+@dataclass(frozen=True)
+class Forward:
+    """What one forward pass leaves behind: log Z, and α in scaled exp space or, for wide rows, in log space."""
+
+    arcs: Array  # exp of the transitions
+    alphas: Array
+    emits: Array
+    finals: Array
+    log_z: Array
+    wide_rows: Array  # indices into the batch
+    log_alphas: Array  # [len(wide_rows), n, c]
+    arrivals: Array
+
+
+def run_forward(arrays: ChainArrays) -> Forward:
+    """log Z of every row, in scaled exp space where that is exact and in log space where it is not."""
+    emissions, transitions = arrays.emissions, arrays.transitions
+    batch, n, c = emissions.shape
+    arcs, arc_shifts = np.empty_like(transitions), np.empty(transitions.shape[:2])
+    kernels.exp_arcs(transitions, arcs, arc_shifts)
+    alphas, emits = np.zeros_like(emissions), np.empty_like(emissions)
+    finals, log_z, wide = np.empty(batch), np.empty(batch), np.empty(batch, np.bool_)
+    over_rows(
+        kernels.forward_scaled, batch, arrays.work,
+        emissions, transitions, arcs, arc_shifts, arrays.start, arrays.end, arrays.lengths,
+        alphas, emits, finals, log_z, wide,
+    )  # fmt: skip
+    wide_rows = np.flatnonzero(wide)
+    log_alphas, arrivals = np.empty((len(wide_rows), n, c)), np.empty((len(wide_rows), n, c))
+    if len(wide_rows):
+        alphas[wide_rows] = 0.0
+        kernels.forward_log(
+            wide_rows,
+            emissions,
+            transitions,
+            arrays.start,
+            arrays.end,
+            arrays.lengths,
+            log_alphas,
+            arrivals,
+            log_z,
+        )
+    return Forward(arcs, alphas, emits, finals, log_z, wide_rows, log_alphas, arrivals)
+
+
+def run_backward(arrays: ChainArrays, forward: Forward, grad: Array) -> tuple[Array, Array, Array, Array]:
+    """Gradients of Σ_b grad[b] log Z[b] by emissions, transitions (4-d), start and end [S4.115]."""
+    alphas = forward.alphas
+    batch, n, c = alphas.shape
+    d_emissions, outgoing = np.zeros_like(alphas), np.zeros_like(alphas)
+    over_rows(
+        kernels.backward_scaled, batch, arrays.work,
+        alphas, forward.emits, forward.arcs, arrays.end, forward.finals, arrays.lengths, grad, d_emissions, outgoing,
+    )  # fmt: skip
+    if arrays.transitions.shape[:2] == (1, 1):
+        d_transitions = _shared_arc_gradient(alphas, outgoing) * forward.arcs
+    else:
+        d_transitions = np.empty_like(forward.arcs)
+        kernels.arc_posteriors(alphas, forward.arcs, outgoing, d_transitions)
+    if len(forward.wide_rows):
+        kernels.backward_log(
+            forward.wide_rows, arrays.transitions, arrays.end, arrays.lengths, forward.log_alphas, forward.arrivals,
+            forward.log_z, grad, d_emissions, d_transitions,
+        )  # fmt: skip
+    last = d_emissions[np.arange(batch), arrays.lengths - 1]
+    return d_emissions, d_transitions, d_emissions[:, 0].sum(0), last.sum(0)
+
+
+def _shared_arc_gradient(alphas: Array, outgoing: Array) -> Array:
+    """Σ_{b,t} α_{t-1}(i) outgoing_t(j) as one matrix product; outgoing is 0 at t = 0, so rows do not mix."""
+    c = alphas.shape[2]
+    before = torch.from_numpy(alphas).view(-1, c)[:-1]
+    after = torch.from_numpy(outgoing).view(-1, c)[1:]
+    return (before.T @ after).numpy()
+
+
+def _to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return tuple(
+        torch.from_numpy(array).reshape(tensor.shape).to(tensor.dtype)
+        for array, tensor in zip(arrays, like, strict=True)
+    )
+
+
+def _by_reference(query: Any, chain: Chain, scores: tuple[Tensor, ...], grads: tuple[Tensor, ...]) -> Any:
+    """The gradient of query(chain) as a graph that can be differentiated again."""
+    with torch.enable_grad():
+        results = query(chain.with_scores(*scores))
+        needed = [tensor for tensor in scores if tensor.requires_grad]
+        found = torch.autograd.grad(
+            results, needed, grads, create_graph=torch.is_grad_enabled(), allow_unused=True
+        )
+    by_tensor = iter(found)
+    return tuple(next(by_tensor) if tensor.requires_grad else None for tensor in scores)
+
+
+class LogPartition(torch.autograd.Function):
+    """log Z [batch] of a chain; `LogPartition.apply(chain, arrays, *chain.scores)`."""
+
+    @staticmethod
+    def forward(ctx: Any, chain: Chain, arrays: ChainArrays, *scores: Tensor) -> Tensor:
+        ctx.chain, ctx.arrays, ctx.run = chain, arrays, run_forward(arrays)
+        ctx.save_for_backward(*scores)
+        return torch.from_numpy(ctx.run.log_z).to(scores[0].dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        scores = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return None, None, *_by_reference(structure.log_partition, ctx.chain, scores, grads)
+        found = run_backward(ctx.arrays, ctx.run, grads[0].double().contiguous().numpy())
+        return None, None, *_to_tensors(found, scores)
+
+
+class LogProb(torch.autograd.Function):
+    """score(tags) - log Z [batch], path and sum in one node; `LogProb.apply(chain, arrays, tags, *chain.scores)`."""
+
+    @staticmethod
+    def forward(ctx: Any, chain: Chain, arrays: ChainArrays, tags: Tensor, *scores: Tensor) -> Tensor:
+        ctx.chain, ctx.arrays, ctx.tags, ctx.run = chain, arrays, tags, run_forward(arrays)
+        ctx.save_for_backward(*scores)
+        return torch.from_numpy(run_path_scores(arrays, tags) - ctx.run.log_z).to(scores[0].dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        scores = ctx.saved_tensors
+        if torch.is_grad_enabled():
+
+            def log_prob(chain: Chain) -> Tensor:
+                return structure.path_score(chain, ctx.tags) - structure.log_partition(chain)
+
+            return None, None, None, *_by_reference(log_prob, ctx.chain, scores, grads)
+        grad = grads[0].double().contiguous().numpy()
+        found = run_backward(ctx.arrays, ctx.run, -grad)
+        path_kernels.add_path_gradients(ctx.tags.numpy(), ctx.arrays.lengths, grad, *found)
+        return None, None, None, *_to_tensors(found, scores)
+
+
+class Marginals(torch.autograd.Function):
+    """p(y_t | x) [batch, n, c] by kernel; differentiated through the reference."""
+
+    @staticmethod
+    def forward(ctx: Any, chain: Chain, arrays: ChainArrays, *scores: Tensor) -> Tensor:
+        ctx.chain = chain
+        ctx.save_for_backward(*scores)
+        posteriors, *_ = run_backward(arrays, run_forward(arrays), np.ones(len(arrays.lengths)))
+        return torch.from_numpy(posteriors).to(scores[0].dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return (
+            None,
+            None,
+            *_by_reference(lambda chain: structure.marginals(chain)[0], ctx.chain, ctx.saved_tensors, grads),
+        )
+
+
+def run_path_scores(arrays: ChainArrays, tags: Tensor) -> Array:
+    """score(tags) of every row; a tag out of range is refused by name."""
+    scores = np.empty(len(arrays.lengths))
+    bad = path_kernels.path_scores(
+        arrays.emissions, arrays.transitions, arrays.start, arrays.end, arrays.lengths, tags.numpy(), scores
+    )
+    if bad >= 0:
+        structure.raise_tag_out_of_range(tags, bad, arrays.emissions.shape[2])
+    return scores
+
+
+def best_paths(arrays: ChainArrays) -> tuple[Tensor, Array]:
+    """Viterbi paths [batch, n] (0 at padding) and whether each row has any path at all."""
+    batch, n, _ = arrays.emissions.shape
+    tags, possible = np.zeros((batch, n), np.int64), np.empty(batch, np.bool_)
+    over_rows(
+        path_kernels.best_paths, batch, arrays.work,
+        arrays.emissions, arrays.transitions, arrays.start, arrays.end, arrays.lengths, tags, possible,
+    )  # fmt: skip
+    return torch.from_numpy(tags), possible
+
+
+def top_paths(arrays: ChainArrays, k: int) -> tuple[Tensor, Array]:
+    """The k best paths [k, batch, n] and their scores [k, batch], -inf where a row has fewer."""
+    batch, n, _ = arrays.emissions.shape
+    tags, scores = np.zeros((k, batch, n), np.int64), np.empty((k, batch))
+    over_rows(
+        path_kernels.top_paths, batch, arrays.work * k,
+        arrays.emissions, arrays.transitions, arrays.start, arrays.end, arrays.lengths, tags, scores,
+    )  # fmt: skip
+    return torch.from_numpy(tags), scores
+
+
+def sample_paths(arrays: ChainArrays, n_samples: int, generator: torch.Generator | None = None) -> Tensor:
+    """Exact samples [samples, batch, n] (0 at padding) by backward sampling."""
+    batch, n, c = arrays.emissions.shape
+    forward = run_forward(arrays)
+    with np.errstate(divide="ignore"):
+        log_alphas = np.log(forward.alphas)
+    log_alphas[forward.wide_rows] = forward.log_alphas
+    uniforms = torch.rand((n_samples, batch, n), generator=generator, dtype=torch.float64).numpy()
+    tags = np.zeros((n_samples, batch, n), np.int64)
+    over_rows(
+        path_kernels.sample_paths, batch, n_samples * batch * n * c,
+        log_alphas, arrays.transitions, arrays.end, arrays.lengths, uniforms, tags,
+    )  # fmt: skip
+    return torch.from_numpy(tags)

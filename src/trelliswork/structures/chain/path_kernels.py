@@ -1,0 +1,211 @@
+"""CPU kernels that pick paths of a chain: a given path's score, the best, the k best, samples.
+
+Same conventions as `kernels.py`; `best_paths` also takes float32, the others float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+
+NEG_INF = -np.inf
+
+
+@njit(**EXACT)
+def path_scores(emissions, transitions, start, end, lengths, tags, scores):
+    """score(y) of each row [S3's s]. Returns the flat index of the first tag out of range, or -1."""
+    batch, n, c = emissions.shape
+    for b in range(batch):
+        before, score = -1, 0.0
+        for t in range(lengths[b]):
+            tag = tags[b, t]
+            if tag < 0 or tag >= c:
+                return b * n + t
+            score += emissions[b, t, tag]
+            if t == 0:
+                score += start[tag]
+            else:
+                score += transitions[b % transitions.shape[0], (t - 1) % transitions.shape[1], before, tag]
+            before = tag
+        scores[b] = score + end[before]
+    return -1
+
+
+@njit(**EXACT)
+def add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start, d_end):
+    """Add grad[b] at every part of the path: the observed counts of [S4.115]."""
+    for b in range(tags.shape[0]):
+        before = -1
+        for t in range(lengths[b]):
+            tag = tags[b, t]
+            d_emissions[b, t, tag] += grad[b]
+            if t == 0:
+                d_start[tag] += grad[b]
+            else:
+                d_transitions[b % d_transitions.shape[0], (t - 1) % d_transitions.shape[1], before, tag] += (
+                    grad[b]
+                )
+            before = tag
+        d_end[before] += grad[b]
+
+
+@njit(**KERNEL)
+def _best_arrivals(delta, arc_scores, arrived):
+    """arrived_j = max_i delta_i + arc_ij, four sources a pass."""
+    c = delta.shape[0]
+    arrived[:] = NEG_INF
+    i = 0
+    while i + 3 < c:
+        m0, m1, m2, m3 = arc_scores[i], arc_scores[i + 1], arc_scores[i + 2], arc_scores[i + 3]
+        d0, d1, d2, d3 = delta[i], delta[i + 1], delta[i + 2], delta[i + 3]
+        for j in range(c):
+            left, right = max(d0 + m0[j], d1 + m1[j]), max(d2 + m2[j], d3 + m3[j])
+            arrived[j] = max(arrived[j], max(left, right))
+        i += 4
+    while i < c:
+        d0, m0 = delta[i], arc_scores[i]
+        for j in range(c):
+            arrived[j] = max(arrived[j], d0 + m0[j])
+        i += 1
+
+
+@njit(**KERNEL)
+def best_paths(first, last, emissions, transitions, start, end, lengths, tags, possible):
+    """Viterbi [S4.100-103, 111]: δ forward without back-pointers, then the argmax only along the best path.
+
+    Each δ_t is shifted so that its highest is 0: rounding stays that of one step, however long the row.
+    """
+    _, n, c = emissions.shape
+    deltas = np.empty((n, c), emissions.dtype)
+    for b in range(first, last):
+        length = lengths[b]
+        for t in range(length):
+            delta, emission = deltas[t], emissions[b, t]
+            if t == 0:
+                delta[:] = start
+            else:
+                _best_arrivals(
+                    deltas[t - 1],
+                    transitions[b % transitions.shape[0], (t - 1) % transitions.shape[1]],
+                    delta,
+                )
+            highest = delta[0] + emission[0]
+            for j in range(c):
+                delta[j] += emission[j]  # [S4.101]
+                highest = max(highest, delta[j])
+            possible[b] = highest > NEG_INF
+            if not possible[b]:
+                break
+            for j in range(c):
+                delta[j] -= highest
+        if not possible[b]:
+            continue
+        tag, best = 0, deltas[length - 1, 0] + end[0]
+        for j in range(1, c):
+            if deltas[length - 1, j] + end[j] > best:
+                tag, best = j, deltas[length - 1, j] + end[j]  # [S4.102]
+        possible[b] = best > NEG_INF
+        tags[b, length - 1] = tag
+        for t in range(length - 2, -1, -1):
+            arc_scores, delta = transitions[b % transitions.shape[0], t % transitions.shape[1]], deltas[t]
+            after, tag, best = tag, 0, delta[0] + arc_scores[0, tag]
+            for i in range(1, c):
+                if delta[i] + arc_scores[i, after] > best:
+                    tag, best = i, delta[i] + arc_scores[i, after]  # [S4.103], corrected
+            tags[b, t] = tag
+
+
+@njit(**KERNEL)
+def _insert(value, origin, values, origins):
+    """Put a value into a descending list at its place, after its equals; the lowest falls out."""
+    r = values.shape[0] - 1
+    while r > 0 and values[r - 1] < value:
+        values[r], origins[r] = values[r - 1], origins[r - 1]
+        r -= 1
+    values[r], origins[r] = value, origin
+
+
+@njit(**KERNEL)
+def top_paths(first, last, emissions, transitions, start, end, lengths, tags, scores):
+    """The k best paths: δ_t(j) holds the k best prefixes ending in tag j; a prefix is (tag before, its rank).
+
+    tags [k, batch, n], scores [k, batch]; a row with fewer than k paths has scores of -inf at the end.
+    """
+    k = scores.shape[0]
+    _, n, c = emissions.shape
+    deltas, origins = np.empty((n, c, k)), np.empty((n, c, k), np.int64)
+    finals, final_origins = np.empty(k), np.empty(k, np.int64)
+    for b in range(first, last):
+        length = lengths[b]
+        for t in range(length):
+            deltas[t] = NEG_INF
+            for j in range(c):
+                values = deltas[t, j]
+                if t == 0:
+                    values[0] = start[j]
+                else:
+                    arc_scores = transitions[b % transitions.shape[0], (t - 1) % transitions.shape[1]]
+                    for i in range(c):
+                        for r in range(k):
+                            value = deltas[t - 1, i, r] + arc_scores[i, j]
+                            if value <= values[k - 1]:
+                                break
+                            _insert(value, i * k + r, values, origins[t, j])
+                for r in range(k):
+                    values[r] += emissions[b, t, j]
+        finals[:] = NEG_INF
+        for j in range(c):
+            for r in range(k):
+                value = deltas[length - 1, j, r] + end[j]
+                if value <= finals[k - 1]:
+                    break
+                _insert(value, j * k + r, finals, final_origins)
+        for rank in range(k):
+            scores[rank, b] = finals[rank]
+            if finals[rank] == NEG_INF:
+                continue
+            place = final_origins[rank]
+            for t in range(length - 1, -1, -1):
+                tags[rank, b, t] = place // k
+                place = origins[t, place // k, place % k]
+
+
+@njit(**KERNEL)
+def _draw(log_weights, weights, uniform):
+    """The index that a uniform number in [0, 1) picks from unnormalised log weights; -inf is never picked."""
+    c = log_weights.shape[0]
+    highest = NEG_INF
+    for j in range(c):
+        highest = max(highest, log_weights[j])
+    total = 0.0
+    for j in range(c):
+        weights[j] = exp(log_weights[j] - highest)
+        total += weights[j]
+    left, chosen = uniform * total, -1
+    for j in range(c):
+        if weights[j] > 0.0:
+            chosen = j
+            left -= weights[j]
+            if left < 0.0:
+                break
+    return chosen
+
+
+@njit(**KERNEL)
+def sample_paths(first, last, log_alphas, transitions, end, lengths, uniforms, tags):
+    """Backward sampling: y_L ~ α_L e^{end}, then y_t ~ α_t(i) e^{a(i, y_{t+1})}; α may be scaled per position."""
+    _, _, c = log_alphas.shape
+    scores, weights = np.empty(c), np.empty(c)
+    for s in range(uniforms.shape[0]):
+        for b in range(first, last):
+            for t in range(lengths[b] - 1, -1, -1):
+                if t == lengths[b] - 1:
+                    for i in range(c):
+                        scores[i] = log_alphas[b, t, i] + end[i]
+                else:
+                    arc_scores = transitions[b % transitions.shape[0], t % transitions.shape[1]]
+                    for i in range(c):
+                        scores[i] = log_alphas[b, t, i] + arc_scores[i, tags[s, b, t + 1]]
+                tags[s, b, t] = _draw(scores, weights, uniforms[s, b, t])

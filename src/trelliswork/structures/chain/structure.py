@@ -1,0 +1,231 @@
+"""The linear chain: its parts, and the recursions over them in plain torch, for any semiring.
+
+    score(y) = start[y_1] + Σ_t emissions[t, y_t] + Σ_{t≥2} transitions[y_{t-1}, y_t] + end[y_L]
+
+This is the reference: any device, any dtype, differentiable as often as you like. `kernels.py` computes the
+hot queries faster and is tested against it. Equations and complexity are in `math.md` next to this file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from trelliswork.errors import ScoreError
+from trelliswork.semirings import Expectation, KBest, Log, Max, Sampling, Semiring
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+INF = float("inf")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The parts of a batch of chains, right-padded; position t of row b is real while t < lengths[b].
+
+    The arc into position t scores `transitions` [c, c] or, per position, `transitions[b, t-1]`: [from, to].
+    """
+
+    emissions: Float[Tensor, "batch n c"]
+    transitions: Float[Tensor, "c c"] | Float[Tensor, "batch n-1 c c"]
+    start: Float[Tensor, c]
+    end: Float[Tensor, c]
+    lengths: Int[Tensor, batch]  # noqa: F821
+
+    @property
+    def n(self) -> int:
+        return self.emissions.shape[1]
+
+    @property
+    def c(self) -> int:
+        return self.emissions.shape[2]
+
+    @property
+    def scores(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The four score tensors, in the order that every function of this folder uses."""
+        return self.emissions, self.transitions, self.start, self.end
+
+    @property
+    def token_mask(self) -> Bool[Tensor, "batch n"]:
+        """True at real positions."""
+        return torch.arange(self.n, device=self.lengths.device) < self.lengths[:, None]
+
+    def with_scores(self, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> Chain:
+        return replace(self, emissions=emissions, transitions=transitions, start=start, end=end)
+
+    def detached(self) -> Chain:
+        """The same scores cut off from their history; the emissions are a leaf to differentiate by."""
+        emissions, *others = (scores.detach() for scores in self.scores)
+        return self.with_scores(emissions.clone().requires_grad_(), *others)
+
+    def arc(self, t: int) -> Float[Tensor, "batch c c"]:
+        """Scores of the arcs into position t >= 1; the batch axis is 1 if all rows share them."""
+        return self.transitions[None] if self.transitions.dim() == 2 else self.transitions[:, t - 1]
+
+    def lift(self, semiring: Semiring, costs: Chain | None = None) -> Lifted:
+        """All parts as elements of a semiring; `costs` are the values that `Expectation` averages."""
+
+        def up(scores: Tensor, values: Tensor | None) -> Tensor:
+            return (
+                semiring.lift(scores, values) if isinstance(semiring, Expectation) else semiring.lift(scores)
+            )
+
+        if self.transitions.dim() == 2 and self.n > 1:
+            arcs = [up(self.arc(1), costs.arc(1) if costs else None)] * (self.n - 1)
+        else:
+            arcs = [up(self.arc(t), costs.arc(t) if costs else None) for t in range(1, self.n)]
+        return Lifted(
+            start=up(self.start[None], costs.start[None] if costs else None),
+            arcs=arcs,
+            emissions=list(up(self.emissions, costs.emissions if costs else None).unbind(-2)),
+            end=up(self.end[None], costs.end[None] if costs else None),
+        )
+
+
+class Lifted(NamedTuple):
+    """The parts of a chain as semiring elements; payload axes come first, then batch (or 1), then tags."""
+
+    start: Tensor
+    arcs: list[Tensor]  # into positions 1..n-1
+    emissions: list[Tensor]  # of positions 0..n-1
+    end: Tensor
+
+
+def forward(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> list[Tensor]:
+    """α_1..α_n, each [batch, c] [S4.88-92, 109; S3's δ]; a finished row keeps its last α.
+
+    α_1(j) = start_j ⊗ e_1(j);   α_t(j) = (⊕_i α_{t-1}(i) ⊗ a_t(i, j)) ⊗ e_t(j)
+    """
+    parts = chain.lift(semiring, costs)
+    alpha = semiring.times(parts.start, parts.emissions[0])
+    alphas = [alpha]
+    for t in range(1, chain.n):
+        arrived = semiring.matmul(alpha.unsqueeze(-2), parts.arcs[t - 1]).squeeze(-2)
+        stepped = semiring.times(arrived, parts.emissions[t])  # [S4.92]
+        alpha = torch.where((t < chain.lengths)[:, None], stepped, alpha)
+        alphas.append(alpha)
+    return alphas
+
+
+def backward(chain: Chain, semiring: Semiring) -> list[Tensor]:
+    """β_1..β_n, each [batch, c] [S4.94-96, 110; S2's backward, corrected]; β = end from the last position on.
+
+    β_t(i) = ⊕_j a_{t+1}(i, j) ⊗ e_{t+1}(j) ⊗ β_{t+1}(j)
+    """
+    parts = chain.lift(semiring)
+    last = semiring.times(parts.end, semiring.one((len(chain.lengths), chain.c), chain.emissions))
+    betas = [last]
+    for t in range(chain.n - 1, 0, -1):
+        outgoing = semiring.times(parts.emissions[t], betas[0])
+        stepped = semiring.matmul(parts.arcs[t - 1], outgoing.unsqueeze(-1)).squeeze(-1)  # [S4.96]
+        betas.insert(0, torch.where((t < chain.lengths)[:, None], stepped, last))
+    return betas
+
+
+def total(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> Tensor:
+    """⊕ over all tag sequences of ⊗ of their parts [S4.74, 93, 108]: log Z for `Log`, and so on."""
+    parts, alphas = chain.lift(semiring, costs), forward(chain, semiring, costs)
+    return semiring.sum(semiring.times(alphas[-1], parts.end), dim=-1)
+
+
+def log_partition(chain: Chain) -> Float[Tensor, batch]:  # noqa: F821
+    return total(chain, Log())
+
+
+def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batch]:  # noqa: F821
+    """score(y) [S3's s, S4.73]. Parts are gathered, never multiplied: -inf times 0 does not occur."""
+    real = chain.token_mask
+    safe = torch.where(real, tags, 0)
+    emitted = chain.emissions.gather(2, safe.unsqueeze(2)).squeeze(2)
+    score = chain.start[safe[:, 0]] + torch.where(real, emitted, 0).sum(1)
+    if chain.n > 1:
+        before, after = safe[:, :-1], safe[:, 1:]
+        if chain.transitions.dim() == 2:
+            moved = chain.transitions[before, after]
+        else:
+            row = torch.arange(len(tags), device=tags.device)[:, None]
+            position = torch.arange(chain.n - 1, device=tags.device)
+            moved = chain.transitions[row, position, before, after]
+        score = score + torch.where(real[:, 1:], moved, 0).sum(1)
+    last = safe.gather(1, (chain.lengths - 1)[:, None]).squeeze(1)
+    return score + chain.end[last]
+
+
+def marginals(chain: Chain) -> tuple[Float[Tensor, "batch n c"], Float[Tensor, "batch n-1 c c"]]:
+    """p(y_t | x) and p(y_{t-1}, y_t | x) from α and β [S4.98, 106-107]; 0 at padding and where Z = 0."""
+    log = Log()
+    alphas, betas = forward(chain, log), backward(chain, log)
+    log_z = log.sum(alphas[-1] + chain.end, dim=-1)
+    possible = log_z > -INF
+    log_z = torch.where(possible, log_z, 0.0)[:, None, None]
+    real = (chain.token_mask & possible[:, None])[:, :, None]
+    unary = torch.where(real, (torch.stack(alphas, 1) + torch.stack(betas, 1) - log_z).exp(), 0.0)
+    pairs = [
+        (
+            alphas[t - 1][:, :, None] + chain.arc(t) + (chain.emissions[:, t] + betas[t])[:, None, :] - log_z
+        ).exp()
+        for t in range(1, chain.n)
+    ]
+    if not pairs:
+        return unary, chain.emissions.new_zeros(len(unary), 0, chain.c, chain.c)
+    return unary, torch.where(real[:, 1:, :, None], torch.stack(pairs, 1), 0.0)
+
+
+def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch n"], Float[Tensor, batch]]:  # noqa: F821
+    """The best tag sequence and its score [S4.100-103, 111; the index of 103 corrected].
+
+    δ is `forward` in (max, +); then y_L = argmax_i δ_L(i) + end_i, y_t = argmax_i δ_t(i) + a_{t+1}(i, y_{t+1}).
+    Among ties the lowest tag wins. Padding holds 0.
+    """
+    deltas = forward(chain, Max())
+    score, tag = (deltas[-1] + chain.end).max(-1)  # [S4.102]
+    tags = torch.zeros(len(tag), chain.n, dtype=torch.long, device=tag.device)
+    for t in range(chain.n - 1, -1, -1):
+        if t < chain.n - 1:
+            arrivals = (
+                chain.arc(t + 1).expand(len(tag), -1, -1).gather(2, tag[:, None, None].expand(-1, chain.c, 1))
+            )
+            previous = (deltas[t] + arrivals.squeeze(2)).argmax(-1)  # [S4.103]
+            tag = torch.where(t + 1 < chain.lengths, previous, tag)
+        tags[:, t] = torch.where(t < chain.lengths, tag, 0)
+    return tags, score
+
+
+def top_k(chain: Chain, k: int) -> tuple[Int[Tensor, "k batch n"], Float[Tensor, "k batch"]]:
+    """The k best tag sequences, best first, through `KBest`: the gradient of score r marks sequence r."""
+    with torch.enable_grad():
+        leaf = chain.detached()
+        scores = total(leaf, KBest(k))
+        paths = [_path_of_gradient(scores[r], leaf.emissions) for r in range(k)]
+    return torch.stack(paths), scores.detach()
+
+
+def sample(
+    chain: Chain, n_samples: int, generator: torch.Generator | None = None
+) -> Int[Tensor, "samples batch n"]:
+    """Independent exact samples through `Sampling`: each backward pass draws one tag sequence per row."""
+    with torch.enable_grad():
+        leaf = chain.detached()
+        log_z = total(leaf, Sampling(generator))
+        paths = [_path_of_gradient(log_z, leaf.emissions) for _ in range(n_samples)]
+    return torch.stack(paths) if paths else chain.lengths.new_zeros(0, *chain.emissions.shape[:2])
+
+
+def _path_of_gradient(scores: Tensor, emissions: Tensor) -> Tensor:
+    """Gradients of semiring totals are indicators of the chosen parts: 1 at the tag of each real position."""
+    (indicator,) = torch.autograd.grad(scores.sum(), emissions, retain_graph=True)
+    return indicator.argmax(-1)
+
+
+def raise_tag_out_of_range(tags: Tensor, flat_index: int, c: int) -> None:
+    """Say which tag of which row does not exist."""
+    row, position = divmod(flat_index, tags.shape[-1])
+    tag = tags.reshape(-1)[flat_index].item()
+    raise ScoreError(
+        f"tags must lie in 0..{c - 1}; got {tag} at row {row}, position {position}; "
+        "map labels to indices with the same label list as the scores"
+    )
