@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trelliswork.data.baseline import MajorityBaseline
 from trelliswork.data.batching import token_budget_batches
 from trelliswork.data.conll import Choices, ColumnFormat, conll_text, infer_format, open_conll, read_conll
 from trelliswork.data.files import atomic_write, open_text
@@ -13,6 +14,7 @@ from trelliswork.data.vocabulary import Vocabulary
 __all__ = [
     "Choices",
     "ColumnFormat",
+    "MajorityBaseline",
     "Sentence",
     "Vocabulary",
     "atomic_write",

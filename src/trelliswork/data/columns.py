@@ -99,9 +99,7 @@ def blocks(lines: Iterable[NumberedLine], format: ColumnFormat) -> Iterator[list
         yield block
 
 
-def _sentence(
-    rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat, with_tags: bool
-) -> Sentence:
+def _sentence(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat, with_tags: bool) -> Sentence:
     for number, columns in rows:
         _check_row(columns, file, number, format, with_tags)
 

@@ -65,9 +65,7 @@ def open_conll(
     return format, read_lines(itertools.chain(sample, lines), name_of(path), format, with_tags=with_tags)
 
 
-def read_conll(
-    path: str | Path, format: ColumnFormat | None = None, *, with_tags: bool = True
-) -> Iterator[Sentence]:
+def read_conll(path: str | Path, format: ColumnFormat | None = None, *, with_tags: bool = True) -> Iterator[Sentence]:
     """The sentences of a CoNLL-column file, one by one; `.gz` and "-" (standard input) are accepted.
 
     Without `format` the layout is inferred from the first lines. With `with_tags=False` the tag column may be
@@ -81,9 +79,7 @@ def read_conll(
     return open_conll(path, with_tags=with_tags)[1]
 
 
-def format_of(
-    sample: Sequence[NumberedLine], file: str, choices: Choices, *, with_tags: bool = True
-) -> ColumnFormat:
+def format_of(sample: Sequence[NumberedLine], file: str, choices: Choices, *, with_tags: bool = True) -> ColumnFormat:
     """The layout that fits the sampled lines."""
     tokens = [line for _, line in sample if line.strip() and not line.startswith("-DOCSTART-")]
     sure = [line for line in tokens if not line.startswith("#")] or tokens
@@ -133,9 +129,7 @@ def _name_columns(format: ColumnFormat, choices: Choices, file: str, with_tags: 
     for role, columns in wanted.items():
         for i in columns:
             if not 1 <= i <= n and (with_tags or role != "tag"):
-                raise DataError(
-                    file, f"expected the {role} column in 1..{n}, got {i}; the file has {n} columns"
-                )
+                raise DataError(file, f"expected the {role} column in 1..{n}, got {i}; the file has {n} columns")
     return replace(format, word_column=word, tag_column=tag or None, feature_columns=features)
 
 

@@ -68,9 +68,7 @@ def numbered_lines(path: str | Path) -> Generator[tuple[int, str], None, None]:
 
 def _decode(raw: bytes, name: str, number: int) -> str:
     if b"\0" in raw:
-        raise DataError(
-            name, "expected UTF-8 text, got a binary (or UTF-16) file: it holds a NUL", line=number
-        )
+        raise DataError(name, "expected UTF-8 text, got a binary (or UTF-16) file: it holds a NUL", line=number)
     try:
         line = raw.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:

@@ -1,0 +1,25 @@
+"""The built-in corpus: generated English with parts of speech, chunks and named entities from one derivation."""
+
+from __future__ import annotations
+
+from trelliswork.data.corpus.derivation import Derivation, chunk_spans, entity_spans
+from trelliswork.data.corpus.generate import (
+    AnnotatedSentence,
+    annotate,
+    as_sentences,
+    builtin_corpus,
+    sentences,
+    write_corpus,
+)
+
+__all__ = [
+    "AnnotatedSentence",
+    "Derivation",
+    "annotate",
+    "as_sentences",
+    "builtin_corpus",
+    "chunk_spans",
+    "entity_spans",
+    "sentences",
+    "write_corpus",
+]
