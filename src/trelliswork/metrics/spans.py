@@ -1,0 +1,165 @@
+"""Precision, recall and F1 of spans: exact boundaries and type, per type and overall.
+
+>>> report = span_scores([["B-PER", "I-PER", "O"]], [["B-PER", "O", "O"]], "IOB2")
+>>> report.overall.f1, report.overall.support
+(0.0, 1)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trelliswork.errors import TrellisworkError
+from trelliswork.structures.chain.schemes import canonical, spans_of
+
+
+@dataclass(frozen=True)
+class Score:
+    """Counts of right, predicted and gold spans, and the ratios made of them; 0/0 is 0.
+
+    >>> Score(correct=1, predicted=2, gold=4).precision
+    0.5
+    """
+
+    correct: int
+    predicted: int
+    gold: int
+
+    @property
+    def support(self) -> int:
+        """How many gold spans there are."""
+        return self.gold
+
+    @property
+    def precision(self) -> float:
+        """The share of predicted spans that are right."""
+        return _ratio(self.correct, self.predicted)
+
+    @property
+    def recall(self) -> float:
+        """The share of gold spans that were found."""
+        return _ratio(self.correct, self.gold)
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall."""
+        return _ratio(2 * self.correct, self.predicted + self.gold)
+
+
+@dataclass(frozen=True)
+class Average:
+    """Ratios averaged over the types."""
+
+    precision: float
+    recall: float
+    f1: float
+    support: int
+
+
+@dataclass(frozen=True)
+class SpanReport:
+    """Scores per type and their averages. `overall` counts all spans alike (micro average)."""
+
+    by_type: dict[str, Score]
+    overall: Score
+    scheme: str
+    policy: str
+
+    @property
+    def precision(self) -> float:
+        """Overall precision."""
+        return self.overall.precision
+
+    @property
+    def recall(self) -> float:
+        """Overall recall."""
+        return self.overall.recall
+
+    @property
+    def f1(self) -> float:
+        """Overall F1."""
+        return self.overall.f1
+
+    @property
+    def macro(self) -> Average:
+        """Every type counts the same."""
+        return self._averaged([1.0] * len(self.by_type))
+
+    @property
+    def weighted(self) -> Average:
+        """Every type counts by its number of gold spans."""
+        return self._averaged([float(score.gold) for score in self.by_type.values()])
+
+    def _averaged(self, weights: Sequence[float]) -> Average:
+        total = sum(weights)
+        scores = list(zip(weights, self.by_type.values(), strict=True))
+        return Average(
+            _ratio(sum(weight * score.precision for weight, score in scores), total),
+            _ratio(sum(weight * score.recall for weight, score in scores), total),
+            _ratio(sum(weight * score.f1 for weight, score in scores), total),
+            self.overall.gold,
+        )
+
+    def table(self) -> str:
+        """Aligned text, in per cent: one row per type, then the averages."""
+        rows: list[tuple[str, Score | Average]] = [(kind or "(untyped)", s) for kind, s in self.by_type.items()]
+        rows += [("macro", self.macro), ("weighted", self.weighted), ("overall", self.overall)]
+        width = max(len(name) for name, _ in rows)
+        lines = [f"{'':{width}}  precision  recall      F1  support"]
+        for name, row in rows:
+            ratios = f"{100 * row.precision:9.2f}  {100 * row.recall:6.2f}  {100 * row.f1:6.2f}"
+            lines.append(f"{name:{width}}  {ratios}  {row.support:7d}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, object]:
+        """The same numbers, fit for JSON."""
+        named: dict[str, Score | Average] = {"overall": self.overall, "macro": self.macro, "weighted": self.weighted}
+        by_type = {kind: _numbers(score) for kind, score in self.by_type.items()}
+        averages = {name: _numbers(row) for name, row in named.items()}
+        return {"scheme": self.scheme, "policy": self.policy, **averages, "by_type": by_type}
+
+
+def span_scores(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], scheme: str, policy: str = "conlleval"
+) -> SpanReport:
+    """Compare predicted with gold tag sequences, span by span.
+
+    `policy` says how illegal sequences are read: "conlleval" generously, "strict" only well-formed spans.
+    """
+    scheme = canonical(scheme)
+    if scheme == "plain":
+        raise TrellisworkError("plain tags have no spans to score; use token_accuracy, or name the scheme")
+    check_alignment(gold, predicted)
+    n_gold: Counter[str] = Counter()
+    n_predicted: Counter[str] = Counter()
+    n_correct: Counter[str] = Counter()
+    for gold_tags, predicted_tags in zip(gold, predicted, strict=True):
+        gold_spans = set(spans_of(gold_tags, scheme, policy))
+        predicted_spans = set(spans_of(predicted_tags, scheme, policy))
+        n_gold.update(kind for *_, kind in gold_spans)
+        n_predicted.update(kind for *_, kind in predicted_spans)
+        n_correct.update(kind for *_, kind in gold_spans & predicted_spans)
+    kinds = sorted(set(n_gold) | set(n_predicted))
+    by_type = {kind: Score(n_correct[kind], n_predicted[kind], n_gold[kind]) for kind in kinds}
+    overall = Score(n_correct.total(), n_predicted.total(), n_gold.total())
+    return SpanReport(by_type, overall, scheme, policy)
+
+
+def check_alignment(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:
+    """Both sides must have the same sentences of the same lengths."""
+    if len(gold) != len(predicted):
+        raise TrellisworkError(f"expected as many predicted as gold sentences ({len(gold)}); got {len(predicted)}")
+    for i, (gold_tags, predicted_tags) in enumerate(zip(gold, predicted, strict=True)):
+        if len(gold_tags) != len(predicted_tags):
+            sizes = f"{len(gold_tags)} gold tags and {len(predicted_tags)} predicted ones"
+            raise TrellisworkError(f"expected one predicted tag per token; sentence {i} has {sizes}")
+
+
+def _numbers(row: Score | Average) -> dict[str, float]:
+    return {"precision": row.precision, "recall": row.recall, "f1": row.f1, "support": row.support}
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
