@@ -59,6 +59,9 @@ class Counting(Semiring):
     def times(self, left: Tensor, right: Tensor) -> Tensor:
         return left * right
 
+    def matmul(self, left: Tensor, right: Tensor) -> Tensor:
+        return left @ right
+
     def star(self, elements: Tensor) -> Tensor:
         """1 if there is no way round; with one there are infinitely many."""
         return torch.where(elements == 0, torch.ones_like(elements), torch.full_like(elements, INF))

@@ -8,19 +8,18 @@ exact. Autograd keeps O(batch n c) numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.errors import ScoreError
 from trelliswork.structures.chain import kernels, path_kernels, structure
 from trelliswork.structures.chain.structure import Chain
-from trelliswork.structures.kernel_math import first_not_a_score
 from trelliswork.structures.threads import over_rows
 
 Array = np.ndarray[Any, Any]
+ArcsBy = Literal["batch", "row", "position"]
 
 
 @dataclass(frozen=True)
@@ -35,19 +34,7 @@ class ChainArrays:
 
     @staticmethod
     def of(chain: Chain, dtype: torch.dtype = torch.float64) -> ChainArrays:
-        """Arrays in one dtype, checked: NaN and +inf are refused by name and place."""
-        emissions, transitions, start, end = (
-            scores.detach().to(dtype).contiguous().numpy() for scores in chain.scores
-        )
-        for name, scores in (
-            ("emissions", emissions),
-            ("transitions", transitions),
-            ("start", start),
-            ("end", end),
-        ):
-            bad = first_not_a_score(scores.reshape(-1))
-            if bad >= 0:
-                raise_not_a_score(name, scores, bad)
+        emissions, transitions, start, end = (scores.detach().to(dtype).contiguous().numpy() for scores in chain.scores)
         if transitions.ndim == 2:
             transitions = transitions[None, None]
         return ChainArrays(emissions, transitions, start, end, chain.lengths.numpy())
@@ -57,15 +44,6 @@ class ChainArrays:
         """Multiply-adds of one pass over all arcs."""
         batch, n, c = self.emissions.shape
         return batch * n * c * c
-
-
-def raise_not_a_score(name: str, scores: Array, flat_index: int) -> None:
-    """Say which entry of which tensor is NaN or +inf."""
-    place = ", ".join(str(i) for i in np.unravel_index(flat_index, scores.shape))
-    raise ScoreError(
-        f"{name} must be finite numbers or -inf; got {scores.reshape(-1)[flat_index]} at [{place}]; "
-        "look for a division by zero or an overflow upstream, and forbid with -inf, not with NaN or +inf"
-    )
 
 
 @dataclass(frozen=True)
@@ -113,20 +91,22 @@ def run_forward(arrays: ChainArrays) -> Forward:
     return Forward(arcs, alphas, emits, finals, log_z, wide_rows, log_alphas, arrivals)
 
 
-def run_backward(arrays: ChainArrays, forward: Forward, grad: Array) -> tuple[Array, Array, Array, Array]:
-    """Gradients of Σ_b grad[b] log Z[b] by emissions, transitions (4-d), start and end [S4.115]."""
+def run_backward(
+    arrays: ChainArrays, forward: Forward, grad: Array, arcs_by: ArcsBy
+) -> tuple[Array, Array, Array, Array]:
+    """Gradients of Σ_b grad[b] log Z[b] by emissions, transitions, start and end [S4.115].
+
+    Arc gradients are summed over all arcs ("batch": [1, 1, c, c]), over each row's arcs ("row": [batch, 1, c, c]),
+    or kept apart ("position": [batch, n-1, c, c]).
+    """
     alphas = forward.alphas
-    batch, n, c = alphas.shape
+    batch = len(alphas)
     d_emissions, outgoing = np.zeros_like(alphas), np.zeros_like(alphas)
     over_rows(
         kernels.backward_scaled, batch, arrays.work,
         alphas, forward.emits, forward.arcs, arrays.end, forward.finals, arrays.lengths, grad, d_emissions, outgoing,
     )  # fmt: skip
-    if arrays.transitions.shape[:2] == (1, 1):
-        d_transitions = _shared_arc_gradient(alphas, outgoing) * forward.arcs
-    else:
-        d_transitions = np.empty_like(forward.arcs)
-        kernels.arc_posteriors(alphas, forward.arcs, outgoing, d_transitions)
+    d_transitions = _arc_gradients(alphas, forward.arcs, outgoing, arcs_by)
     if len(forward.wide_rows):
         kernels.backward_log(
             forward.wide_rows, arrays.transitions, arrays.end, arrays.lengths, forward.log_alphas, forward.arrivals,
@@ -136,12 +116,18 @@ def run_backward(arrays: ChainArrays, forward: Forward, grad: Array) -> tuple[Ar
     return d_emissions, d_transitions, d_emissions[:, 0].sum(0), last.sum(0)
 
 
-def _shared_arc_gradient(alphas: Array, outgoing: Array) -> Array:
-    """Σ_{b,t} α_{t-1}(i) outgoing_t(j) as one matrix product; outgoing is 0 at t = 0, so rows do not mix."""
-    c = alphas.shape[2]
-    before = torch.from_numpy(alphas).view(-1, c)[:-1]
-    after = torch.from_numpy(outgoing).view(-1, c)[1:]
-    return (before.T @ after).numpy()
+def _arc_gradients(alphas: Array, arcs: Array, outgoing: Array, arcs_by: ArcsBy) -> Array:
+    """α_{t-1}(i) arcs_ij outgoing_t(j), summed as asked; the sums are matrix products over positions."""
+    batch, n, c = alphas.shape
+    if arcs_by == "position":
+        d_transitions = np.empty((batch, n - 1, c, c))
+        kernels.arc_posteriors(alphas, arcs, outgoing, d_transitions)
+        return d_transitions
+    before, after = torch.from_numpy(alphas), torch.from_numpy(outgoing)
+    if arcs_by == "row":
+        return torch.bmm(before[:, :-1].mT, after[:, 1:]).numpy()[:, None] * arcs
+    # Rows lie behind one another; outgoing is 0 at position 0, so no product pairs two rows.
+    return (before.view(-1, c)[:-1].T @ after.view(-1, c)[1:]).numpy() * arcs
 
 
 def _to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -152,7 +138,8 @@ def _to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor, ...]) -> tuple[Te
 
 
 def _by_reference(query: Any, chain: Chain, scores: tuple[Tensor, ...], grads: tuple[Tensor, ...]) -> Any:
-    """The gradient of query(chain) as a graph that can be differentiated again."""
+    """The gradient of query(chain) by autograd, as a graph to differentiate again if one is being recorded."""
+    again = torch.is_grad_enabled()
     with torch.enable_grad():
         results = query(chain.with_scores(*scores))
         needed = [tensor for tensor in scores if tensor.requires_grad]
@@ -163,65 +150,74 @@ def _by_reference(query: Any, chain: Chain, scores: tuple[Tensor, ...], grads: t
     return tuple(next(by_tensor) if tensor.requires_grad else None for tensor in scores)
 
 
+def _arcs_of(chain: Chain) -> ArcsBy:
+    return "batch" if chain.transitions.dim() == 2 else "position"
+
+
 class LogPartition(torch.autograd.Function):
-    """log Z [batch] of a chain; `LogPartition.apply(chain, arrays, *chain.scores)`."""
+    """log Z [batch]; `LogPartition.apply(chain, arrays, run_forward(arrays), *chain.scores)`."""
 
     @staticmethod
-    def forward(ctx: Any, chain: Chain, arrays: ChainArrays, *scores: Tensor) -> Tensor:
-        ctx.chain, ctx.arrays, ctx.run = chain, arrays, run_forward(arrays)
+    def forward(ctx: Any, chain: Chain, arrays: ChainArrays, run: Forward, *scores: Tensor) -> Tensor:
+        ctx.chain, ctx.arrays, ctx.run = chain, arrays, run
         ctx.save_for_backward(*scores)
-        return torch.from_numpy(ctx.run.log_z).to(scores[0].dtype)
+        return torch.from_numpy(run.log_z).to(scores[0].dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         scores = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return None, None, *_by_reference(structure.log_partition, ctx.chain, scores, grads)
-        found = run_backward(ctx.arrays, ctx.run, grads[0].double().contiguous().numpy())
-        return None, None, *_to_tensors(found, scores)
-
-
-class LogProb(torch.autograd.Function):
-    """score(tags) - log Z [batch], path and sum in one node; `LogProb.apply(chain, arrays, tags, *chain.scores)`."""
-
-    @staticmethod
-    def forward(ctx: Any, chain: Chain, arrays: ChainArrays, tags: Tensor, *scores: Tensor) -> Tensor:
-        ctx.chain, ctx.arrays, ctx.tags, ctx.run = chain, arrays, tags, run_forward(arrays)
-        ctx.save_for_backward(*scores)
-        return torch.from_numpy(run_path_scores(arrays, tags) - ctx.run.log_z).to(scores[0].dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        scores = ctx.saved_tensors
-        if torch.is_grad_enabled():
-
-            def log_prob(chain: Chain) -> Tensor:
-                return structure.path_score(chain, ctx.tags) - structure.log_partition(chain)
-
-            return None, None, None, *_by_reference(log_prob, ctx.chain, scores, grads)
+            return None, None, None, *_by_reference(structure.log_partition, ctx.chain, scores, grads)
         grad = grads[0].double().contiguous().numpy()
-        found = run_backward(ctx.arrays, ctx.run, -grad)
-        path_kernels.add_path_gradients(ctx.tags.numpy(), ctx.arrays.lengths, grad, *found)
+        found = run_backward(ctx.arrays, ctx.run, grad, _arcs_of(ctx.chain))
         return None, None, None, *_to_tensors(found, scores)
 
 
-class Marginals(torch.autograd.Function):
-    """p(y_t | x) [batch, n, c] by kernel; differentiated through the reference."""
+class LogProb(torch.autograd.Function):
+    """score(tags) - log Z [batch] in one node; `LogProb.apply(chain, arrays, run, tags, *chain.scores)`."""
 
     @staticmethod
-    def forward(ctx: Any, chain: Chain, arrays: ChainArrays, *scores: Tensor) -> Tensor:
-        ctx.chain = chain
+    def forward(ctx: Any, chain: Chain, arrays: ChainArrays, run: Forward, tags: Tensor, *scores: Tensor) -> Tensor:
+        ctx.chain, ctx.arrays, ctx.run, ctx.tags = chain, arrays, run, tags
         ctx.save_for_backward(*scores)
-        posteriors, *_ = run_backward(arrays, run_forward(arrays), np.ones(len(arrays.lengths)))
-        return torch.from_numpy(posteriors).to(scores[0].dtype)
+        log_prob = run_path_scores(arrays, tags) - run.log_z
+        return torch.from_numpy(np.minimum(log_prob, 0.0)).to(scores[0].dtype)  # rounding must not pass certainty
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        return (
-            None,
-            None,
-            *_by_reference(lambda chain: structure.marginals(chain)[0], ctx.chain, ctx.saved_tensors, grads),
-        )
+        scores = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            found = _by_reference(lambda chain: structure.log_prob(chain, ctx.tags), ctx.chain, scores, grads)
+            return None, None, None, None, *found
+        grad = grads[0].double().contiguous().numpy()
+        found = run_backward(ctx.arrays, ctx.run, -grad, _arcs_of(ctx.chain))
+        path_kernels.add_path_gradients(ctx.tags.numpy(), ctx.arrays.lengths, grad, *found)
+        return None, None, None, None, *_to_tensors(found, scores)
+
+
+class Marginals(torch.autograd.Function):
+    """p(y_t | x) [batch, n, c] and arc posteriors, by "row" [batch, c, c] or by "position" [batch, n-1, c, c].
+
+    The kernels compute them; they are differentiated through the reference.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, chain: Chain, arrays: ChainArrays, run: Forward, arcs_by: ArcsBy, *scores: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        ctx.chain, ctx.arcs_by = chain, arcs_by
+        ctx.save_for_backward(*scores)
+        unary, arcs, _, _ = run_backward(arrays, run, np.ones(len(arrays.lengths)), arcs_by)
+        posteriors = torch.from_numpy(arcs).to(scores[0].dtype)
+        return torch.from_numpy(unary).to(scores[0].dtype), posteriors.squeeze(1) if arcs_by == "row" else posteriors
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        def marginals(chain: Chain) -> tuple[Tensor, Tensor]:
+            unary, arcs = structure.marginals(chain)
+            return unary, arcs.sum(1) if ctx.arcs_by == "row" else arcs
+
+        return None, None, None, None, *_by_reference(marginals, ctx.chain, ctx.saved_tensors, grads)
 
 
 def run_path_scores(arrays: ChainArrays, tags: Tensor) -> Array:
@@ -257,10 +253,9 @@ def top_paths(arrays: ChainArrays, k: int) -> tuple[Tensor, Array]:
     return torch.from_numpy(tags), scores
 
 
-def sample_paths(arrays: ChainArrays, n_samples: int, generator: torch.Generator | None = None) -> Tensor:
+def sample_paths(arrays: ChainArrays, forward: Forward, n_samples: int, generator: torch.Generator | None) -> Tensor:
     """Exact samples [samples, batch, n] (0 at padding) by backward sampling."""
     batch, n, c = arrays.emissions.shape
-    forward = run_forward(arrays)
     with np.errstate(divide="ignore"):
         log_alphas = np.log(forward.alphas)
     log_alphas[forward.wide_rows] = forward.log_alphas

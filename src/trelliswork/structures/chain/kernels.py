@@ -260,7 +260,7 @@ def backward_log(
 ):
     """∂C/∂δ_{t-1}(i) = Σ_j ∂C/∂δ_t(j) exp(δ_{t-1}(i) + a_ij - logadd_j) [S3]: every factor is a probability.
 
-    Each summand is the gradient of one arc; d_transitions has the shape of `transitions`.
+    Each summand is the gradient of one arc; d_transitions may sum over rows or positions: [1|batch, 1|n-1, c, c].
     """
     c = end.shape[0]
     d_delta, d_before, arrived = np.empty(c), np.empty(c), np.empty(c)
@@ -278,16 +278,12 @@ def backward_log(
             d_emissions[b, t] = d_delta
             if t == 0:
                 break
-            bb, tt = b % transitions.shape[0], (t - 1) % transitions.shape[1]
+            arc_scores = transitions[b % transitions.shape[0], (t - 1) % transitions.shape[1]]
+            d_arcs = d_transitions[b % d_transitions.shape[0], (t - 1) % d_transitions.shape[1]]
             for j in range(c):  # an unreachable tag has gradient 0; +inf makes its factors exactly 0
                 arrived[j] = arrivals[r, t, j] if arrivals[r, t, j] > NEG_INF else np.inf
             for i in range(c):
-                from_i, row, d_row, weight = (
-                    log_alphas[r, t - 1, i],
-                    transitions[bb, tt, i],
-                    d_transitions[bb, tt, i],
-                    0.0,
-                )
+                from_i, row, d_row, weight = log_alphas[r, t - 1, i], arc_scores[i], d_arcs[i], 0.0
                 for j in range(c):
                     posterior = d_delta[j] * exp(from_i + row[j] - arrived[j])
                     d_row[j] += posterior

@@ -155,6 +155,12 @@ def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batc
     return score + chain.end[last]
 
 
+def log_prob(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:  # noqa: F821
+    """log p(tags | x) = score - log Z [S4.73, 104], never above 0: rounding must not pass certainty."""
+    log_p = path_score(chain, tags) - log_partition(chain)
+    return log_p - log_p.detach().clamp(min=0)
+
+
 def marginals(chain: Chain) -> tuple[Float[Tensor, "batch n c"], Float[Tensor, "batch n-1 c c"]]:
     """p(y_t | x) and p(y_{t-1}, y_t | x) from α and β [S4.98, 106-107]; 0 at padding and where Z = 0."""
     log = Log()
@@ -219,6 +225,14 @@ def _path_of_gradient(scores: Tensor, emissions: Tensor) -> Tensor:
     """Gradients of semiring totals are indicators of the chosen parts: 1 at the tag of each real position."""
     (indicator,) = torch.autograd.grad(scores.sum(), emissions, retain_graph=True)
     return indicator.argmax(-1)
+
+
+def in_range(tags: Int[Tensor, "batch n"], chain: Chain) -> Int[Tensor, "batch n"]:
+    """The tags, once each real position is known to hold one of the chain's."""
+    wrong = chain.token_mask & ((tags < 0) | (tags >= chain.c))
+    if bool(wrong.any()):
+        raise_tag_out_of_range(tags, int(wrong.reshape(-1).nonzero()[0]), chain.c)
+    return tags
 
 
 def raise_tag_out_of_range(tags: Tensor, flat_index: int, c: int) -> None:

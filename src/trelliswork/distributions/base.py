@@ -1,0 +1,74 @@
+"""What every structured distribution answers, under the same names.
+
+A subclass brings a structure and its queries; what follows from them is written here once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+
+
+class StructuredDistribution(Distribution):
+    """p(y | x) = exp(score(x, y)) / Z(x) over the structures y of one input, batched."""
+
+    arg_constraints: dict[str, Any] = {}  # noqa: RUF012 - torch's own convention; scores are checked with sentences
+
+    @property
+    @abstractmethod
+    def log_partition(self) -> Tensor:
+        """log Z, the log of the summed exp scores of all structures. -inf if there is none."""
+
+    @abstractmethod
+    def score(self, value: Tensor) -> Tensor:
+        """The unnormalised log score of a structure."""
+
+    @property
+    @abstractmethod
+    def marginals(self) -> Tensor:
+        """The posterior probability of each part."""
+
+    @property
+    @abstractmethod
+    def argmax(self) -> Tensor:
+        """The structure with the highest score."""
+
+    @abstractmethod
+    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
+        """The k best structures, best first, and their scores; exact, without duplicates."""
+
+    @property
+    @abstractmethod
+    def count(self) -> Tensor:
+        """How many structures have a score above -inf."""
+
+    @abstractmethod
+    def constrain(self, partial: Tensor | None = None) -> Self:
+        """The same distribution restricted to the structures that agree with partial knowledge."""
+
+    @abstractmethod
+    def expected(self, costs: Tensor) -> Tensor:
+        """E[Σ cost of the parts of y]: the risk when costs are losses."""
+
+    @property
+    def mode(self) -> Tensor:
+        return self.argmax
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """log p(value | x) = score(value) - log Z."""
+        return self.score(value) - self.log_partition
+
+    def log_prob_of_set(self, partial: Tensor) -> Tensor:
+        """log p(y agrees with `partial` | x) = log Z(constrained) - log Z [S4.131]: the loss for partial labels."""
+        log_p = self.constrain(partial).log_partition - self.log_partition
+        return log_p - log_p.detach().clamp(min=0)  # rounding must not pass certainty
+
+
+def weighted_sum(weights: Tensor, costs: Tensor, n_batch_axes: int) -> Tensor:
+    """Σ weights * costs over all but the batch axes, where a weight of 0 silences any cost, infinite ones too."""
+    heard = torch.where(weights > 0, costs, 0.0)
+    return (weights * heard).flatten(n_batch_axes).sum(-1)

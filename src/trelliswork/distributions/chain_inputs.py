@@ -1,0 +1,134 @@
+"""What may be handed to a `LinearChain`, checked with a sentence for each thing that can be wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from trelliswork.errors import ScoreError
+from trelliswork.structures.masks import Layout
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int
+
+    from trelliswork.structures.chain.structure import Chain
+
+INF = float("inf")
+
+
+def promote(
+    emissions: Tensor, transitions: Tensor, start: Tensor | None, end: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The four score tensors in one dtype, shapes checked; a missing start or end scores 0."""
+    if emissions.dim() < 2 or 0 in emissions.shape[-2:]:
+        raise ScoreError(
+            f"emissions must be [batch, n, c] with n >= 1 and c >= 1; got {tuple(emissions.shape)}; "
+            "give one row of c tag scores for each position"
+        )
+    c = emissions.shape[-1]
+    zeros = None if start is not None and end is not None else emissions.new_zeros(c)
+    start, end = zeros if start is None else start, zeros if end is None else end
+    assert start is not None and end is not None
+    _check_shapes(emissions, transitions, start, end)
+    dtype = emissions.dtype
+    for part in (transitions, start, end):
+        dtype = torch.promote_types(dtype, part.dtype) if part.dtype != dtype else dtype
+    if not dtype.is_floating_point:
+        raise ScoreError(f"scores must be floating point; got {dtype}; call .float() on them")
+    return emissions.to(dtype), transitions.to(dtype), start.to(dtype), end.to(dtype)
+
+
+def _check_shapes(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> None:
+    *batch, n, c = emissions.shape
+    shared, by_position = (c, c), (*batch, n - 1, c, c)
+    if transitions.shape != shared and transitions.shape != by_position:
+        raise ScoreError(
+            f"transitions must be {shared} or, per position, {by_position} for emissions {tuple(emissions.shape)}; "
+            f"got {tuple(transitions.shape)}; index them [from, to]"
+        )
+    for name, edge in (("start", start), ("end", end)):
+        if edge.shape != (c,):
+            raise ScoreError(f"{name} must be ({c},), one score a tag; got {tuple(edge.shape)}")
+    devices = {str(part.device) for part in (emissions, transitions, start, end)}
+    if len(devices) > 1:
+        raise ScoreError(f"all scores must be on one device; got {sorted(devices)}; move them with .to(device)")
+
+
+def layout_of(
+    batch_shape: torch.Size, n: int, device: torch.device, lengths: Tensor | None, mask: Tensor | None
+) -> Layout:
+    """Lengths (or a mask) as a `Layout` of flat rows; every row has at least one position."""
+    if lengths is not None and mask is not None:
+        raise ScoreError("give lengths or a mask, not both")
+    if mask is not None:
+        if mask.shape != (*batch_shape, n):
+            raise ScoreError(
+                f"mask must be {(*batch_shape, n)}, True at valid positions; got {tuple(mask.shape)}"
+            )
+        layout = Layout.of_mask(mask.reshape(-1, n).to(device=device, dtype=torch.bool))
+        _check_range(layout.lengths, n, "each row of the mask must have a valid position")
+        return layout
+    if lengths is None:
+        return Layout(torch.full((batch_shape.numel(),), n, device=device))
+    if lengths.shape != batch_shape or lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
+        raise ScoreError(
+            f"lengths must be whole numbers of shape {tuple(batch_shape)}; got {lengths.dtype} {tuple(lengths.shape)}"
+        )
+    flat = lengths.reshape(-1).to(device=device, dtype=torch.long)
+    _check_range(flat, n, "pad the emissions or shorten the row")
+    return Layout(flat)
+
+
+def _check_range(lengths: Int[Tensor, "rows"], n: int, fix: str) -> None:  # noqa: F821
+    wrong = (lengths < 1) | (lengths > n)
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise ScoreError(f"lengths must lie in 1..{n}; got {int(lengths[row])} at row {row}; {fix}")
+
+
+def check_scores(chain: Chain, backend: str) -> None:
+    """NaN and +inf are refused, by name and place."""
+    for name, part in zip(("emissions", "transitions", "start", "end"), chain.scores, strict=True):
+        flat = part.detach().reshape(-1)
+        if backend == "kernel":
+            from trelliswork.structures.kernel_math import first_not_a_score
+
+            bad = first_not_a_score(flat.numpy())
+        else:
+            wrong = ~(flat < INF)
+            bad = int(wrong.nonzero()[0]) if bool(wrong.any()) else -1
+        if bad >= 0:
+            place = ", ".join(str(int(i)) for i in torch.unravel_index(torch.tensor(bad), part.shape))
+            raise ScoreError(
+                f"{name} must be finite numbers or -inf; got {flat[bad].item()} at [{place}]; "
+                "look for a division by zero or an overflow upstream, and forbid with -inf"
+            )
+
+
+def check_value(value: Tensor, batch_shape: torch.Size, event_shape: torch.Size) -> Int[Tensor, "samples rows n"]:
+    """Tags [*samples, *batch, n] as [samples, rows, n]."""
+    expected = (*batch_shape, *event_shape)
+    if value.dtype.is_floating_point or value.dtype == torch.bool:
+        raise ScoreError(f"tags must be whole numbers; got {value.dtype}; call .long() on them")
+    if value.shape[value.dim() - len(expected) :] != expected:
+        raise ScoreError(f"tags must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
+    return value.long().reshape(-1, batch_shape.numel(), *event_shape)
+
+
+def partial_mask(partial: Tensor, emissions: Tensor) -> Bool[Tensor, "*batch n c"]:
+    """Allowed tags from tags with negatives for unknown [*batch, n], or from a mask [*batch, n, c] itself."""
+    c = emissions.shape[-1]
+    if partial.dtype == torch.bool:
+        if partial.shape != emissions.shape:
+            raise ScoreError(f"allowed tags must be {tuple(emissions.shape)}, True = allowed; got {tuple(partial.shape)}")
+        return partial
+    if partial.dtype.is_floating_point or partial.shape != emissions.shape[:-1]:
+        raise ScoreError(
+            f"partial tags must be whole numbers {tuple(emissions.shape[:-1])}, -100 = unknown; "
+            f"got {partial.dtype} {tuple(partial.shape)}"
+        )
+    if bool((partial >= c).any()):
+        raise ScoreError(f"partial tags must lie in 0..{c - 1} or be -100 for unknown; got {int(partial.max())}")
+    return (partial[..., None] < 0) | (partial[..., None] == torch.arange(c, device=partial.device))

@@ -1,0 +1,385 @@
+"""The linear-chain distribution: tag sequences, every query exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import torch
+from torch import Tensor
+from torch.distributions import constraints, register_kl
+
+from trelliswork.distributions.base import StructuredDistribution, weighted_sum
+from trelliswork.distributions.chain_inputs import check_scores, check_value, layout_of, partial_mask, promote
+from trelliswork.distributions.spans import add_up, span_chains
+from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.semirings import Counting
+from trelliswork.structures.chain import structure
+from trelliswork.structures.chain.structure import Chain
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+    from trelliswork.structures.chain import fast
+
+INF = float("inf")
+Backend = Literal["auto", "kernel", "torch"]
+
+
+class LinearChain(StructuredDistribution):
+    """p(tags | x) with score = start[y_1] + Σ emissions[t, y_t] + Σ transitions[y_{t-1}, y_t] + end[y_L].
+
+    A forbidden tag or transition scores -inf. Rows may be ragged (`lengths`) or have holes anywhere (`mask`, True =
+    valid; masked positions are skipped and their neighbours touch; per-position transitions belong to the position
+    they lead into). Values are tags [..., batch, n]; what stands at invalid positions is ignored going in and 0
+    coming out. `backend`: "kernel" (CPU), "torch" (any device), or "auto".
+
+    >>> chain = LinearChain(torch.zeros(1, 3, 2), torch.zeros(2, 2))
+    >>> chain.log_partition.exp(), chain.count
+    (tensor([8.]), tensor([8.], dtype=torch.float64))
+    """
+
+    has_enumerate_support = True
+
+    def __init__(
+        self,
+        emissions: Float[Tensor, "*batch n c"],
+        transitions: Float[Tensor, "c c"] | Float[Tensor, "*batch n-1 c c"],
+        start: Float[Tensor, "c"] | None = None,  # noqa: F821
+        end: Float[Tensor, "c"] | None = None,  # noqa: F821
+        *,
+        lengths: Int[Tensor, "*batch"] | None = None,
+        mask: Bool[Tensor, "*batch n"] | None = None,
+        backend: Backend = "auto",
+        validate_args: bool | None = None,
+    ):
+        self.emissions, self.transitions, self.start, self.end = promote(emissions, transitions, start, end)
+        batch_shape, (n, _) = self.emissions.shape[:-2], self.emissions.shape[-2:]
+        self._layout = layout_of(batch_shape, n, self.emissions.device, lengths, mask)
+        self.backend = _resolve(backend, self.emissions.device)
+        super().__init__(batch_shape, torch.Size([n]), validate_args=False)
+        if validate_args is None or validate_args:
+            check_scores(self._chain, self.backend)
+
+    # --- the parts, flat and compact -------------------------------------------------------------------------
+
+    @cached_property
+    def _chain(self) -> Chain:
+        """One batch axis, valid positions first, float32 at least."""
+        n, c = self.emissions.shape[-2:]
+        emissions = self._layout.compact(self.emissions.reshape(-1, n, c))
+        transitions = self.transitions
+        if transitions.dim() > 2:
+            transitions = transitions.reshape(-1, n - 1, c, c)
+            if self._layout.order is not None:  # arcs belong to the position they lead into
+                lead = transitions.new_zeros(len(transitions), 1, c, c)
+                transitions = self._layout.compact(torch.cat([lead, transitions], 1))[:, 1:]
+        dtype = torch.promote_types(self.dtype, torch.float32)
+        scores = (part.to(dtype) for part in (emissions, transitions, self.start, self.end))
+        return Chain(*scores, lengths=self._layout.lengths)
+
+    @cached_property
+    def _arrays(self) -> fast.ChainArrays:
+        from trelliswork.structures.chain import fast
+
+        return fast.ChainArrays.of(self._chain)
+
+    @cached_property
+    def _forward(self) -> fast.Forward:
+        from trelliswork.structures.chain import fast
+
+        return fast.run_forward(self._arrays)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.emissions.dtype
+
+    def _batched(self, result: Tensor, *lead: int) -> Tensor:
+        """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
+        shaped = result.reshape(*lead, *self.batch_shape, *result.shape[len(lead) + 1 :])
+        return shaped.to(self.dtype) if shaped.is_floating_point() else shaped
+
+    def _tags_out(self, tags: Int[Tensor, "m rows n"]) -> Int[Tensor, "m *batch n"]:
+        m = len(tags)
+        spread = torch.stack([self._layout.spread(each) for each in tags]) if m else tags
+        return spread.reshape(m, *self.batch_shape, *self.event_shape)
+
+    # --- queries ---------------------------------------------------------------------------------------------
+
+    @property
+    def log_partition(self) -> Float[Tensor, "*batch"]:
+        chain = self._chain
+        if self.backend == "torch":
+            return self._batched(structure.log_partition(chain))
+        from trelliswork.structures.chain import fast
+
+        return self._batched(fast.LogPartition.apply(chain, self._arrays, self._forward, *chain.scores))
+
+    def score(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
+        return self._each(value, lambda tags: structure.path_score(self._chain, structure.in_range(tags, self._chain)))
+
+    def log_prob(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
+        """log p(value | x); -inf for a forbidden sequence, never above 0."""
+        chain = self._chain
+        if self.backend == "torch":
+            return self._each(value, lambda tags: structure.log_prob(chain, structure.in_range(tags, chain)))
+        from trelliswork.structures.chain import fast
+
+        arrays, run = self._arrays, self._forward
+        return self._each(value, lambda tags: fast.LogProb.apply(chain, arrays, run, tags, *chain.scores))
+
+    def _each(self, value: Tensor, query: Any) -> Tensor:
+        """Apply a query of tags [rows, n] to every sample of value."""
+        rows = check_value(value, self.batch_shape, self.event_shape)  # [samples, rows, n]
+        results = torch.stack([query(self._layout.compact(tags).contiguous()) for tags in rows])
+        samples = value.shape[: value.dim() - len(self.batch_shape) - 1]
+        return self._batched(results, len(rows)).reshape(*samples, *self.batch_shape)
+
+    @property
+    def marginals(self) -> Float[Tensor, "*batch n c"]:
+        """p(y_t = j | x) at [..., t, j]; 0 at invalid positions. Differentiable."""
+        return self._batched(self._layout.spread(self._marginals("row")[0]))
+
+    @property
+    def pairwise_marginals(self) -> Float[Tensor, "*batch n-1 c c"]:
+        """p(y before t = i, y_t = j | x) at [..., t-1, i, j]; 0 where no arc leads into position t."""
+        pairs = self._marginals("position")[1]
+        if self._layout.order is not None:
+            lead = pairs.new_zeros(len(pairs), 1, *pairs.shape[2:])
+            pairs = self._layout.spread(torch.cat([lead, pairs], 1))[:, 1:]
+        return self._batched(pairs)
+
+    def _marginals(self, arcs_by: Literal["row", "position"]) -> tuple[Tensor, Tensor]:
+        """Unary posteriors, and arc posteriors of each position or summed over each row; compact."""
+        chain = self._chain
+        if self.backend == "torch":
+            unary, pairs = structure.marginals(chain)
+            return unary, pairs.sum(1) if arcs_by == "row" else pairs
+        from trelliswork.structures.chain import fast
+
+        return fast.Marginals.apply(chain, self._arrays, self._forward, arcs_by, *chain.scores)  # type: ignore[no-any-return]
+
+    @property
+    def argmax(self) -> Int[Tensor, "*batch n"]:
+        """The best tag sequence; among ties the lowest tags, from the end backwards."""
+        if self.backend == "torch":
+            tags, scores = structure.viterbi(self._chain)
+            possible = scores.detach() > -INF
+        else:
+            from trelliswork.structures.chain import fast
+
+            tags, found = fast.best_paths(fast.ChainArrays.of(self._chain, self._chain.emissions.dtype))
+            possible = torch.from_numpy(found)
+        self._require_paths(possible)
+        return self._tags_out(tags[None])[0]
+
+    def top_k(self, k: int) -> tuple[Int[Tensor, "k *batch n"], Float[Tensor, "k *batch"]]:
+        """The k best tag sequences and their scores, best first; a score of -inf fills up where there are fewer."""
+        if k < 1:
+            raise ScoreError(f"k must be at least 1; got {k}; ask for one best sequence or more")
+        if self.backend == "torch":
+            tags, found = structure.top_k(self._chain, k)
+        else:
+            from trelliswork.structures.chain import fast
+
+            tags, array = fast.top_paths(self._arrays, k)
+            found = torch.from_numpy(array)
+        exists = found > -INF
+        self._require_paths(exists[0])
+        tags = torch.where(exists[:, :, None], tags, tags[:1])
+        scores = torch.stack([structure.path_score(self._chain, each) for each in tags])
+        return self._tags_out(tags), self._batched(torch.where(exists, scores, -INF), k)
+
+    def sample(
+        self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
+    ) -> Int[Tensor, "*samples *batch n"]:
+        """Exact independent samples."""
+        shape = torch.Size(sample_shape)
+        self._require_paths(self.log_partition.detach().reshape(-1) > -INF)
+        if self.backend == "torch":
+            tags = structure.sample(self._chain, shape.numel(), generator)
+        else:
+            from trelliswork.structures.chain import fast
+
+            tags = fast.sample_paths(self._arrays, self._forward, shape.numel(), generator)
+        return self._tags_out(tags).reshape(*shape, *self.batch_shape, *self.event_shape)
+
+    def _require_paths(self, possible: Bool[Tensor, "rows"]) -> None:  # noqa: F821
+        if not bool(possible.all()):
+            row = int((~possible).nonzero()[0])
+            raise ConstraintError(
+                f"row {row} has no tag sequence with a score above -inf; "
+                "allow at least one tag at each position and a transition between neighbours"
+            )
+
+    @property
+    def count(self) -> Float[Tensor, "*batch"]:
+        """How many tag sequences are possible, in float64 (exact to 2^53)."""
+        return structure.total(self._chain, Counting()).reshape(self.batch_shape)
+
+    def expected(
+        self,
+        costs: Float[Tensor, "*batch n c"] | None = None,
+        transitions: Tensor | None = None,
+        start: Tensor | None = None,
+        end: Tensor | None = None,
+    ) -> Float[Tensor, "*batch"]:
+        """E[Σ_t costs[t, y_t] + Σ transitions[y_{t-1}, y_t] + start[y_1] + end[y_L]]; costs are shaped like scores."""
+        n, c = self.emissions.shape[-2:]
+        given = LinearChain(
+            self.emissions.new_zeros(n, c).expand(self.emissions.shape) if costs is None else costs,
+            self.emissions.new_zeros(c, c) if transitions is None else transitions,
+            start,
+            end,
+            validate_args=False,
+        )
+        given._layout = self._layout
+        return self._batched(self._expected(given._chain))
+
+    def _expected(self, costs: Chain) -> Float[Tensor, "rows"]:  # noqa: F821
+        shared = costs.transitions.dim() == 2
+        unary, arcs = self._marginals("row" if shared else "position")
+        rows = torch.arange(len(unary), device=unary.device)
+        last = unary[rows, costs.lengths - 1]
+        return (
+            weighted_sum(unary, costs.emissions, 1)
+            + weighted_sum(arcs, costs.transitions, 1)
+            + weighted_sum(unary[:, 0], costs.start, 1)
+            + weighted_sum(last, costs.end, 1)
+        )
+
+    def entropy(self) -> Float[Tensor, "*batch"]:
+        """H(p) = log Z - E[score], in nats."""
+        return self.log_partition - self._batched(self._expected(self._chain))
+
+    # --- constraints -----------------------------------------------------------------------------------------
+
+    def constrain(
+        self,
+        partial: Int[Tensor, "*batch n"] | Bool[Tensor, "*batch n c"] | None = None,
+        *,
+        transitions: Bool[Tensor, "c c"] | None = None,
+        start: Bool[Tensor, "c"] | None = None,  # noqa: F821
+        end: Bool[Tensor, "c"] | None = None,  # noqa: F821
+    ) -> LinearChain:
+        """Only the sequences that agree: everything else scores -inf.
+
+        `partial` holds tags, with -100 (any negative) where the tag is unknown, or True for each allowed tag of each
+        position; `transitions`, `start`, `end` are True where allowed.
+        """
+        emissions = self.emissions
+        if partial is not None:
+            emissions = torch.where(partial_mask(partial, emissions), emissions, -INF)
+        return self._like(
+            emissions,
+            self.transitions if transitions is None else torch.where(transitions, self.transitions, -INF),
+            self.start if start is None else torch.where(start, self.start, -INF),
+            self.end if end is None else torch.where(end, self.end, -INF),
+        )
+
+    def _like(self, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> LinearChain:
+        """Other scores in the same layout."""
+        new = LinearChain(emissions, transitions, start, end, backend=self.backend, validate_args=False)
+        new._layout = self._layout
+        return new
+
+    def span_probability(
+        self, first: int, last: int, label: str, *, tags: Sequence[str], scheme: str = "IOB2"
+    ) -> Float[Tensor, "*batch"]:
+        """P(tokens first..last-1 are exactly one `label` span), each row; `tags` names the tag indices.
+
+        >>> chain.span_probability(2, 4, "PER", tags=["O", "B-PER", "I-PER"], scheme="IOB2")
+        """
+        rows = range(len(self._chain.lengths))
+        found = self.span_probabilities([[(first, last, label)] for _ in rows], tags=tags, scheme=scheme)
+        return self._batched(torch.cat(found))
+
+    def span_probabilities(
+        self, spans: Sequence[Sequence[tuple[int, int, str]]], *, tags: Sequence[str], scheme: str = "IOB2"
+    ) -> list[Float[Tensor, "spans"]]:  # noqa: F821
+        """`span_probability` of each row's own spans (start, end, label), in one pass."""
+        if self._layout.order is not None:
+            raise ScoreError("spans are counted in tokens; got a mask with holes; drop the masked positions first")
+        log_z = self.log_partition.reshape(-1)
+        counts = [len(row) for row in spans]
+        owner = torch.repeat_interleave(torch.arange(len(spans)), torch.tensor(counts)).to(log_z.device)
+        if not len(owner):
+            return [log_z.new_zeros(0) for _ in spans]
+        log_weights = [
+            LinearChain(*chain.scores, lengths=chain.lengths, backend=self.backend, validate_args=False).log_partition
+            for chain in span_chains(self._chain, spans, owner, list(tags), scheme)
+        ]
+        return list((add_up(log_weights).to(self.dtype) - log_z[owner]).exp().clamp(max=1).split(counts))
+
+    # --- torch.distributions ---------------------------------------------------------------------------------
+
+    @property
+    def support(self) -> Any:
+        c = self.emissions.shape[-1]
+        return constraints.independent(constraints.integer_interval(0, c - 1), 1)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> LinearChain:
+        """The same distribution in a larger batch shape, without copying scores."""
+        shape = torch.Size(batch_shape)
+        transitions = self.transitions
+        if transitions.dim() > 2:
+            transitions = transitions.expand(*shape, *transitions.shape[-3:])
+        mask = self._valid.expand(*shape, *self.event_shape)
+        emissions = self.emissions.expand(*shape, *self.emissions.shape[-2:])
+        return LinearChain(
+            emissions, transitions, self.start, self.end, mask=mask, backend=self.backend, validate_args=False
+        )
+
+    @property
+    def _valid(self) -> Bool[Tensor, "*batch n"]:
+        return self._layout.spread(self._chain.token_mask).reshape(*self.batch_shape, *self.event_shape)
+
+    def enumerate_support(self, expand: bool = True) -> Int[Tensor, "values *batch n"]:
+        """All c^n tag sequences; rows must have the same length, and at most a million sequences."""
+        n, c = self.emissions.shape[-2:]
+        if not bool(self._valid.all()):
+            raise ScoreError("enumerate_support needs rows without padding or holes; enumerate ragged rows one by one")
+        if c**n > 1_000_000:
+            raise ScoreError(f"{c} tags at {n} positions are {c**n:.1e} sequences; use sample or top_k instead")
+        grid = torch.cartesian_prod(*[torch.arange(c, device=self.emissions.device)] * n).reshape(-1, n)
+        values = grid.reshape(-1, *[1] * len(self.batch_shape), n)
+        return values.expand(-1, *self.batch_shape, -1) if expand else values
+
+    def __repr__(self) -> str:
+        n, c = self.emissions.shape[-2:]
+        return f"LinearChain(batch_shape={tuple(self.batch_shape)}, n={n}, c={c}, backend={self.backend!r})"
+
+
+def _resolve(backend: Backend, device: torch.device) -> Literal["kernel", "torch"]:
+    if backend not in ("auto", "kernel", "torch"):
+        raise ScoreError(f'backend must be "auto", "kernel" or "torch"; got {backend!r}')
+    if backend == "kernel" and device.type != "cpu":
+        raise ScoreError(f'backend "kernel" runs on the CPU; the scores are on {device}; use "auto" or "torch"')
+    return "torch" if backend == "torch" or device.type != "cpu" else "kernel"
+
+
+@register_kl(LinearChain, LinearChain)
+def _kl(p: LinearChain, q: LinearChain) -> Float[Tensor, "*batch"]:
+    """KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
+    if p.emissions.shape != q.emissions.shape or not torch.equal(p._valid, q._valid):
+        raise ScoreError(
+            "KL needs chains of the same shape, lengths and mask; "
+            f"got {tuple(p.emissions.shape)} and {tuple(q.emissions.shape)}"
+        )
+
+    def gap(mine: Tensor, other: Tensor) -> Tensor:
+        both_forbid = (mine == -INF) & (other == -INF)
+        return torch.where(both_forbid, 0.0, torch.where(both_forbid, 0.0, mine) - torch.where(both_forbid, 0.0, other))
+
+    mine, other = p._chain, q._chain
+    transitions, q_transitions = mine.transitions, other.transitions
+    if transitions.dim() != q_transitions.dim():
+        transitions, q_transitions = torch.broadcast_tensors(transitions, q_transitions)
+    costs = mine.with_scores(
+        gap(mine.emissions, other.emissions),
+        gap(transitions, q_transitions),
+        gap(mine.start, other.start),
+        gap(mine.end, other.end),
+    )
+    return p._batched(p._expected(costs)) - p.log_partition + q.log_partition

@@ -1,0 +1,47 @@
+"""Masks with holes: valid positions are moved together, computed on, and moved back.
+
+A masked position is skipped, as if it were not in the sequence: its neighbours touch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a batch lies in its tensors: `lengths`, and for masks with holes where each position came from.
+
+    `order[b, i]` is the place of row b's i-th valid position; the places left out follow behind. None: right padding.
+    """
+
+    lengths: Int[Tensor, "batch"]  # noqa: F821
+    order: Int[Tensor, "batch n"] | None = None
+
+    @staticmethod
+    def of_mask(mask: Bool[Tensor, "batch n"]) -> Layout:
+        lengths = mask.sum(1)
+        if bool((mask[:, 1:] <= mask[:, :-1]).all()):
+            return Layout(lengths)
+        return Layout(lengths, (~mask).to(torch.uint8).argsort(dim=1, stable=True))
+
+    def compact(self, tensor: Tensor) -> Tensor:
+        """[batch, n, ...] with the valid positions of each row first."""
+        return tensor if self.order is None else _along(tensor, self.order)
+
+    def spread(self, tensor: Tensor) -> Tensor:
+        """The way back: what was computed for a position goes to its place."""
+        return tensor if self.order is None else _along(tensor, self.order.argsort(dim=1))
+
+
+def _along(tensor: Tensor, order: Int[Tensor, "batch n"]) -> Tensor:
+    """tensor[b, order[b, i], ...] for a tensor [batch, n, ...]."""
+    index = order.reshape(*order.shape, *[1] * (tensor.dim() - 2)).expand(tensor.shape)
+    return tensor.gather(1, index)
