@@ -68,7 +68,12 @@ def layout_of(
                 f"mask must be {(*batch_shape, n)}, True at valid positions; got {tuple(mask.shape)}"
             )
         layout = Layout.of_mask(mask.reshape(-1, n).to(device=device, dtype=torch.bool))
-        _check_range(layout.lengths, n, "each row of the mask must have a valid position")
+        if int(layout.lengths.min()) < 1:
+            row = int((layout.lengths < 1).nonzero()[0])
+            raise ScoreError(
+                "mask of the first timestep must all be on, or some later one in that row; "
+                f"got no valid position at row {row}; drop empty rows"
+            )
         return layout
     if lengths is None:
         return Layout(torch.full((batch_shape.numel(),), n, device=device))

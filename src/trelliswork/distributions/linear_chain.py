@@ -14,7 +14,7 @@ from trelliswork.distributions.base import StructuredDistribution, weighted_sum
 from trelliswork.distributions.chain_inputs import check_scores, check_value, layout_of, partial_mask, promote
 from trelliswork.distributions.spans import add_up, span_chains
 from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.semirings import Counting
+from trelliswork.semirings import Counting, Log
 from trelliswork.structures.chain import structure
 from trelliswork.structures.chain.structure import Chain
 
@@ -278,6 +278,20 @@ class LinearChain(StructuredDistribution):
             self.end if end is None else torch.where(end, self.end, -INF),
         )
 
+    def token_log_probs(self, partial: Int[Tensor, "*batch n"] | Bool[Tensor, "*batch n c"]) -> Float[Tensor, "*batch n"]:
+        """log p(y_t agrees | y_1..y_{t-1} agree, x): each position's share of `log_prob_of_set`, which they sum to.
+
+        `partial` is as in `constrain`. From the constrained α and the free β:
+        log p(y_1..y_t agree) = log Σ_j α'_t(j) β_t(j) - log Z. Invalid positions have share 0.
+        """
+        log, free, kept = Log(), self._chain, self.constrain(partial)._chain
+        alphas, betas = structure.forward(kept, log), structure.backward(free, log)
+        prefixes = log.sum(torch.stack(alphas, 1) + torch.stack(betas, 1), dim=-1)
+        before = torch.cat([structure.log_partition(free)[:, None], prefixes[:, :-1]], 1)
+        impossible = prefixes == -INF  # and so is all that follows: the first share says so, the rest add nothing
+        share = torch.where(impossible, torch.where(before > -INF, -INF, 0.0), prefixes - before.clamp(min=-1e300))
+        return self._batched(self._layout.spread(torch.where(free.token_mask, share, 0.0)))
+
     def _like(self, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> LinearChain:
         """Other scores in the same layout."""
         new = LinearChain(emissions, transitions, start, end, backend=self.backend, validate_args=False)
@@ -325,20 +339,21 @@ class LinearChain(StructuredDistribution):
         transitions = self.transitions
         if transitions.dim() > 2:
             transitions = transitions.expand(*shape, *transitions.shape[-3:])
-        mask = self._valid.expand(*shape, *self.event_shape)
+        mask = self.valid.expand(*shape, *self.event_shape)
         emissions = self.emissions.expand(*shape, *self.emissions.shape[-2:])
         return LinearChain(
             emissions, transitions, self.start, self.end, mask=mask, backend=self.backend, validate_args=False
         )
 
     @property
-    def _valid(self) -> Bool[Tensor, "*batch n"]:
+    def valid(self) -> Bool[Tensor, "*batch n"]:
+        """True at the positions that lengths or mask keep."""
         return self._layout.spread(self._chain.token_mask).reshape(*self.batch_shape, *self.event_shape)
 
     def enumerate_support(self, expand: bool = True) -> Int[Tensor, "values *batch n"]:
         """All c^n tag sequences; rows must have the same length, and at most a million sequences."""
         n, c = self.emissions.shape[-2:]
-        if not bool(self._valid.all()):
+        if not bool(self.valid.all()):
             raise ScoreError("enumerate_support needs rows without padding or holes; enumerate ragged rows one by one")
         if c**n > 1_000_000:
             raise ScoreError(f"{c} tags at {n} positions are {c**n:.1e} sequences; use sample or top_k instead")
@@ -362,7 +377,7 @@ def _resolve(backend: Backend, device: torch.device) -> Literal["kernel", "torch
 @register_kl(LinearChain, LinearChain)
 def _kl(p: LinearChain, q: LinearChain) -> Float[Tensor, "*batch"]:
     """KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
-    if p.emissions.shape != q.emissions.shape or not torch.equal(p._valid, q._valid):
+    if p.emissions.shape != q.emissions.shape or not torch.equal(p.valid, q.valid):
         raise ScoreError(
             "KL needs chains of the same shape, lengths and mask; "
             f"got {tuple(p.emissions.shape)} and {tuple(q.emissions.shape)}"

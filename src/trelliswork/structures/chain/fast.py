@@ -16,6 +16,7 @@ from torch import Tensor
 
 from trelliswork.structures.chain import kernels, path_kernels, structure
 from trelliswork.structures.chain.structure import Chain
+from trelliswork.structures.kernel_math import first_not_a_score
 from trelliswork.structures.threads import over_rows
 
 Array = np.ndarray[Any, Any]
@@ -240,6 +241,35 @@ def best_paths(arrays: ChainArrays) -> tuple[Tensor, Array]:
         arrays.emissions, arrays.transitions, arrays.start, arrays.end, arrays.lengths, tags, possible,
     )  # fmt: skip
     return torch.from_numpy(tags), possible
+
+
+def decode(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, mask: Tensor | None
+) -> list[list[int]] | None:
+    """`best_paths` as lists, with the least work per call; None where the general way is needed instead.
+
+    That is for masks with holes, empty rows, rows without any path, NaN and +inf: the general way words the error.
+    """
+    batch, n, _ = emissions.shape
+    lengths = np.empty(batch, np.int64)
+    if mask is None:
+        lengths.fill(n)
+    elif not path_kernels.right_padded(mask.to(torch.bool).contiguous().numpy(), lengths):
+        return None
+    arrays = ChainArrays(
+        emissions.detach().contiguous().numpy(),
+        transitions.detach().contiguous().numpy()[None, None],
+        start.detach().numpy(),
+        end.detach().numpy(),
+        lengths,
+    )
+    scores = (arrays.emissions, arrays.transitions, arrays.start, arrays.end)
+    if any(first_not_a_score(part.reshape(-1)) >= 0 for part in scores):
+        return None
+    tags, possible = best_paths(arrays)
+    if not possible.all():
+        return None
+    return [row[:length] for row, length in zip(tags.tolist(), lengths.tolist(), strict=True)]
 
 
 def top_paths(arrays: ChainArrays, k: int) -> tuple[Tensor, Array]:

@@ -14,6 +14,23 @@ NEG_INF = -np.inf
 
 
 @njit(**EXACT)
+def right_padded(mask, lengths):
+    """Fill in the lengths of right-padded rows; False if a row is empty or has a hole."""
+    batch, n = mask.shape
+    for b in range(batch):
+        length = 0
+        while length < n and mask[b, length]:
+            length += 1
+        for t in range(length, n):
+            if mask[b, t]:
+                return False
+        if length == 0:
+            return False
+        lengths[b] = length
+    return True
+
+
+@njit(**EXACT)
 def path_scores(emissions, transitions, start, end, lengths, tags, scores):
     """score(y) of each row [S3's s]. Returns the flat index of the first tag out of range, or -1."""
     batch, n, c = emissions.shape

@@ -1,0 +1,258 @@
+"""The CRF layer: `torchcrf.CRF`'s interface, exact queries, hard constraints, unknown labels, weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.distributions import LinearChain
+from trelliswork.distributions.linear_chain import Backend
+from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.structures.chain.schemes import allowed_transitions, violations
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+INF = float("inf")
+UNKNOWN = -100
+REDUCTIONS = ("none", "sum", "mean", "token_mean")
+
+
+class CRF(nn.Module):
+    """A linear-chain CRF over emission scores.
+
+    Tensors are (n, batch, ...) unless `batch_first`. A mask is True (or 1) at valid positions and may have holes
+    anywhere. Tags of -100 are unknown and summed over. A layer made by `from_tags` knows the tags' names and forbids
+    what their scheme forbids, in the loss, in the marginals and in decoding alike.
+
+    >>> crf = CRF.from_tags(["O", "B-PER", "I-PER"], scheme="IOB2", batch_first=True)
+    >>> loss = -crf(emissions, tags, mask)
+    >>> crf.decode(emissions, mask)
+    [[0, 1, 2], [1, 0]]
+    """
+
+    def __init__(self, num_tags: int, batch_first: bool = False, *, backend: Backend = "auto") -> None:
+        if num_tags <= 0:
+            raise ScoreError(f"invalid number of tags: {num_tags}")
+        super().__init__()
+        self.num_tags, self.batch_first, self.backend = num_tags, batch_first, backend
+        self.start_transitions = nn.Parameter(torch.empty(num_tags))
+        self.end_transitions = nn.Parameter(torch.empty(num_tags))
+        self.transitions = nn.Parameter(torch.empty(num_tags, num_tags))
+        self.tags: tuple[str, ...] | None = None
+        self.scheme: str | None = None
+        for name in ("allowed_transitions", "allowed_start", "allowed_end"):
+            self.register_buffer(name, None, persistent=False)  # made by from_tags; not in the state dict
+        self.reset_parameters()
+
+    allowed_transitions: Bool[Tensor, "c c"] | None
+    allowed_start: Bool[Tensor, "c"] | None  # noqa: F821
+    allowed_end: Bool[Tensor, "c"] | None  # noqa: F821
+
+    @classmethod
+    def from_tags(
+        cls, tags: Sequence[str], scheme: str = "IOBES", batch_first: bool = False, *, backend: Backend = "auto"
+    ) -> CRF:
+        """A layer for named tags that forbids the transitions their scheme forbids (IOB1, IOB2, IOBES, plain)."""
+        crf = cls(len(tags), batch_first, backend=backend)
+        crf.tags, crf.scheme = tuple(tags), scheme
+        if scheme.lower() != "plain":
+            inside, first, last = allowed_transitions(list(tags), scheme)
+            crf.allowed_transitions = torch.tensor(inside)
+            crf.allowed_start, crf.allowed_end = torch.tensor(first), torch.tensor(last)
+        return crf
+
+    def reset_parameters(self) -> None:
+        """Start from small scores, uniform in ±0.1."""
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -0.1, 0.1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(num_tags={self.num_tags})"
+
+    # --- queries ---------------------------------------------------------------------------------------------
+
+    def forward(
+        self,
+        emissions: Float[Tensor, "n batch c"],
+        tags: Int[Tensor, "n batch"],
+        mask: Bool[Tensor, "n batch"] | None = None,
+        reduction: str = "sum",
+        *,
+        token_weights: Float[Tensor, "n batch"] | None = None,
+        label_weights: Float[Tensor, "c"] | None = None,  # noqa: F821
+    ) -> Tensor:
+        """The log likelihood of the tags; its negative is the loss.
+
+        `reduction`: none (one value a row), sum, mean (over rows) or token_mean. Weights multiply each token's share
+        of the log likelihood, log p(y_t | y_1..y_{t-1}, x), by its own weight and by that of its label; the shares
+        sum to the whole, so weights of 1 change nothing.
+        """
+        self._validate(emissions, tags, mask)
+        if reduction not in REDUCTIONS:
+            raise ScoreError(f"invalid reduction: {reduction}")
+        chain, rows = self._distribution(emissions, mask), self._rows(tags)
+        if token_weights is None and label_weights is None:
+            log_likelihood = self._log_likelihood(chain, rows)
+        else:
+            weights = self._weights(rows, token_weights, label_weights)
+            log_likelihood = (chain.token_log_probs(rows) * weights).sum(1)
+        self._check_allowed(log_likelihood, chain, rows)
+        if reduction == "none":
+            return log_likelihood
+        if reduction == "sum":
+            return log_likelihood.sum()
+        if reduction == "mean":
+            return log_likelihood.mean()
+        return log_likelihood.sum() / (tags.numel() if mask is None else mask.sum())
+
+    def decode(
+        self, emissions: Float[Tensor, "n batch c"], mask: Bool[Tensor, "n batch"] | None = None
+    ) -> list[list[int]]:
+        """The best tags of each row as lists, valid positions only."""
+        self._validate(emissions, mask=mask)
+        found = self._decode_fast(emissions, mask)
+        if found is not None:
+            return found
+        tags = self._distribution(emissions, mask).argmax
+        if mask is None:
+            return tags.tolist()  # type: ignore[no-any-return]
+        valid = self._rows(mask).bool()
+        return [row[keep].tolist() for row, keep in zip(tags, valid, strict=True)]
+
+    def viterbi(
+        self, emissions: Float[Tensor, "n batch c"], mask: Bool[Tensor, "n batch"] | None = None
+    ) -> tuple[Int[Tensor, "n batch"], Float[Tensor, "batch"]]:  # noqa: F821
+        """The best tags as a tensor shaped like the mask (0 at invalid positions), and their scores."""
+        chain = self.distribution(emissions, mask)
+        best = chain.argmax
+        return self._rows(best), chain.score(best)
+
+    def marginals(
+        self, emissions: Float[Tensor, "n batch c"], mask: Bool[Tensor, "n batch"] | None = None
+    ) -> Float[Tensor, "n batch c"]:
+        """p(tag at t | x), 0 at invalid positions."""
+        return self._rows(self.distribution(emissions, mask).marginals)
+
+    def top_k(
+        self, emissions: Float[Tensor, "n batch c"], k: int, mask: Bool[Tensor, "n batch"] | None = None
+    ) -> tuple[Int[Tensor, "k n batch"], Float[Tensor, "k batch"]]:
+        """The k best tag sequences of each row, best first, and their scores."""
+        tags, scores = self.distribution(emissions, mask).top_k(k)
+        return tags if self.batch_first else tags.transpose(1, 2), scores
+
+    def sample(
+        self, emissions: Float[Tensor, "n batch c"], mask: Bool[Tensor, "n batch"] | None = None, n_samples: int = 1
+    ) -> Int[Tensor, "samples n batch"]:
+        """Independent exact samples."""
+        tags = self.distribution(emissions, mask).sample((n_samples,))
+        return tags if self.batch_first else tags.transpose(1, 2)
+
+    def span_probability(
+        self,
+        emissions: Float[Tensor, "n batch c"],
+        first: int,
+        last: int,
+        label: str,
+        mask: Bool[Tensor, "n batch"] | None = None,
+    ) -> Float[Tensor, "batch"]:  # noqa: F821
+        """P(tokens first..last-1 are exactly one `label` span) of each row; needs a layer made by `from_tags`."""
+        if self.tags is None or self.scheme is None:
+            raise ScoreError("span probabilities need the tags' names; make the layer with CRF.from_tags(tags, scheme)")
+        chain = self.distribution(emissions, mask)
+        return chain.span_probability(first, last, label, tags=self.tags, scheme=self.scheme)
+
+    def distribution(
+        self, emissions: Float[Tensor, "n batch c"], mask: Bool[Tensor, "n batch"] | None = None
+    ) -> LinearChain:
+        """The distribution over tag sequences [batch, n], with every query of `LinearChain`."""
+        self._validate(emissions, mask=mask)
+        return self._distribution(emissions, mask)
+
+    # --- parts -----------------------------------------------------------------------------------------------
+
+    def _rows(self, tensor: Tensor) -> Tensor:
+        """From the caller's layout to batch first, and back."""
+        return tensor if self.batch_first else tensor.transpose(0, 1)
+
+    def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
+        """(transitions, start, end) with -inf where the scheme forbids."""
+        if self.allowed_transitions is None:
+            return self.transitions, self.start_transitions, self.end_transitions
+        return (
+            torch.where(self.allowed_transitions, self.transitions, -INF),
+            torch.where(self.allowed_start, self.start_transitions, -INF),  # type: ignore[arg-type]
+            torch.where(self.allowed_end, self.end_transitions, -INF),  # type: ignore[arg-type]
+        )
+
+    def _distribution(self, emissions: Tensor, mask: Tensor | None) -> LinearChain:
+        rows = None if mask is None else self._rows(mask)
+        return LinearChain(self._rows(emissions), *self._scores(), mask=rows, backend=self.backend)
+
+    def _log_likelihood(self, chain: LinearChain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:  # noqa: F821
+        if int(tags.min()) >= 0:
+            return chain.log_prob(tags)
+        return chain.log_prob_of_set(self._partial(chain, tags))
+
+    def _partial(self, chain: LinearChain, tags: Int[Tensor, "batch n"]) -> Int[Tensor, "batch n"]:
+        """Tags with -100 for unknown; any other negative, at a valid position, is a mistake."""
+        wrong = chain.valid & (tags < 0) & (tags != UNKNOWN)
+        if bool(wrong.any()):
+            row, position = wrong.nonzero()[0].tolist()
+            raise ScoreError(
+                f"tags must lie in 0..{self.num_tags - 1} or be {UNKNOWN} (unknown); "
+                f"got {int(tags[row, position])} at row {row}, position {position}"
+            )
+        return torch.where(chain.valid, tags, UNKNOWN)
+
+    def _weights(
+        self, tags: Int[Tensor, "batch n"], token_weights: Tensor | None, label_weights: Tensor | None
+    ) -> Float[Tensor, "batch n"]:
+        weights = self.transitions.new_ones(tags.shape) if token_weights is None else self._rows(token_weights)
+        if weights.shape != tags.shape:
+            raise ScoreError(f"token_weights must be {tuple(tags.shape)} like the tags; got {tuple(weights.shape)}")
+        if label_weights is None:
+            return weights
+        if label_weights.shape != (self.num_tags,):
+            raise ScoreError(f"label_weights must be ({self.num_tags},); got {tuple(label_weights.shape)}")
+        return weights * torch.where(tags >= 0, label_weights[tags.clamp(min=0)], 1.0)
+
+    def _check_allowed(self, log_likelihood: Tensor, chain: LinearChain, tags: Tensor) -> None:
+        """Gold tags that the constraints forbid have no likelihood: say which, instead of training on -inf."""
+        if self.allowed_transitions is None or float(log_likelihood.detach().min()) > -INF:
+            return
+        row = int((log_likelihood == -INF).nonzero()[0])
+        names = [self.tags[tag] if tag >= 0 else "?" for tag in tags[row][chain.valid[row]].tolist()]  # type: ignore[index]
+        known = [(at, why) for at, why in violations(names, self.scheme or "") if "?" not in names[max(at - 1, 0) : at + 1]]
+        place = f"position {known[0][0]} ({known[0][1]})" if known else f"tags {' '.join(names)}"
+        raise ConstraintError(
+            f"the gold tags of row {row} are forbidden by the {self.scheme} scheme at {place}; "
+            "correct the annotation, convert it to the scheme, or use CRF(num_tags) without constraints"
+        )
+
+    def _validate(self, emissions: Tensor, tags: Tensor | None = None, mask: Tensor | None = None) -> None:
+        if emissions.dim() != 3:
+            raise ScoreError(f"emissions must have dimension of 3, got {emissions.dim()}")
+        if emissions.shape[2] != self.num_tags:
+            raise ScoreError(f"expected last dimension of emissions is {self.num_tags}, got {emissions.shape[2]}")
+        for name, other in (("tags", tags), ("mask", mask)):
+            if other is not None and other.shape != emissions.shape[:2]:
+                raise ScoreError(
+                    f"the first two dimensions of emissions and {name} must match, "
+                    f"got {tuple(emissions.shape[:2])} and {tuple(other.shape)}"
+                )
+
+    def _decode_fast(self, emissions: Tensor, mask: Tensor | None) -> list[list[int]] | None:
+        """Kernel and lists without a `LinearChain` between; None where that does not apply."""
+        scores = self._scores()
+        dtype = emissions.dtype
+        if self.backend == "torch" or emissions.device.type != "cpu" or dtype not in (torch.float32, torch.float64):
+            return None
+        if any(part.dtype != dtype for part in scores):
+            return None
+        from trelliswork.structures.chain import fast
+
+        return fast.decode(self._rows(emissions), *scores, None if mask is None else self._rows(mask))
