@@ -97,7 +97,7 @@ def format_of(sample: Sequence[NumberedLine], file: str, choices: Choices, *, wi
 
 def _delimiter(lines: Sequence[str]) -> str | None:
     """A tab if nearly all lines have one (the others are then reported), else blanks."""
-    n_tabs = sum("\t" in line.strip() for line in lines)
+    n_tabs = sum("\t" in line for line in lines)
     if n_tabs >= 0.9 * len(lines):
         return "\t"
     return None if any(_UNEVEN_BLANKS.search(line.strip()) for line in lines) else " "

@@ -184,7 +184,7 @@ def infer_scheme(sentences: Iterable[Sequence[str]]) -> str:
             ending = ending or prefix in "ESLU"
             here = part_of(tag, "IOBES")
             touches = before is not None and before[0] != "O" and before[1] == here[1]
-            broken_iob1 += here[0] == "B" and before is not None and not touches
+            broken_iob1 += here[0] == "B" and not touches
             broken_iob2 += here[0] == "I" and not touches
             before = here
     if not seen_any:

@@ -1,0 +1,90 @@
+"""Writing all or nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from trelliswork.data import atomic_write, open_text
+from trelliswork.errors import OutputError
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_text_and_bytes(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / "a.txt") as file:
+        file.write("é\n")
+        assert not (tmp_path / "a.txt").exists()
+    with atomic_write(tmp_path / "b.bin", "wb") as file:
+        file.write(b"\x00\x01")
+    assert (tmp_path / "a.txt").read_bytes() == "é\n".encode()
+    assert (tmp_path / "b.bin").read_bytes() == b"\x00\x01"
+    assert names(tmp_path) == ["a.txt", "b.bin"]
+    with open_text(tmp_path / "a.txt") as lines:
+        assert list(lines) == ["é"]
+
+
+def test_permissions_are_ordinary(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    with atomic_write(tmp_path / "ours") as file:
+        file.write("")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_an_error_inside_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def interrupted() -> None:
+        with atomic_write(path) as file:
+            file.write("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [(errno.ENOSPC, "the disk is full"), (errno.EDQUOT, "quota"), (errno.EIO, "Input/output error")],
+)
+def test_failing_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, message: str) -> None:
+    def fail(handle: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OutputError, match=message), atomic_write(tmp_path / "a.txt") as file:
+        file.write("x")
+    assert names(tmp_path) == []
+
+
+def test_bad_targets(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path, message in [
+        (tmp_path, "expected a file, got a folder"),
+        (tmp_path / "no" / "a.txt", "the folder does not exist"),
+        (tmp_path / "file" / "a.txt", "a part of the path is a file"),
+    ]:
+        with pytest.raises(OutputError, match=message), atomic_write(path) as file:
+            file.write("x")
+
+
+def test_errors_about_other_files_pass_untouched(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "a.txt"):
+        (tmp_path / "elsewhere").read_text()
+    assert names(tmp_path) == []
+
+
+def test_unwritable_folder(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("the superuser may write everywhere")
+    tmp_path.chmod(0o500)
+    with pytest.raises(OutputError, match="no permission"), atomic_write(tmp_path / "a.txt"):
+        pass
