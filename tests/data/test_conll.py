@@ -72,6 +72,9 @@ def test_conllu(write: Write) -> None:
     assert format.describe() == "CoNLL-U, tab-separated, 10 columns: word = 2, tag = 4 (plain)"
     assert [(s.words, s.tags) for s in sentences] == [(("vamos", "nos"), ("VERB", "PRON"))]
     assert next(open_conll(path, Choices(tag_column=1))[1]).tags == ("1", "2")
+    broken = write(text + "3\tthree columns\tNOUN\n", "y.conllu")
+    with pytest.raises(DataError, match=r"y\.conllu:5:3: expected 10 columns, got 3"):
+        list(read_conll(broken))
 
 
 def test_choices_win(write: Write) -> None:

@@ -35,7 +35,7 @@ def test_tags_are_optional_when_not_wanted(write: Write) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"tokens": ["a"], }', ":2:19: not valid JSON"),
+        ('{"tokens": ["a" 1]}', ":2:17: not valid JSON"),
         ("[1]", ":2: expected a JSON object, got a list"),
         ('{"tokens": "a", "tags": []}', ':2: expected a list of strings in "tokens", got a string'),
         ('{"tokens": ["a", 3], "tags": []}', ':2: expected a string at "tokens"[1], got a number'),
@@ -49,14 +49,7 @@ def test_bad_lines(write: Write, line: str, message: str) -> None:
     path = write('{"tokens": ["ok"], "tags": ["O"]}\n' + line + "\n", "x.jsonl")
     with pytest.raises(DataError) as caught:
         list(read_jsonl(path))
-    problem = str(caught.value)
-    assert problem.startswith(f"{path}{message}") or (":2:" in message and "not valid JSON" in problem)
-
-
-def test_place_of_a_json_error(write: Write) -> None:
-    path = write('{"tokens": ["a" "b"]}\n', "x.jsonl")
-    with pytest.raises(DataError, match=r":1:17: not valid JSON"):
-        list(read_jsonl(path))
+    assert str(caught.value).startswith(f"{path}{message}")
 
 
 def test_empty(write: Write) -> None:

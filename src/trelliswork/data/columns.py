@@ -21,6 +21,7 @@ from trelliswork.errors import DataError
 NumberedLine = tuple[int, str]
 
 _BLANKS = re.compile(r"[ \t]+")
+_NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # CoNLL-U: a multiword token 1-2 or an empty node 1.1
 _DELIMITER_NAMES = {"\t": "tab-separated", " ": "space-separated", None: "separated by white space"}
 
 
@@ -77,7 +78,7 @@ def read_lines(
     for block in blocks(lines, format):
         rows = [(number, format.split(line)) for number, line in block]
         if format.conllu:
-            rows = [(number, columns) for number, columns in rows if columns[0].isdecimal()]
+            rows = [(number, columns) for number, columns in rows if not _NOT_A_WORD.fullmatch(columns[0])]
         if rows:
             n_sentences += 1
             yield _sentence(rows, file, format, with_tags)
@@ -120,7 +121,7 @@ def _check_row(columns: list[str], file: str, number: int, format: ColumnFormat,
         problem = f"expected {format.n_columns} columns, got {got}"
         raise DataError(file, problem, line=number, column=min(got, format.n_columns + 1))
     for i in needed:
-        if not columns[i - 1].strip():
+        if not columns[i - 1].strip(" "):
             role = "a word" if i == format.word_column else "a value"
             raise DataError(file, f"expected {role}, got an empty column", line=number, column=i)
 
