@@ -92,7 +92,5 @@ def test_bad_settings_say_what_to_do() -> None:
 def test_context_scorer_equals_the_equation(n: int) -> None:
     torch.manual_seed(2)
     scorer, x = ContextScorer(4, 3).double(), torch.randn(n, 4, dtype=torch.float64)
-    weights = hand.ContextWeights(
-        scorer.here.bias, scorer.here.weight, scorer.previous.weight, scorer.following.weight
-    )
+    weights = hand.ContextWeights(scorer.here.bias, scorer.here.weight, scorer.previous.weight, scorer.following.weight)
     torch.testing.assert_close(scorer(x[None])[0], hand.context_scores(x, weights))

@@ -167,9 +167,7 @@ def test_the_middle_forms_pair_the_gradient_with_the_wrong_neighbour() -> None:
     """Erratum 9: a(-1)(x_k) feeds position k+1, so its gradient against x_(k-1) is off by two positions."""
     x, weights, pairwise, tags = context_case(5)
     unary = hand.context_scores(x, weights)
-    expected, expected_next = gradients(
-        context_cost(unary, pairwise, tags), weights.previous, weights.following
-    )
+    expected, expected_next = gradients(context_cost(unary, pairwise, tags), weights.previous, weights.following)
     with torch.no_grad():
         g = hand.unary_gradient(hand.chain_marginals(unary, pairwise)[0], tags)
         at_previous_factor = torch.cat([g[1:], torch.zeros_like(g[:1])])  # of a(-1)(x_k): used at k + 1

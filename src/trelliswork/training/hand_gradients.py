@@ -29,9 +29,7 @@ def lookup(table: Float[Tensor, "v d"], words: Int[Tensor, " n"]) -> Float[Tenso
     return table[words]
 
 
-def lookup_backward(
-    grad_output: Float[Tensor, "n d"], words: Int[Tensor, " n"], n_rows: int
-) -> Float[Tensor, "v d"]:
+def lookup_backward(grad_output: Float[Tensor, "n d"], words: Int[Tensor, " n"], n_rows: int) -> Float[Tensor, "v d"]:
     """dC/dW_i sums the gradient at the *positions* t with w_t = i (erratum 18: column t, not column i)."""
     return grad_output.new_zeros(n_rows, grad_output.shape[1]).index_add(0, words, grad_output)
 
@@ -75,9 +73,7 @@ def hardtanh(inputs: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
     return inputs.clamp(-1, 1)
 
 
-def hardtanh_backward(
-    grad_output: Float[Tensor, "n d"], inputs: Float[Tensor, "n d"]
-) -> Float[Tensor, "n d"]:
+def hardtanh_backward(grad_output: Float[Tensor, "n d"], inputs: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
     """The gradient passes where -1 <= x <= 1 [S3, HardTanh Layer]."""
     return torch.where((inputs >= -1) & (inputs <= 1), grad_output, 0.0)
 
@@ -185,9 +181,7 @@ def window_words(words: Int[Tensor, " n"], window: int) -> Int[Tensor, "n w"]:
     return torch.cat([border, words, border]).unfold(0, window, 1)
 
 
-def window_network_gradient(
-    network: WindowNetwork, words: Int[Tensor, " n"], tags: Int[Tensor, " n"]
-) -> WindowNetwork:
+def window_network_gradient(network: WindowNetwork, words: Int[Tensor, " n"], tags: Int[Tensor, " n"]) -> WindowNetwork:
     """The gradient of the sentence cost for every parameter: forward, then [S3.11-12] from the top down."""
     window = network.hidden_weight.shape[1] // network.table.shape[1]
     around = window_words(words, window)
@@ -201,9 +195,7 @@ def window_network_gradient(
     bottom = linear_backward(hardtanh_backward(top.inputs, hidden), tokens, network.hidden_weight)
     grad_tokens = bottom.inputs.reshape(around.numel(), -1)
     table = lookup_backward(grad_tokens, around.flatten(), len(network.table))
-    return WindowNetwork(
-        table, bottom.weight, bottom.bias, top.weight, top.bias, cost.transitions, cost.start
-    )
+    return WindowNetwork(table, bottom.weight, bottom.bias, top.weight, top.bias, cost.transitions, cost.start)
 
 
 # The context-window CRF of [S1] --------------------------------------------------------------------
@@ -266,8 +258,6 @@ def context_gradient(grad_unary: Float[Tensor, "n c"], x: Float[Tensor, "n d"]) 
     )
 
 
-def sgd_step(
-    parameter: Tensor, grad_loss: Tensor, grad_regularizer: Tensor, *, lr: float, strength: float
-) -> Tensor:
+def sgd_step(parameter: Tensor, grad_loss: Tensor, grad_regularizer: Tensor, *, lr: float, strength: float) -> Tensor:
     """theta + alpha Delta with Delta = -grad l - lambda grad Omega; the argument is left alone [S1, SGD]."""
     return parameter + lr * (-grad_loss - strength * grad_regularizer)

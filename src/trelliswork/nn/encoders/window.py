@@ -43,9 +43,7 @@ class WindowEncoder(nn.Module):
     ):
         super().__init__()
         if window < 1 or window % 2 == 0:
-            raise ScoreError(
-                f"window must be odd and positive; got {window}; use {2 * max(window // 2, 0) + 1}"
-            )
+            raise ScoreError(f"window must be odd and positive; got {window}; use {2 * max(window // 2, 0) + 1}")
         self.window = window
         self.dim = hidden
         self.lookup = LookupTables(sizes, dims, unknown_dropout=unknown_dropout)

@@ -1,0 +1,86 @@
+"""The settings of a tagger, as they are written into its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+from trelliswork.errors import TrellisworkError
+from trelliswork.nn.initialization import FanInScheme
+
+Scorer = Literal["linear", "context"]
+LabelScheme = Literal["IOBES", "data"]
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "scorer": get_args(Scorer),
+    "label_scheme": get_args(LabelScheme),
+    "initialization": get_args(FanInScheme),
+}
+_RATES = ("dropout", "unknown_dropout")
+_POSITIVE = ("word_dim", "capitals_dim", "affix_dim", "column_dim", "min_count", "affix_min_count", "hidden")
+
+
+@dataclass(frozen=True)
+class TaggerConfig:
+    """What a tagger is made of; the defaults suit a few hundred thousand tokens of text.
+
+    Features: `word_dim`, `capitals_dim`, `affix_dim` (each prefix and suffix length), `column_dim` (each extra
+    column of the data) are the widths of the lookup tables. Words seen less than `min_count` times and affixes
+    seen less than `affix_min_count` times are unknown; in training a known word is also read as unknown with
+    probability `unknown_dropout`.
+
+    Network: `window` tokens, `hidden` HardTanh units, `dropout` on the looked-up vectors. `scorer="linear"` is the
+    last layer of [S3], `"context"` adds the neighbours of [S1].
+
+    Labels: span tags are learned as `label_scheme="IOBES"` whatever the scheme of the data (or `"data"`: as they
+    are); `constrained` forbids sequences that are illegal in the scheme.
+
+        >>> TaggerConfig(window=7).window
+        7
+    """
+
+    word_dim: int = 64
+    capitals_dim: int = 5
+    affix_dim: int = 16
+    column_dim: int = 20
+    prefix_lengths: tuple[int, ...] = (2, 3, 4)
+    suffix_lengths: tuple[int, ...] = (2, 3, 4)
+    min_count: int = 1
+    affix_min_count: int = 3
+    lowercase: bool = True
+    digits_to_zero: bool = True
+    window: int = 5
+    hidden: int = 300
+    dropout: float = 0.3
+    unknown_dropout: float = 0.1
+    scorer: Scorer = "linear"
+    initialization: FanInScheme = "uniform"
+    label_scheme: LabelScheme = "IOBES"
+    constrained: bool = True
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise TrellisworkError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}")
+        for name in _RATES:
+            if not 0 <= getattr(self, name) < 1:
+                raise TrellisworkError(f"{name} must lie in [0, 1); got {getattr(self, name)}; try 0.3")
+        for name in _POSITIVE:
+            if getattr(self, name) < 1:
+                raise TrellisworkError(f"{name} must be at least 1; got {getattr(self, name)}")
+        if min((*self.prefix_lengths, *self.suffix_lengths), default=1) < 1:
+            raise TrellisworkError("prefix_lengths and suffix_lengths must be at least 1; drop the others")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, fit for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, settings: Mapping[str, Any]) -> TaggerConfig:
+        """The inverse of `to_dict`; a setting nobody knows is an error."""
+        unknown = sorted(set(settings) - {field.name for field in fields(cls)})
+        if unknown:
+            raise TrellisworkError(f"expected settings of a tagger; got {', '.join(unknown)}; remove them")
+        lengths = {name: tuple(settings[name]) for name in ("prefix_lengths", "suffix_lengths") if name in settings}
+        return cls(**{**settings, **lengths})

@@ -1,0 +1,156 @@
+"""A model on disk: a folder of plain files, written whole or not at all, and nothing executed at load.
+
+config.json            settings, label set, vocabularies, library and format version
+weights.safetensors    the parameters
+metrics.json           scores
+MODEL_CARD.md          the same for people
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from trelliswork import __version__
+from trelliswork.errors import ModelError, OutputError
+
+FORMAT_VERSION = 1
+
+CONFIG = "config.json"
+WEIGHTS = "weights.safetensors"
+METRICS = "metrics.json"
+CARD = "MODEL_CARD.md"
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """The content of a model folder. `kind` names the class, `config` is what that class needs to rebuild itself."""
+
+    kind: str
+    config: Mapping[str, Any]
+    weights: Mapping[str, Tensor]
+    metrics: Mapping[str, Any]
+    card: str = ""
+    extra: Mapping[str, str] = field(default_factory=dict)  # further text files, by name
+
+
+def write_model(directory: str | Path, model: StoredModel) -> None:
+    """Write `model` under a temporary name beside `directory`, then rename.
+
+    An earlier model of that name is replaced; other files in its folder are kept. A folder that is not a model is
+    refused.
+    """
+    target = Path(directory)
+    _refuse_strangers(target)
+    partial: Path | None = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
+        partial.chmod(0o755)
+        _write_files(partial, model)
+        _replace(target, partial)
+    except (OSError, safetensors.SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise OutputError(f"{target}: cannot be written: {reason}; free space or choose another folder") from error
+    finally:
+        if partial is not None and partial.exists():
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def _refuse_strangers(target: Path) -> None:
+    if target.is_file():
+        raise OutputError(f"{target}: expected a folder for the model, got a file; choose another name")
+    if target.is_dir() and any(target.iterdir()) and not (target / CONFIG).exists():
+        raise OutputError(f"{target}: expected a model or an empty folder, got other files; choose another name")
+
+
+def _write_files(folder: Path, model: StoredModel) -> None:
+    head = {"kind": model.kind, "format_version": FORMAT_VERSION, "library_version": __version__}
+    texts = {
+        CONFIG: json.dumps({**head, **model.config}, ensure_ascii=False, indent=1) + "\n",
+        METRICS: json.dumps(model.metrics, ensure_ascii=False, indent=1) + "\n",
+        CARD: model.card,
+        **model.extra,
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.weights.items()}
+    (folder / WEIGHTS).write_bytes(safetensors.torch.save(tensors))
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def _replace(target: Path, partial: Path) -> None:
+    """Put `partial` in the place of `target`, taking along files of the old folder that the new one lacks."""
+    if not target.exists():
+        partial.rename(target)
+        return
+    old = partial.with_suffix(".old")
+    target.rename(old)
+    try:
+        partial.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    for path in old.iterdir():
+        if not (target / path.name).exists():
+            path.rename(target / path.name)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def read_model(directory: str | Path, kind: str) -> StoredModel:
+    """Read a model folder back; anything missing, truncated, foreign or too new is a `ModelError`."""
+    folder = Path(directory)
+    if not folder.is_dir():
+        found = "a file" if folder.exists() else "nothing"
+        raise ModelError(f"{folder}: expected a model folder, got {found}; check the path")
+    config = _read_json(folder / CONFIG)
+    _check_head(folder, config, kind)
+    return StoredModel(kind, config, _read_weights(folder / WEIGHTS), _read_json(folder / METRICS))
+
+
+def _check_head(folder: Path, config: Mapping[str, Any], kind: str) -> None:
+    version = config.get("format_version")
+    if "kind" not in config or not isinstance(version, int):
+        raise ModelError(f"{folder}: expected a Trelliswork model, got the {CONFIG} of something else")
+    if version > FORMAT_VERSION:
+        raise ModelError(
+            f"{folder}: expected format version {FORMAT_VERSION} or older, got {version}, written by trelliswork "
+            f"{config.get('library_version', '?')}; upgrade trelliswork (this is {__version__})"
+        )
+    if config["kind"] != kind:
+        raise ModelError(f"{folder}: expected a model of kind {kind}, got {config['kind']}; load it as that")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"{path}: missing; copy the whole model folder or train again") from None
+    except ValueError as error:
+        raise ModelError(f"{path}: truncated or not JSON; copy the model again or train again") from error
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
+    if not isinstance(content, dict):
+        raise ModelError(f"{path}: expected a JSON object, got {type(content).__name__}; copy the model again")
+    return content
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise ModelError(f"{path}: missing; copy the whole model folder or train again")
+    try:
+        return safetensors.torch.load_file(path)
+    except (OSError, ValueError, safetensors.SafetensorError) as error:
+        raise ModelError(f"{path}: truncated or not safetensors; copy the model again or train again") from error

@@ -1,0 +1,125 @@
+"""Telling how training goes: a bar on a terminal, one line per epoch elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass
+from typing import Any, TextIO
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One epoch: mean loss per token, the dev score (None without dev data), speed and time.
+
+    `metric` says what the score is: "f1" of spans, or "accuracy" of plain tags. `seconds` covers the epoch with its
+    evaluation, `tokens_per_second` training alone.
+    """
+
+    epoch: int
+    loss: float
+    score: float | None
+    metric: str
+    tokens_per_second: float
+    seconds: float
+
+    def line(self) -> str:
+        """One line for people.
+
+        >>> EpochRecord(3, 0.1372, 0.9345, "f1", 19000.0, 10.6).line()
+        'epoch 3: loss 0.1372, dev f1 93.45, 19,000 tokens/s, 10.6 s'
+        """
+        score = "" if self.score is None else f" dev {self.metric} {100 * self.score:.2f},"
+        speed = f"{self.tokens_per_second:,.0f} tokens/s, {self.seconds:.1f} s"
+        return f"epoch {self.epoch}: loss {self.loss:.4f},{score} {speed}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as it is written to history.jsonl."""
+        return asdict(self)
+
+
+class Progress:
+    """Says nothing; the base of those that do. Used as a context manager around a run."""
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Leave the screen tidy."""
+
+    def start_epoch(self, epoch: int, n_epochs: int, n_tokens: int) -> None:
+        """An epoch of `n_tokens` begins."""
+
+    def batch(self, n_tokens: int, loss: float) -> None:
+        """A batch of `n_tokens` is done; `loss` is the mean per token so far in this epoch."""
+
+    def epoch(self, record: EpochRecord) -> None:
+        """An epoch is done and evaluated."""
+
+    def note(self, text: str) -> None:
+        """Something happened that the user should know."""
+
+
+class LineProgress(Progress):
+    """One plain line per epoch."""
+
+    def __init__(self, stream: TextIO | None = None):
+        self.stream = stream or sys.stderr
+
+    def epoch(self, record: EpochRecord) -> None:
+        self.note(record.line())
+
+    def note(self, text: str) -> None:
+        print(text, file=self.stream, flush=True)
+
+
+class BarProgress(Progress):
+    """A bar that fills in each epoch, with the loss and the speed, and a line for every epoch done."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        self._bar = RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("loss {task.fields[loss]:.4f}"),
+            TextColumn("{task.fields[rate]:,.0f} tokens/s"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task("training", total=None, loss=float("nan"), rate=0.0)
+
+    def __enter__(self) -> Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.stop()
+
+    def start_epoch(self, epoch: int, n_epochs: int, n_tokens: int) -> None:
+        self._bar.reset(
+            self._task, total=n_tokens, description=f"epoch {epoch}/{n_epochs}", loss=float("nan"), rate=0.0
+        )
+
+    def batch(self, n_tokens: int, loss: float) -> None:
+        task = self._bar.tasks[0]
+        elapsed = task.elapsed or 1e-9
+        rate = (task.completed + n_tokens) / elapsed
+        self._bar.update(self._task, advance=n_tokens, loss=loss, rate=rate)
+
+    def epoch(self, record: EpochRecord) -> None:
+        self.note(record.line())
+
+    def note(self, text: str) -> None:
+        self._bar.console.print(text, highlight=False, markup=False)
+
+
+def make_progress(show: bool = True, stream: TextIO | None = None) -> Progress:
+    """A bar when standard error is a terminal, plain lines when it is not, silence when `show` is false."""
+    if not show:
+        return Progress()
+    if stream is None and sys.stderr.isatty():
+        return BarProgress()
+    return LineProgress(stream)
