@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -140,6 +141,29 @@ def test_the_callers_generator_is_left_alone(sentences: list[Sentence], config: 
     assert torch.equal(torch.rand(3), expected)
 
 
+def test_pins_hold_and_the_rest_follows(tagger: Tagger, sentences: list[Sentence]) -> None:
+    gold = tagger.tag(sentences)
+    free, pinned = [{} for _ in sentences], [{} for _ in sentences]
+    pinned[1] = {0: "O", 1: "B-NP"}
+    assert tagger.tag(sentences, free) == gold
+    changed = tagger.tag(sentences, pinned)
+    assert changed[1][:2] == ["O", "B-NP"]
+    assert changed[0] == gold[0]
+    (answers,) = tagger.analyses([sentences[1]], top_k=3, pins=[pinned[1]])
+    assert all(answer.tags[:2] == ["O", "B-NP"] for answer in answers)
+    (confidences,) = tagger.confidences([sentences[1]], pins=[pinned[1]])
+    assert confidences.tokens[:2] == pytest.approx([1, 1], abs=1e-5)
+
+
+def test_bad_pins(tagger: Tagger, sentences: list[Sentence]) -> None:
+    with pytest.raises(TrellisworkError, match=r"a pin must be on token 0\.\.2; got 3"):
+        tagger.tag(sentences[:1], [{3: "O"}])
+    with pytest.raises(TrellisworkError, match="expected one of O, B-NP, I-NP, B-VP, I-VP, got 'B-XX'"):
+        tagger.tag(sentences[:1], [{0: "B-XX"}])
+    with pytest.raises(TrellisworkError, match="expected pins for 1 sentences; got 2"):
+        tagger.tag(sentences[:1], [{}, {}])
+
+
 # Bad input
 
 
@@ -220,6 +244,26 @@ def test_a_folder_of_something_else_is_not_overwritten(tagger: Tagger, tmp_path:
     with pytest.raises(OutputError, match="expected a model or an empty folder, got other files"):
         tagger.save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_full_disk_leaves_the_old_model_and_nothing_else(
+    tagger: Tagger, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OutputError, match="cannot be written: No space left on device"):
+        tagger.save(folder)
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+    Tagger.load(folder)
+
+
+def test_a_file_in_the_way(tagger: Tagger, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for place in (tmp_path / "file", tmp_path / "file" / "model"):
+        with pytest.raises(OutputError, match="got a file; choose another name"):
+            tagger.save(place)
 
 
 @pytest.mark.parametrize("name", ["config.json", "weights.safetensors", "metrics.json"])

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.data import Sentence
-from trelliswork.errors import TrellisworkError
+from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.training import EpochRecord, TrainingConfig, train
 from trelliswork.training.optimizers import make_optimizer, make_schedule
 from trelliswork.training.progress import BarProgress, LineProgress, Progress
@@ -45,6 +45,10 @@ class Toy(nn.Module):
     def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
         self.weights_at_evaluation.append(self.w.item())
         return {"score": self.scores[len(self.weights_at_evaluation) - 1], "metric": "f1"}
+
+    def check_output(self, directory: str | Path) -> None:
+        if Path(directory).is_file():
+            raise OutputError("a file in the way")
 
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
         self.saved.append(self.w.item())
@@ -121,6 +125,14 @@ def test_a_bad_loss_stops_with_a_sentence_and_leaves_the_weights_finite(bad: flo
         f"the best model, of epoch 1, is in {tmp_path / 'm'}"
     )
     assert torch.isfinite(toy.w)
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_training(tmp_path: Path) -> None:
+    (tmp_path / "m").write_text("")
+    toy = Toy()
+    with pytest.raises(OutputError, match="a file in the way"):
+        run(toy, out=tmp_path / "m")
+    assert toy.n_losses == 0
 
 
 def test_nothing_to_train_on() -> None:

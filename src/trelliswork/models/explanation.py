@@ -64,11 +64,20 @@ def analyses_of(
     return answers
 
 
+def tags_of_best(distribution: LinearChain, labels: Labels, sentences: Sequence[Sentence]) -> list[list[str]]:
+    """The tags of the most probable sequence of each sentence."""
+    return _tags_of_rows(distribution.argmax, labels, sentences)
+
+
+def _tags_of_rows(rows: Int[Tensor, "batch n"], labels: Labels, sentences: Sequence[Sentence]) -> list[list[str]]:
+    return [labels.tags(row[: len(sentence)].tolist()) for row, sentence in zip(rows, sentences, strict=True)]
+
+
 def confidences_of(distribution: LinearChain, labels: Labels, sentences: Sequence[Sentence]) -> list[Confidences]:
     """Token marginals and span probabilities of the best tags of each sentence."""
     best = distribution.argmax  # (batch, n)
     tokens = _tag_probabilities(distribution.marginals, best, labels)
-    tags = [labels.tags(best[i, : len(sentence)].tolist()) for i, sentence in enumerate(sentences)]
+    tags = _tags_of_rows(best, labels, sentences)
     spans = _span_confidences(distribution, labels, tags)
     return [
         Confidences(row_tags, tokens[i, : len(row_tags)].tolist(), row_spans)

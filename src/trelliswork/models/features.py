@@ -153,6 +153,9 @@ def _column(sentence: Sentence, i: int) -> tuple[str, ...]:
     if i >= len(sentence.features):
         problem = f"expected at least {i + 1} feature columns as in the first sentence, got {len(sentence.features)}"
         raise DataError(sentence.file or "sentence", problem, line=sentence.line)
+    if len(sentence.features[i]) != len(sentence):
+        problem = f"expected {len(sentence)} values in feature column {i + 1}, got {len(sentence.features[i])}"
+        raise DataError(sentence.file or "sentence", problem, line=sentence.line)
     return sentence.features[i]
 
 

@@ -17,6 +17,11 @@ from trelliswork.data import Sentence, Vocabulary
 from trelliswork.errors import ConstraintError, DataError
 from trelliswork.structures.chain.schemes import canonical, convert, infer_scheme, split_tag, violations
 
+_MEANING = {
+    "IOB1": {"B": "BS", "I": "BIES"},
+    "IOB2": {"B": "BS", "I": "IE"},
+    "IOBES": {"L": "E", "U": "S"},
+}
 _ROLES = {"IOBES": "BIES", "IOB1": "BI", "IOB2": "BI"}
 
 
@@ -82,6 +87,28 @@ class Labels:
         """Tags, in the scheme of the data, that label indices stand for."""
         labels = [self.vocabulary[i] for i in indices]
         return labels if self.scheme == self.data_scheme else convert(labels, self.scheme, self.data_scheme)
+
+    def meaning(self, tag: str) -> list[int]:
+        """The labels that a tag of the data may stand for: in IOB2, B-X is B-X or S-X.
+
+        IOB1 writes I-X wherever nothing of type X comes right before, so there I-X may also begin a span.
+        """
+        wanted = {tag}
+        if self.scheme != self.data_scheme or self.scheme == "IOBES":
+            role, kind = split_tag(tag)
+            roles = _MEANING[self.data_scheme].get(role, role)
+            wanted = {_join(each, kind) for each in roles}
+        found = [i for i, label in enumerate(self.vocabulary) if label in wanted]
+        if not found:
+            raise DataError("tag", f"expected one of {', '.join(self.data_tags)}, got {tag!r}")
+        return found
+
+    @property
+    def data_tags(self) -> list[str]:
+        """The tags that can come out, in the scheme of the data."""
+        if self.scheme == self.data_scheme:
+            return self.vocabulary.to_list()
+        return list(dict.fromkeys(_join(*_begin_or_inside(label)) for label in self.vocabulary))
 
     @cached_property
     def same_tag(self) -> list[list[int]]:

@@ -51,7 +51,7 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
     refused.
     """
     target = Path(directory)
-    _refuse_strangers(target)
+    check_output(target)
     partial: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,14 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
             shutil.rmtree(partial, ignore_errors=True)
 
 
-def _refuse_strangers(target: Path) -> None:
+def check_output(directory: str | Path) -> None:
+    """Refuse a place where a model cannot or should not be written; cheap, so that it can be asked before training."""
+    target = Path(directory)
+    nearest = next(path for path in (target, *target.absolute().parents) if path.exists())
+    if nearest.is_dir() and not os.access(nearest, os.W_OK):
+        raise OutputError(f"{target}: no permission to write in {nearest}; choose another folder")
+    if nearest != target and not nearest.is_dir():
+        raise OutputError(f"{target}: expected {nearest} to be a folder, got a file; choose another name")
     if target.is_file():
         raise OutputError(f"{target}: expected a folder for the model, got a file; choose another name")
     if target.is_dir() and any(target.iterdir()) and not (target / CONFIG).exists():

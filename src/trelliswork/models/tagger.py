@@ -22,10 +22,10 @@ from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.card import model_card
 from trelliswork.models.config import TaggerConfig
 from trelliswork.models.evaluation import evaluate_tags
-from trelliswork.models.explanation import Analysis, Confidences, analyses_of, confidences_of
+from trelliswork.models.explanation import Analysis, Confidences, analyses_of, confidences_of, tags_of_best
 from trelliswork.models.features import TokenFeatures, restore_vocabulary
 from trelliswork.models.labels import Labels, tags_of_gold
-from trelliswork.models.storage import StoredModel, read_model, write_model
+from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.encoders import WindowEncoder
 from trelliswork.nn.scorers import ContextScorer, LinearScorer
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 TAGGING_BUDGET = 4096  # tokens, padding included, that are tagged at a time
 
+Pins = Mapping[int, str]  # token, counted from 0 -> its tag
 Result = TypeVar("Result")
 
 
@@ -142,40 +143,65 @@ class Tagger(nn.Module):
 
     # Answers
 
-    def distribution(self, sentences: Sequence[Sentence]) -> LinearChain:
-        """p(labels | words) of a batch of sentences; values are indices into `labels.vocabulary`."""
+    def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> LinearChain:
+        """p(labels | words, pins) of a batch of sentences; values are indices into `labels.vocabulary`.
+
+        `pins` holds, for each sentence, tags that are known: `{0: "B-NP"}` says that the first token begins an NP.
+        """
         with self._evaluating():
             emissions, mask = self._emissions(self.encode(sentences))
-            return self.crf.distribution(emissions, mask)
+            chain = self.crf.distribution(emissions, mask)
+            return (
+                chain if pins is None or not any(pins) else chain.constrain(self._allowed(sentences, pins, emissions))
+            )
 
-    def tag(self, sentences: Sequence[Sentence]) -> list[list[str]]:
-        """The best tags of each sentence, in the scheme of the training data.
+    def _allowed(
+        self, sentences: Sequence[Sentence], pins: Sequence[Pins], emissions: Float[Tensor, "batch n c"]
+    ) -> Bool[Tensor, "batch n c"]:
+        """True for each label that the pins leave."""
+        allowed = torch.ones(emissions.shape, dtype=torch.bool)
+        for row, (sentence, known) in enumerate(zip(sentences, pins, strict=True)):
+            for i, tag in known.items():
+                if not 0 <= i < len(sentence):
+                    raise TrellisworkError(f"a pin must be on token 0..{len(sentence) - 1}; got {i} ({tag!r})")
+                allowed[row, i] = False
+                allowed[row, i, self.labels.meaning(tag)] = True
+        return allowed.to(emissions.device)
+
+    def tag(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[list[str]]:
+        """The best tags of each sentence, in the scheme of the training data; `pins` as in `distribution`.
 
         >>> tagger.tag([Sentence(("Ann", "sings"))])       # doctest: +SKIP
         [['B-NP', 'B-VP']]
         """
 
-        def decode(batch: Sequence[Sentence]) -> list[list[str]]:
+        def decode(batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
+            if pins is not None:
+                return tags_of_best(self.distribution(batch, pins), self.labels, batch)
             emissions, mask = self._emissions(self.encode(batch))
             return [self.labels.tags(labels) for labels in self.crf.decode(emissions, mask)]
 
-        return self._in_batches(sentences, decode, empty=list)
+        return self._in_batches(sentences, pins, decode, empty=list)
 
-    def analyses(self, sentences: Sequence[Sentence], top_k: int = 3) -> list[list[Analysis]]:
+    def analyses(
+        self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
+    ) -> list[list[Analysis]]:
         """The `top_k` most probable tag sequences of each sentence, best first, with exact probabilities."""
         if top_k < 1:
             raise TrellisworkError(f"top_k must be at least 1; got {top_k}")
         return self._in_batches(
             sentences,
-            lambda batch: analyses_of(self.distribution(batch), self.labels, batch, top_k),
+            pins,
+            lambda batch, pins: analyses_of(self.distribution(batch, pins), self.labels, batch, top_k),
             empty=lambda: [Analysis([], 1.0)],
         )
 
-    def confidences(self, sentences: Sequence[Sentence]) -> list[Confidences]:
+    def confidences(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[Confidences]:
         """The best tags with the exact probability of each token's tag and of each predicted span."""
         return self._in_batches(
             sentences,
-            lambda batch: confidences_of(self.distribution(batch), self.labels, batch),
+            pins,
+            lambda batch, pins: confidences_of(self.distribution(batch, pins), self.labels, batch),
             empty=lambda: Confidences([], [], []),
         )
 
@@ -187,18 +213,22 @@ class Tagger(nn.Module):
     def _in_batches(
         self,
         sentences: Sequence[Sentence],
-        answer: Callable[[Sequence[Sentence]], list[Result]],
+        pins: Sequence[Pins] | None,
+        answer: Callable[[Sequence[Sentence], Sequence[Pins] | None], list[Result]],
         *,
         empty: Callable[[], Result],
     ) -> list[Result]:
         """Apply `answer` to batches of like length; results in the order given, `empty()` for no words."""
+        if pins is not None and len(pins) != len(sentences):
+            raise TrellisworkError(f"expected pins for {len(sentences)} sentences; got {len(pins)}; use {{}} for none")
         results = [empty() for _ in sentences]
         filled = [i for i, sentence in enumerate(sentences) if len(sentence)]
         lengths = [len(sentences[i]) for i in filled]
         with self._evaluating():
             for batch in token_budget_batches(lengths, TAGGING_BUDGET, shuffle=False):
                 chosen = [filled[i] for i in batch]
-                for i, result in zip(chosen, answer([sentences[i] for i in chosen]), strict=True):
+                pinned = None if pins is None else [pins[i] for i in chosen]
+                for i, result in zip(chosen, answer([sentences[i] for i in chosen], pinned), strict=True):
                     results[i] = result
         return results
 
@@ -213,6 +243,10 @@ class Tagger(nn.Module):
             self.train(was_training)
 
     # Disk
+
+    def check_output(self, directory: str | Path) -> None:
+        """Raise `OutputError` if `save` could not write there."""
+        check_output(directory)
 
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
         """Write the model folder (see `storage`); `extra` holds further text files by name."""

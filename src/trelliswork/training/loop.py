@@ -47,6 +47,9 @@ class Trainable(Protocol):
     def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
         """Scores of the model on gold data; `score` is the one that counts and `metric` its name."""
 
+    def check_output(self, directory: str | Path) -> None:
+        """Raise `OutputError` if `save` could not write there; asked before the first epoch."""
+
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
         """Write the model folder."""
 
@@ -112,6 +115,8 @@ class _Run:
         self.module: nn.Module = model
         self.model: Trainable = model
         self.dev, self.config, self.out = dev, config, Path(out) if out is not None else None
+        if self.out is not None:
+            self.model.check_output(self.out)
         self.examples = self.model.encode(filled, with_tags=True)
         self.lengths = [len(example) for example in self.examples]
         self.best = BestWeights(config.patience)
