@@ -107,7 +107,7 @@ def _replace(target: Path, partial: Path) -> None:
     target.rename(old)
     try:
         partial.rename(target)
-    except OSError:
+    except BaseException:  # Ctrl-C too must leave the old model in its place
         old.rename(target)
         raise
     for path in old.iterdir():

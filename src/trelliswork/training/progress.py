@@ -73,7 +73,7 @@ class LineProgress(Progress):
 
 
 class BarProgress(Progress):
-    """A bar that fills in each epoch, with the loss and the speed, and a line for every epoch done."""
+    """A bar that fills in each epoch, with loss, last dev score and speed, and a line for every epoch done."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -83,13 +83,13 @@ class BarProgress(Progress):
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("loss {task.fields[loss]:.4f}"),
+            TextColumn("loss {task.fields[loss]:.4f}{task.fields[dev]}"),
             TextColumn("{task.fields[rate]:,.0f} tokens/s"),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._bar.add_task("training", total=None, loss=float("nan"), rate=0.0)
+        self._task = self._bar.add_task("training", total=None, loss=float("nan"), rate=0.0, dev="")
 
     def __enter__(self) -> Progress:
         self._bar.start()
@@ -111,6 +111,8 @@ class BarProgress(Progress):
 
     def epoch(self, record: EpochRecord) -> None:
         self.note(record.line())
+        if record.score is not None:
+            self._bar.update(self._task, dev=f", dev {record.metric} {100 * record.score:.2f}")
 
     def note(self, text: str) -> None:
         self._bar.console.print(text, highlight=False, markup=False)

@@ -19,6 +19,7 @@ class ContextScorer(nn.Module):
     The indicators are border masks: a neighbour counts only where there is one, which in a ragged batch means
     that it is not masked either. `here`, `previous` and `following` hold W(0) with b, W(-1) and W(+1).
 
+        >>> import torch
         >>> scorer = ContextScorer(300, num_tags=9)
         >>> scorer(torch.zeros(2, 7, 300)).shape
         torch.Size([2, 7, 9])
