@@ -186,4 +186,4 @@ def test_plain_lines_where_there_is_no_terminal() -> None:
 
 
 def test_the_bar_takes_the_same_calls() -> None:
-    train(Toy(scores=[0.5]), SENTENCES, SENTENCES, TrainingConfig(epochs=1), progress=BarProgress())
+    train(Toy(scores=[0.5, 0.6]), SENTENCES, SENTENCES, TrainingConfig(epochs=2), progress=BarProgress())

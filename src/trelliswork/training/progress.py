@@ -89,6 +89,7 @@ class BarProgress(Progress):
             console=Console(stderr=True),
             transient=True,
         )
+        self._dev = ""
         self._task = self._bar.add_task("training", total=None, loss=float("nan"), rate=0.0, dev="")
 
     def __enter__(self) -> Progress:
@@ -99,9 +100,8 @@ class BarProgress(Progress):
         self._bar.stop()
 
     def start_epoch(self, epoch: int, n_epochs: int, n_tokens: int) -> None:
-        self._bar.reset(
-            self._task, total=n_tokens, description=f"epoch {epoch}/{n_epochs}", loss=float("nan"), rate=0.0
-        )
+        fields = {"loss": float("nan"), "rate": 0.0, "dev": self._dev}
+        self._bar.reset(self._task, total=n_tokens, description=f"epoch {epoch}/{n_epochs}", **fields)
 
     def batch(self, n_tokens: int, loss: float) -> None:
         task = self._bar.tasks[0]
@@ -112,7 +112,7 @@ class BarProgress(Progress):
     def epoch(self, record: EpochRecord) -> None:
         self.note(record.line())
         if record.score is not None:
-            self._bar.update(self._task, dev=f", dev {record.metric} {100 * record.score:.2f}")
+            self._dev = f", dev {record.metric} {100 * record.score:.2f}"
 
     def note(self, text: str) -> None:
         self._bar.console.print(text, highlight=False, markup=False)
