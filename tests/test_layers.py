@@ -1,0 +1,106 @@
+"""The layers of the package: each may import only those below it, and the top imports nothing heavy."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import trelliswork
+
+PACKAGE = Path(trelliswork.__file__).parent
+LAYERS = (
+    {"errors"},
+    {"semirings"},
+    {"structures"},
+    {"distributions"},
+    {"nn"},
+    {"data", "metrics"},
+    {"models", "training"},
+    {"cli", "web", "scale"},
+)
+HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
+# Modules beside the layers: the public names may come from anywhere, adapters to other libraries sit on top.
+TOP = len(LAYERS)
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def height_of(module: str) -> int:
+    """The layer that `trelliswork.<layer>...` belongs to; the package itself and adapters are on top."""
+    parts = module.split(".")
+    return HEIGHT.get(parts[1], TOP) if len(parts) > 1 else TOP
+
+
+def module_of(file: Path, root: Path = PACKAGE) -> str:
+    parts = (root.name, *file.relative_to(root).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def package_of(module: str, file: Path) -> list[str]:
+    """What a relative import of one dot is relative to."""
+    return module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
+
+
+def imports_of(source: str, module: str, file: Path) -> Iterator[tuple[str, int]]:
+    """Every module that a file imports, at its top or inside a function, with the line."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = package_of(module, file)
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            yield origin, node.lineno
+            # `from trelliswork import nn` names the layer only among the imported names.
+            yield from ((f"{origin}.{alias.name}", node.lineno) for alias in node.names if origin == "trelliswork")
+
+
+def climbs(source: str, module: str, file: Path) -> list[str]:
+    """The imports of a file that lead to a layer above its own."""
+    return [
+        f"{file.name}:{line}: {module} imports {target}"
+        for target, line in imports_of(source, module, file)
+        if target.startswith("trelliswork.") and target.count(".") and height_of(target) > height_of(module)
+        # a plain name of the package, such as __version__, is not a layer
+        if target.split(".")[1] in HEIGHT or (PACKAGE / target.split(".")[1]).with_suffix(".py").exists()
+    ]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_no_layer_imports_one_above_it(file: Path) -> None:
+    assert climbs(file.read_text(encoding="utf-8"), module_of(file), file) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("from trelliswork.nn import CRF", 1),
+        ("import trelliswork.cli.main", 1),
+        ("def late():\n    from trelliswork.distributions import LinearChain", 1),
+        ("from trelliswork import distributions", 1),
+        ("from ..distributions import base", 1),
+        ("from trelliswork.semirings import Log", 0),
+        ("from trelliswork.structures.chain import kernels", 0),
+        ("from . import masks", 0),
+        ("from trelliswork import __version__", 0),
+        ("import torch", 0),
+    ],
+)
+def test_the_check_sees_every_form_of_import(line: str, found: int) -> None:
+    module = "trelliswork.structures.masks"
+    assert len(climbs(line, module, PACKAGE / "structures" / "masks.py")) == found
+
+
+def test_every_folder_is_a_known_layer() -> None:
+    folders = {file.parent.name for file in PACKAGE.glob("*/__init__.py")}
+    assert folders <= set(HEIGHT), "a new folder needs its place among the layers"
+
+
+def test_importing_the_package_loads_neither_torch_nor_numba() -> None:
+    code = "import sys, trelliswork; print([m for m in ('torch', 'numba', 'scipy', 'numpy') if m in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
