@@ -10,7 +10,7 @@ from trelliswork.errors import TrellisworkError
 Optimizer = Literal["adamw", "adam", "sgd"]
 Decay = Literal["linear", "constant"]
 
-DEFAULT_RATES: dict[str, float] = {"adamw": 2e-3, "adam": 2e-3, "sgd": 5.0}
+DEFAULT_RATES: dict[str, float] = {"adamw": 2e-3, "adam": 2e-3, "sgd": 50.0}
 
 
 @dataclass(frozen=True)
