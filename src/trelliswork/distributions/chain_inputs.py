@@ -37,7 +37,12 @@ def promote(
         dtype = torch.promote_types(dtype, part.dtype) if part.dtype != dtype else dtype
     if not dtype.is_floating_point:
         raise ScoreError(f"scores must be floating point; got {dtype}; call .float() on them")
-    return emissions.to(dtype), transitions.to(dtype), start.to(dtype), end.to(dtype)
+    return cast(emissions, dtype), cast(transitions, dtype), cast(start, dtype), cast(end, dtype)
+
+
+def cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """tensor.to(dtype), free where nothing changes."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 def _check_shapes(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> None:
@@ -51,8 +56,9 @@ def _check_shapes(emissions: Tensor, transitions: Tensor, start: Tensor, end: Te
     for name, edge in (("start", start), ("end", end)):
         if edge.shape != (c,):
             raise ScoreError(f"{name} must be ({c},), one score a tag; got {tuple(edge.shape)}")
-    devices = {str(part.device) for part in (emissions, transitions, start, end)}
-    if len(devices) > 1:
+    device = emissions.device
+    if transitions.device != device or start.device != device or end.device != device:
+        devices = {str(part.device) for part in (emissions, transitions, start, end)}
         raise ScoreError(f"all scores must be on one device; got {sorted(devices)}; move them with .to(device)")
 
 
@@ -67,8 +73,8 @@ def layout_of(
             raise ScoreError(
                 f"mask must be {(*batch_shape, n)}, True at valid positions; got {tuple(mask.shape)}"
             )
-        layout = Layout.of_mask(mask.reshape(-1, n).to(device=device, dtype=torch.bool))
-        if int(layout.lengths.min()) < 1:
+        layout = Layout.of_mask(cast(mask, torch.bool).to(device).reshape(-1, n))
+        if layout.order is not None and int(layout.lengths.min()) < 1:
             row = int((layout.lengths < 1).nonzero()[0])
             raise ScoreError(
                 "mask of the first timestep must all be on, or some later one in that row; "
@@ -95,21 +101,27 @@ def _check_range(lengths: Int[Tensor, "rows"], n: int, fix: str) -> None:  # noq
 
 def check_scores(chain: Chain, backend: str) -> None:
     """NaN and +inf are refused, by name and place."""
-    for name, part in zip(("emissions", "transitions", "start", "end"), chain.scores, strict=True):
-        flat = part.detach().reshape(-1)
-        if backend == "kernel":
-            from trelliswork.structures.kernel_math import first_not_a_score
+    if backend == "kernel":
+        from trelliswork.structures.kernel_math import first_not_a_score
 
-            bad = first_not_a_score(flat.numpy())
-        else:
-            wrong = ~(flat < INF)
-            bad = int(wrong.nonzero()[0]) if bool(wrong.any()) else -1
-        if bad >= 0:
-            place = ", ".join(str(int(i)) for i in torch.unravel_index(torch.tensor(bad), part.shape))
-            raise ScoreError(
-                f"{name} must be finite numbers or -inf; got {flat[bad].item()} at [{place}]; "
-                "look for a division by zero or an overflow upstream, and forbid with -inf"
-            )
+        which, index = first_not_a_score(*(part.numpy(force=True).reshape(-1) for part in chain.scores))
+        if which >= 0:
+            _raise_not_a_score(chain, which, index)
+        return
+    for which, part in enumerate(chain.scores):
+        wrong = ~(part.detach().reshape(-1) < INF)
+        if bool(wrong.any()):
+            _raise_not_a_score(chain, which, int(wrong.nonzero()[0]))
+
+
+def _raise_not_a_score(chain: Chain, which: int, index: int) -> None:
+    part = chain.scores[which].detach()
+    place = ", ".join(str(int(i)) for i in torch.unravel_index(torch.tensor(index), part.shape))
+    raise ScoreError(
+        f"{('emissions', 'transitions', 'start', 'end')[which]} must be finite numbers or -inf; "
+        f"got {part.reshape(-1)[index].item()} at [{place}]; "
+        "look for a division by zero or an overflow upstream, and forbid with -inf"
+    )
 
 
 def check_value(value: Tensor, batch_shape: torch.Size, event_shape: torch.Size) -> Int[Tensor, "samples rows n"]:
@@ -119,7 +131,7 @@ def check_value(value: Tensor, batch_shape: torch.Size, event_shape: torch.Size)
         raise ScoreError(f"tags must be whole numbers; got {value.dtype}; call .long() on them")
     if value.shape[value.dim() - len(expected) :] != expected:
         raise ScoreError(f"tags must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
-    return value.long().reshape(-1, batch_shape.numel(), *event_shape)
+    return cast(value, torch.long).reshape(-1, batch_shape.numel(), *event_shape)
 
 
 def partial_mask(partial: Tensor, emissions: Tensor) -> Bool[Tensor, "*batch n c"]:

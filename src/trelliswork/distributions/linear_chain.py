@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributions import constraints, register_kl
 
 from trelliswork.distributions.base import StructuredDistribution, weighted_sum
-from trelliswork.distributions.chain_inputs import check_scores, check_value, layout_of, partial_mask, promote
+from trelliswork.distributions.chain_inputs import cast, check_scores, check_value, layout_of, partial_mask, promote
 from trelliswork.distributions.spans import add_up, span_chains
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings import Counting, Log
@@ -68,15 +68,17 @@ class LinearChain(StructuredDistribution):
     def _chain(self) -> Chain:
         """One batch axis, valid positions first, float32 at least."""
         n, c = self.emissions.shape[-2:]
-        emissions = self._layout.compact(self.emissions.reshape(-1, n, c))
-        transitions = self.transitions
+        emissions, transitions = self.emissions, self.transitions
+        if emissions.dim() != 3:
+            emissions = emissions.reshape(-1, n, c)
+        emissions = self._layout.compact(emissions)
         if transitions.dim() > 2:
             transitions = transitions.reshape(-1, n - 1, c, c)
             if self._layout.order is not None:  # arcs belong to the position they lead into
                 lead = transitions.new_zeros(len(transitions), 1, c, c)
                 transitions = self._layout.compact(torch.cat([lead, transitions], 1))[:, 1:]
-        dtype = torch.promote_types(self.dtype, torch.float32)
-        scores = (part.to(dtype) for part in (emissions, transitions, self.start, self.end))
+        dtype = torch.float64 if self.dtype == torch.float64 else torch.float32
+        scores = (cast(part, dtype) for part in (emissions, transitions, self.start, self.end))
         return Chain(*scores, lengths=self._layout.lengths)
 
     @cached_property
@@ -97,8 +99,9 @@ class LinearChain(StructuredDistribution):
 
     def _batched(self, result: Tensor, *lead: int) -> Tensor:
         """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
-        shaped = result.reshape(*lead, *self.batch_shape, *result.shape[len(lead) + 1 :])
-        return shaped.to(self.dtype) if shaped.is_floating_point() else shaped
+        if lead or len(self.batch_shape) != 1:
+            result = result.reshape(*lead, *self.batch_shape, *result.shape[len(lead) + 1 :])
+        return cast(result, self.dtype)
 
     def _tags_out(self, tags: Int[Tensor, "m rows n"]) -> Int[Tensor, "m *batch n"]:
         m = len(tags)
@@ -131,6 +134,9 @@ class LinearChain(StructuredDistribution):
 
     def _each(self, value: Tensor, query: Any) -> Tensor:
         """Apply a query of tags [rows, n] to every sample of value."""
+        if value.shape == (*self.batch_shape, *self.event_shape) and len(self.batch_shape) == 1:
+            value = check_value(value, self.batch_shape, self.event_shape)[0]
+            return self._batched(query(self._layout.compact(value).contiguous()))
         rows = check_value(value, self.batch_shape, self.event_shape)  # [samples, rows, n]
         results = torch.stack([query(self._layout.compact(tags).contiguous()) for tags in rows])
         samples = value.shape[: value.dim() - len(self.batch_shape) - 1]
@@ -169,8 +175,8 @@ class LinearChain(StructuredDistribution):
         else:
             from trelliswork.structures.chain import fast
 
-            tags, found = fast.best_paths(fast.ChainArrays.of(self._chain, self._chain.emissions.dtype))
-            possible = torch.from_numpy(found)
+            found, has_path = fast.best_paths(fast.ChainArrays.of(self._chain, self._chain.emissions.dtype))
+            tags, possible = torch.from_numpy(found), torch.from_numpy(has_path)
         self._require_paths(possible)
         return self._tags_out(tags[None])[0]
 

@@ -180,13 +180,12 @@ class CRF(nn.Module):
 
     def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
         """(transitions, start, end) with -inf where the scheme forbids."""
-        if self.allowed_transitions is None:
-            return self.transitions, self.start_transitions, self.end_transitions
-        return (
-            torch.where(self.allowed_transitions, self.transitions, -INF),
-            torch.where(self.allowed_start, self.start_transitions, -INF),  # type: ignore[arg-type]
-            torch.where(self.allowed_end, self.end_transitions, -INF),  # type: ignore[arg-type]
-        )
+        scores = self.transitions, self.start_transitions, self.end_transitions
+        allowed = self.allowed_transitions, self.allowed_start, self.allowed_end
+        if allowed[0] is None:
+            return scores
+        first, second, third = (torch.where(a, s, -INF) for a, s in zip(allowed, scores, strict=True))  # type: ignore[call-overload]
+        return first, second, third
 
     def _distribution(self, emissions: Tensor, mask: Tensor | None) -> LinearChain:
         rows = None if mask is None else self._rows(mask)
@@ -247,12 +246,8 @@ class CRF(nn.Module):
 
     def _decode_fast(self, emissions: Tensor, mask: Tensor | None) -> list[list[int]] | None:
         """Kernel and lists without a `LinearChain` between; None where that does not apply."""
-        scores = self._scores()
-        dtype = emissions.dtype
-        if self.backend == "torch" or emissions.device.type != "cpu" or dtype not in (torch.float32, torch.float64):
-            return None
-        if any(part.dtype != dtype for part in scores):
+        if self.backend == "torch" or emissions.device.type != "cpu":
             return None
         from trelliswork.structures.chain import fast
 
-        return fast.decode(self._rows(emissions), *scores, None if mask is None else self._rows(mask))
+        return fast.decode(self._rows(emissions), *self._scores(), None if mask is None else self._rows(mask))

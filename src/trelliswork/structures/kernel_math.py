@@ -56,9 +56,31 @@ def exp(x):
     return y if x >= _LOWEST else 0.0
 
 
+@njit(inline="always")
+def at(index, size):
+    """The index into an axis that has one entry for all, or one for each."""
+    return index if size > 1 else 0
+
+
 @njit(**EXACT)
-def first_not_a_score(flat):
-    """Index of the first NaN or +inf in a flat array, or -1. -inf is a score: it forbids."""
+def right_padded(mask, lengths):
+    """Fill in the lengths of right-padded rows; False if a row is empty or has a hole."""
+    batch, n = mask.shape
+    for b in range(batch):
+        length = 0
+        while length < n and mask[b, length]:
+            length += 1
+        for t in range(length, n):
+            if mask[b, t]:
+                return False
+        if length == 0:
+            return False
+        lengths[b] = length
+    return True
+
+
+@njit(**EXACT)
+def _first_bad(flat):
     bad = 0
     for i in range(flat.shape[0]):
         bad += not (flat[i] < np.inf)
@@ -67,3 +89,13 @@ def first_not_a_score(flat):
             if not (flat[i] < np.inf):
                 return i
     return -1
+
+
+@njit(**EXACT)
+def first_not_a_score(*arrays):
+    """(which array, index) of the first NaN or +inf in flat arrays, or (-1, -1). -inf is a score: it forbids."""
+    for which in range(len(arrays)):
+        index = _first_bad(arrays[which])
+        if index >= 0:
+            return which, index
+    return -1, -1

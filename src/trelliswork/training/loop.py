@@ -93,8 +93,9 @@ def train(
             run.all_epochs(shown, on_epoch)
         except KeyboardInterrupt:
             run.interrupted()
-            shown.note(run.result.note)
         run.finish()
+        if run.result.interrupted:
+            shown.note(run.result.note)
     return run.result
 
 

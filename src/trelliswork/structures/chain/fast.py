@@ -16,11 +16,19 @@ from torch import Tensor
 
 from trelliswork.structures.chain import kernels, path_kernels, structure
 from trelliswork.structures.chain.structure import Chain
-from trelliswork.structures.kernel_math import first_not_a_score
+from trelliswork.structures.kernel_math import first_not_a_score, right_padded
 from trelliswork.structures.threads import over_rows
 
 Array = np.ndarray[Any, Any]
 ArcsBy = Literal["batch", "row", "position"]
+NO_ROWS, NO_ALPHAS = np.empty(0, np.int64), np.empty((0, 0, 0))
+
+
+def as_array(tensor: Tensor, dtype: torch.dtype) -> Array:
+    """A C-contiguous array in this dtype, sharing memory where it can. (Conversions that change nothing still cost.)"""
+    if tensor.dtype != dtype:
+        tensor = tensor.detach().to(dtype)
+    return tensor.numpy(force=True) if tensor.is_contiguous() else tensor.contiguous().numpy(force=True)
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,7 @@ class ChainArrays:
 
     @staticmethod
     def of(chain: Chain, dtype: torch.dtype = torch.float64) -> ChainArrays:
-        emissions, transitions, start, end = (scores.detach().to(dtype).contiguous().numpy() for scores in chain.scores)
+        emissions, transitions, start, end = (as_array(scores, dtype) for scores in chain.scores)
         if transitions.ndim == 2:
             transitions = transitions[None, None]
         return ChainArrays(emissions, transitions, start, end, chain.lengths.numpy())
@@ -65,30 +73,31 @@ def run_forward(arrays: ChainArrays) -> Forward:
     """log Z of every row, in scaled exp space where that is exact and in log space where it is not."""
     emissions, transitions = arrays.emissions, arrays.transitions
     batch, n, c = emissions.shape
-    arcs, arc_shifts = np.empty_like(transitions), np.empty(transitions.shape[:2])
+    arcs, arc_shifts = np.empty(transitions.shape), np.empty(transitions.shape[:2])
     kernels.exp_arcs(transitions, arcs, arc_shifts)
-    alphas, emits = np.zeros_like(emissions), np.empty_like(emissions)
+    alphas, emits = np.zeros((batch, n, c)), np.empty((batch, n, c))
     finals, log_z, wide = np.empty(batch), np.empty(batch), np.empty(batch, np.bool_)
     over_rows(
         kernels.forward_scaled, batch, arrays.work,
         emissions, transitions, arcs, arc_shifts, arrays.start, arrays.end, arrays.lengths,
         alphas, emits, finals, log_z, wide,
     )  # fmt: skip
+    if not wide.any():
+        return Forward(arcs, alphas, emits, finals, log_z, NO_ROWS, NO_ALPHAS, NO_ALPHAS)
     wide_rows = np.flatnonzero(wide)
     log_alphas, arrivals = np.empty((len(wide_rows), n, c)), np.empty((len(wide_rows), n, c))
-    if len(wide_rows):
-        alphas[wide_rows] = 0.0
-        kernels.forward_log(
-            wide_rows,
-            emissions,
-            transitions,
-            arrays.start,
-            arrays.end,
-            arrays.lengths,
-            log_alphas,
-            arrivals,
-            log_z,
-        )
+    alphas[wide_rows] = 0.0
+    kernels.forward_log(
+        wide_rows,
+        emissions,
+        transitions,
+        arrays.start,
+        arrays.end,
+        arrays.lengths,
+        log_alphas,
+        arrivals,
+        log_z,
+    )
     return Forward(arcs, alphas, emits, finals, log_z, wide_rows, log_alphas, arrivals)
 
 
@@ -102,7 +111,7 @@ def run_backward(
     """
     alphas = forward.alphas
     batch = len(alphas)
-    d_emissions, outgoing = np.zeros_like(alphas), np.zeros_like(alphas)
+    d_emissions, outgoing = np.zeros(alphas.shape), np.zeros(alphas.shape)
     over_rows(
         kernels.backward_scaled, batch, arrays.work,
         alphas, forward.emits, forward.arcs, arrays.end, forward.finals, arrays.lengths, grad, d_emissions, outgoing,
@@ -132,9 +141,9 @@ def _arc_gradients(alphas: Array, arcs: Array, outgoing: Array, arcs_by: ArcsBy)
 
 
 def _to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Arrays as tensors of the shapes and dtypes of `like`."""
     return tuple(
-        torch.from_numpy(array).reshape(tensor.shape).to(tensor.dtype)
-        for array, tensor in zip(arrays, like, strict=True)
+        torch.from_numpy(array).to(tensor.dtype).view(tensor.shape) for array, tensor in zip(arrays, like, strict=True)
     )
 
 
@@ -169,7 +178,7 @@ class LogPartition(torch.autograd.Function):
         scores = ctx.saved_tensors
         if torch.is_grad_enabled():
             return None, None, None, *_by_reference(structure.log_partition, ctx.chain, scores, grads)
-        grad = grads[0].double().contiguous().numpy()
+        grad = as_array(grads[0], torch.float64)
         found = run_backward(ctx.arrays, ctx.run, grad, _arcs_of(ctx.chain))
         return None, None, None, *_to_tensors(found, scores)
 
@@ -190,7 +199,7 @@ class LogProb(torch.autograd.Function):
         if torch.is_grad_enabled():
             found = _by_reference(lambda chain: structure.log_prob(chain, ctx.tags), ctx.chain, scores, grads)
             return None, None, None, None, *found
-        grad = grads[0].double().contiguous().numpy()
+        grad = as_array(grads[0], torch.float64)
         found = run_backward(ctx.arrays, ctx.run, -grad, _arcs_of(ctx.chain))
         path_kernels.add_path_gradients(ctx.tags.numpy(), ctx.arrays.lengths, grad, *found)
         return None, None, None, None, *_to_tensors(found, scores)
@@ -232,7 +241,7 @@ def run_path_scores(arrays: ChainArrays, tags: Tensor) -> Array:
     return scores
 
 
-def best_paths(arrays: ChainArrays) -> tuple[Tensor, Array]:
+def best_paths(arrays: ChainArrays) -> tuple[Array, Array]:
     """Viterbi paths [batch, n] (0 at padding) and whether each row has any path at all."""
     batch, n, _ = arrays.emissions.shape
     tags, possible = np.zeros((batch, n), np.int64), np.empty(batch, np.bool_)
@@ -240,7 +249,7 @@ def best_paths(arrays: ChainArrays) -> tuple[Tensor, Array]:
         path_kernels.best_paths, batch, arrays.work,
         arrays.emissions, arrays.transitions, arrays.start, arrays.end, arrays.lengths, tags, possible,
     )  # fmt: skip
-    return torch.from_numpy(tags), possible
+    return tags, possible
 
 
 def decode(
@@ -250,24 +259,20 @@ def decode(
 
     That is for masks with holes, empty rows, rows without any path, NaN and +inf: the general way words the error.
     """
+    dtype = emissions.dtype
+    if dtype not in (torch.float32, torch.float64) or transitions.dtype != dtype:
+        return None
+    arrays = [as_array(part, dtype) for part in (emissions, transitions, start, end)]
+    if first_not_a_score(*(array.reshape(-1) for array in arrays))[0] >= 0:
+        return None
     batch, n, _ = emissions.shape
     lengths = np.empty(batch, np.int64)
     if mask is None:
         lengths.fill(n)
-    elif not path_kernels.right_padded(mask.to(torch.bool).contiguous().numpy(), lengths):
+    elif not right_padded(as_array(mask, torch.bool), lengths):
         return None
-    arrays = ChainArrays(
-        emissions.detach().contiguous().numpy(),
-        transitions.detach().contiguous().numpy()[None, None],
-        start.detach().numpy(),
-        end.detach().numpy(),
-        lengths,
-    )
-    scores = (arrays.emissions, arrays.transitions, arrays.start, arrays.end)
-    if any(first_not_a_score(part.reshape(-1)) >= 0 for part in scores):
-        return None
-    tags, possible = best_paths(arrays)
-    if not possible.all():
+    tags, possible = best_paths(ChainArrays(arrays[0], arrays[1][None, None], arrays[2], arrays[3], lengths))
+    if False in possible.tolist():
         return None
     return [row[:length] for row, length in zip(tags.tolist(), lengths.tolist(), strict=True)]
 

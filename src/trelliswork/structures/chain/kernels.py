@@ -1,7 +1,7 @@
 """CPU kernels that sum over the paths of a chain: log Z and its gradient. `path_kernels.py` has those that pick paths.
 
 All take C-contiguous float64 arrays and are bare arithmetic: callers have checked shapes, lengths, NaN and +inf.
-`transitions` is [1, 1, c, c] (shared) or [batch, n-1, c, c]; the index `b % len, (t-1) % len` serves both.
+`transitions` is [1, 1, c, c] (shared) or [batch, n-1, c, c]; `at(index, size)` serves both.
 Rows `first..last` are done, so that a batch can be split over threads.
 
 Two ways to sum over paths. In **scaled exp space** α is kept as a distribution over tags: one multiply-add an arc
@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numba import njit
 
-from trelliswork.structures.kernel_math import KERNEL, exp
+from trelliswork.structures.kernel_math import KERNEL, at, exp
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 NEG_INF = -np.inf
@@ -52,16 +52,46 @@ def _times_matrix(row, matrix, out):
     out[:] = 0.0
     i = 0
     while i + 3 < c:
-        m0, m1, m2, m3 = matrix[i], matrix[i + 1], matrix[i + 2], matrix[i + 3]
         r0, r1, r2, r3 = row[i], row[i + 1], row[i + 2], row[i + 3]
         for j in range(c):
-            out[j] += r0 * m0[j] + r1 * m1[j] + r2 * m2[j] + r3 * m3[j]
+            out[j] += r0 * matrix[i, j] + r1 * matrix[i + 1, j] + r2 * matrix[i + 2, j] + r3 * matrix[i + 3, j]
         i += 4
     while i < c:
-        r0, m0 = row[i], matrix[i]
+        r0 = row[i]
         for j in range(c):
-            out[j] += r0 * m0[j]
+            out[j] += r0 * matrix[i, j]
         i += 1
+
+
+@njit(**KERNEL)
+def _matrix_times(matrix, column, out):
+    """out = matrix @ column, four rows of the matrix a pass."""
+    c = column.shape[0]
+    i = 0
+    while i + 3 < c:
+        s0 = s1 = s2 = s3 = 0.0
+        for j in range(c):
+            s0 += matrix[i, j] * column[j]
+            s1 += matrix[i + 1, j] * column[j]
+            s2 += matrix[i + 2, j] * column[j]
+            s3 += matrix[i + 3, j] * column[j]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
+        i += 4
+    while i < c:
+        s0 = 0.0
+        for j in range(c):
+            s0 += matrix[i, j] * column[j]
+        out[i] = s0
+        i += 1
+
+
+@njit(**KERNEL)
+def _highest(row):
+    """max(row), with two running maxima to halve the wait for each comparison."""
+    c, even, odd = row.shape[0], NEG_INF, NEG_INF
+    for j in range(c // 2):
+        even, odd = max(even, row[2 * j]), max(odd, row[2 * j + 1])
+    return max(max(even, odd), row[c - 1])
 
 
 @njit(**KERNEL)
@@ -77,74 +107,77 @@ def _vanished(alpha, arc_scores, emission, weights):
 
 
 @njit(**KERNEL)
+def _start_vanished(start, emission, weights):
+    for j in range(start.shape[0]):
+        if weights[j] < SMALLEST and start[j] > NEG_INF and emission[j] > NEG_INF:
+            return True
+    return False
+
+
+@njit(**KERNEL)
+def _end_vanished(alpha, end, final):
+    for j in range(end.shape[0]):
+        if final < SMALLEST and alpha[j] > 0.0 and end[j] > NEG_INF:
+            return True
+    return False
+
+
+@njit(**KERNEL)
 def forward_scaled(
-    first,
-    last,
-    emissions,
-    transitions,
-    arcs,
-    arc_shifts,
-    start,
-    end,
-    lengths,
-    alphas,
-    emits,
-    finals,
-    log_z,
-    wide,
+    first, last, emissions, transitions, arcs, arc_shifts, start, end, lengths, alphas, emits, finals, log_z, wide
 ):
     """α of [S4.92, 109] as distributions over tags, and log Z [S4.108].
 
     alphas[b, t] = α_t / Σα_t;  emits[b, t] = e^{emissions} over the same scale;  finals[b] = Σ_j α_L(j) e^{end_j}.
+    A row that turns out wide, or has no path, is left with finals = 0 and log_z = -inf.
     """
-    _, _, c = emissions.shape
+    c = emissions.shape[2]
     start_weights, end_weights = np.empty(c), np.empty(c)
-    start_shift, end_shift = shifted_exp(start, start_weights), shifted_exp(end, end_weights)
-    alive, start_arcs, end_arcs = np.ones(c), np.empty((c, c)), np.empty((c, c))
-    for i in range(c):  # start and end as arcs from and to anywhere, for the one test of reachability
-        start_arcs[i] = start
-        end_arcs[:, i] = end
-    arrived, weights = np.empty(c), np.empty(c)
+    edge_shifts = shifted_exp(start, start_weights) + shifted_exp(end, end_weights)
+    alpha, arrived, weights = np.empty(c), np.empty(c), np.empty(c)
     for b in range(first, last):
         length = lengths[b]
-        total = start_shift + end_shift
-        wide[b] = False
+        log_total, product = edge_shifts, 1.0  # log Z = log_total + log(product): few logarithms are taken
+        wide[b], finals[b], log_z[b] = False, 0.0, NEG_INF
         for t in range(length):
-            emission, emit, alpha = emissions[b, t], emits[b, t], alphas[b, t]
             if t == 0:
                 arrived[:] = start_weights
             else:
-                bb, tt = b % arcs.shape[0], (t - 1) % arcs.shape[1]
-                _times_matrix(alphas[b, t - 1], arcs[bb, tt], arrived)
-                total += arc_shifts[bb, tt]
-            total += shifted_exp(emission, emit)
-            scale, least = 0.0, 1.0
+                bb, tt = at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])
+                _times_matrix(alpha, arcs[bb, tt], arrived)
+                log_total += arc_shifts[bb, tt]
+            shift = _highest(emissions[b, t])
+            log_total += shift
+            scale, n_small = 0.0, 0
             for j in range(c):
-                weights[j] = arrived[j] * emit[j]
-                scale += weights[j]
-                least = min(least, weights[j])
-            if least < SMALLEST:
+                emit = exp(emissions[b, t, j] - shift) if shift > NEG_INF else 0.0
+                weight = arrived[j] * emit
+                emits[b, t, j], weights[j] = emit, weight
+                scale += weight
+                n_small += weight < SMALLEST
+            if n_small:
                 if t == 0:
-                    wide[b] |= _vanished(alive, start_arcs, emission, weights)
+                    wide[b] = _start_vanished(start, emissions[b, t], weights)
                 else:
-                    wide[b] |= _vanished(alphas[b, t - 1], transitions[bb, tt], emission, weights)
-            if wide[b] or scale == 0.0:
-                break
+                    wide[b] = _vanished(alpha, transitions[bb, tt], emissions[b, t], weights)
+                if wide[b] or scale == 0.0:
+                    break
+            inverse = 1.0 / scale
             for j in range(c):
-                alpha[j] = weights[j] / scale
-                emit[j] /= scale
-            total += math.log(scale)
-        finals[b], log_z[b] = 0.0, NEG_INF
+                alpha[j] = weights[j] * inverse
+                alphas[b, t, j] = alpha[j]
+                emits[b, t, j] *= inverse
+            product *= scale
+            if product < SMALLEST or product > 1.0 / SMALLEST:
+                log_total, product = log_total + math.log(product), 1.0
         if wide[b] or scale == 0.0:
             continue
         final = 0.0
         for j in range(c):
-            final += alphas[b, length - 1, j] * end_weights[j]
-        if final < SMALLEST:
-            weights[:] = final
-            wide[b] = _vanished(alphas[b, length - 1], end_arcs, alive, weights)
+            final += alpha[j] * end_weights[j]
+        wide[b] = _end_vanished(alpha, end, final)
         if final > 0.0 and not wide[b]:
-            finals[b], log_z[b] = final, total + math.log(final)
+            finals[b], log_z[b] = final, log_total + math.log(product) + math.log(final)
 
 
 @njit(**KERNEL)
@@ -154,8 +187,8 @@ def backward_scaled(first, last, alphas, emits, arcs, end, finals, lengths, grad
     β_L = e^{end} / final;  d_emissions = g α β;  outgoing[b, t] = g e^{emission} β;  β_{t-1} = arcs @ outgoing_t.
     p(y_{t-1}=i, y_t=j) g = α_{t-1}(i) arcs_ij outgoing_t(j) [S4.106]. A row with Z = 0 or g = 0 stays 0.
     """
-    _, _, c = alphas.shape
-    end_weights, beta = np.empty(c), np.empty(c)
+    c = alphas.shape[2]
+    end_weights, beta, out = np.empty(c), np.empty(c), np.empty(c)
     shifted_exp(end, end_weights)
     for b in range(first, last):
         if finals[b] == 0.0 or grad[b] == 0.0:
@@ -163,20 +196,16 @@ def backward_scaled(first, last, alphas, emits, arcs, end, finals, lengths, grad
         for j in range(c):
             beta[j] = end_weights[j] * (grad[b] / finals[b])
         for t in range(lengths[b] - 1, -1, -1):
-            alpha, emit, out = alphas[b, t], emits[b, t], outgoing[b, t]
             for j in range(c):
-                d_emissions[b, t, j] = alpha[j] * beta[j]
+                # β of an unreachable tag is unbounded and meets only α = 0: keep 0 * inf out.
+                reached = beta[j] if alphas[b, t, j] > 0.0 else 0.0
+                d_emissions[b, t, j] = alphas[b, t, j] * reached
+                out[j] = emits[b, t, j] * reached
             if t == 0:
                 break
             for j in range(c):
-                out[j] = emit[j] * beta[j]
-            matrix = arcs[b % arcs.shape[0], (t - 1) % arcs.shape[1]]
-            for i in range(c):
-                row, weight = matrix[i], 0.0
-                for j in range(c):
-                    weight += row[j] * out[j]
-                # β of an unreachable tag is unbounded and meets only α = 0: keep 0 * inf out.
-                beta[i] = weight if alphas[b, t - 1, i] > 0.0 else 0.0
+                outgoing[b, t, j] = out[j]
+            _matrix_times(arcs[at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])], out, beta)
 
 
 @njit(**KERNEL)
@@ -185,7 +214,7 @@ def arc_posteriors(alphas, arcs, outgoing, d_transitions):
     batch, n, c = alphas.shape
     for b in range(batch):
         for t in range(1, n):
-            matrix = arcs[b % arcs.shape[0], (t - 1) % arcs.shape[1]]
+            matrix = arcs[at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])]
             for i in range(c):
                 for j in range(c):
                     d_transitions[b, t - 1, i, j] = alphas[b, t - 1, i] * matrix[i, j] * outgoing[b, t, j]
@@ -238,7 +267,7 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
             if t == 0:
                 arrived[:] = start
             else:
-                arc_scores = transitions[b % transitions.shape[0], (t - 1) % transitions.shape[1]]
+                arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
                 _log_arrivals(log_alphas[r, t - 1], arc_scores, highest, arrived)
             log_alpha[:] = emissions[b, t]
             total += _subtract_highest(log_alpha)
@@ -278,8 +307,8 @@ def backward_log(
             d_emissions[b, t] = d_delta
             if t == 0:
                 break
-            arc_scores = transitions[b % transitions.shape[0], (t - 1) % transitions.shape[1]]
-            d_arcs = d_transitions[b % d_transitions.shape[0], (t - 1) % d_transitions.shape[1]]
+            arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
+            d_arcs = d_transitions[at(b, d_transitions.shape[0]), at(t - 1, d_transitions.shape[1])]
             for j in range(c):  # an unreachable tag has gradient 0; +inf makes its factors exactly 0
                 arrived[j] = arrivals[r, t, j] if arrivals[r, t, j] > NEG_INF else np.inf
             for i in range(c):

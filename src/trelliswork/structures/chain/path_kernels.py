@@ -8,26 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+from trelliswork.structures.kernel_math import EXACT, KERNEL, at, exp
 
 NEG_INF = -np.inf
-
-
-@njit(**EXACT)
-def right_padded(mask, lengths):
-    """Fill in the lengths of right-padded rows; False if a row is empty or has a hole."""
-    batch, n = mask.shape
-    for b in range(batch):
-        length = 0
-        while length < n and mask[b, length]:
-            length += 1
-        for t in range(length, n):
-            if mask[b, t]:
-                return False
-        if length == 0:
-            return False
-        lengths[b] = length
-    return True
+SHIFT_EVERY = 16
 
 
 @njit(**EXACT)
@@ -44,7 +28,7 @@ def path_scores(emissions, transitions, start, end, lengths, tags, scores):
             if t == 0:
                 score += start[tag]
             else:
-                score += transitions[b % transitions.shape[0], (t - 1) % transitions.shape[1], before, tag]
+                score += transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1]), before, tag]
             before = tag
         scores[b] = score + end[before]
     return -1
@@ -61,7 +45,7 @@ def add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start,
             if t == 0:
                 d_start[tag] += grad[b]
             else:
-                d_transitions[b % d_transitions.shape[0], (t - 1) % d_transitions.shape[1], before, tag] += (
+                d_transitions[at(b, d_transitions.shape[0]), at(t - 1, d_transitions.shape[1]), before, tag] += (
                     grad[b]
                 )
             before = tag
@@ -75,62 +59,63 @@ def _best_arrivals(delta, arc_scores, arrived):
     arrived[:] = NEG_INF
     i = 0
     while i + 3 < c:
-        m0, m1, m2, m3 = arc_scores[i], arc_scores[i + 1], arc_scores[i + 2], arc_scores[i + 3]
         d0, d1, d2, d3 = delta[i], delta[i + 1], delta[i + 2], delta[i + 3]
         for j in range(c):
-            left, right = max(d0 + m0[j], d1 + m1[j]), max(d2 + m2[j], d3 + m3[j])
+            left = max(d0 + arc_scores[i, j], d1 + arc_scores[i + 1, j])
+            right = max(d2 + arc_scores[i + 2, j], d3 + arc_scores[i + 3, j])
             arrived[j] = max(arrived[j], max(left, right))
         i += 4
     while i < c:
-        d0, m0 = delta[i], arc_scores[i]
+        d0 = delta[i]
         for j in range(c):
-            arrived[j] = max(arrived[j], d0 + m0[j])
+            arrived[j] = max(arrived[j], d0 + arc_scores[i, j])
         i += 1
+
+
+@njit(**KERNEL)
+def _first_best(scores):
+    """(index, value) of the highest score; the first among ties."""
+    best = scores[0]
+    for j in range(scores.shape[0]):
+        best = max(best, scores[j])
+    index = 0
+    while scores[index] < best:
+        index += 1
+    return index, best
 
 
 @njit(**KERNEL)
 def best_paths(first, last, emissions, transitions, start, end, lengths, tags, possible):
     """Viterbi [S4.100-103, 111]: δ forward without back-pointers, then the argmax only along the best path.
 
-    Each δ_t is shifted so that its highest is 0: rounding stays that of one step, however long the row.
+    δ is shifted to a highest of 0 every few steps: rounding stays that of a few scores, however long the row.
     """
     _, n, c = emissions.shape
-    deltas = np.empty((n, c), emissions.dtype)
+    deltas, arrived = np.empty((n, c), emissions.dtype), np.empty(c, emissions.dtype)
     for b in range(first, last):
         length = lengths[b]
+        arrived[:] = start
         for t in range(length):
-            delta, emission = deltas[t], emissions[b, t]
-            if t == 0:
-                delta[:] = start
-            else:
-                _best_arrivals(
-                    deltas[t - 1],
-                    transitions[b % transitions.shape[0], (t - 1) % transitions.shape[1]],
-                    delta,
-                )
-            highest = delta[0] + emission[0]
+            delta = deltas[t]
+            if t > 0:
+                arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
+                _best_arrivals(deltas[t - 1], arc_scores, arrived)
             for j in range(c):
-                delta[j] += emission[j]  # [S4.101]
-                highest = max(highest, delta[j])
-            possible[b] = highest > NEG_INF
-            if not possible[b]:
-                break
-            for j in range(c):
-                delta[j] -= highest
-        if not possible[b]:
-            continue
-        tag, best = 0, deltas[length - 1, 0] + end[0]
-        for j in range(1, c):
-            if deltas[length - 1, j] + end[j] > best:
-                tag, best = j, deltas[length - 1, j] + end[j]  # [S4.102]
+                delta[j] = arrived[j] + emissions[b, t, j]  # [S4.101]
+            if t % SHIFT_EVERY == 0:
+                _, highest = _first_best(delta)
+                if highest > NEG_INF:
+                    delta -= highest
+        for j in range(c):
+            arrived[j] = deltas[length - 1, j] + end[j]
+        tag, best = _first_best(arrived)  # [S4.102]
         possible[b] = best > NEG_INF
         tags[b, length - 1] = tag
         for t in range(length - 2, -1, -1):
-            arc_scores, delta = transitions[b % transitions.shape[0], t % transitions.shape[1]], deltas[t]
-            after, tag, best = tag, 0, delta[0] + arc_scores[0, tag]
-            for i in range(1, c):
-                if delta[i] + arc_scores[i, after] > best:
-                    tag, best = i, delta[i] + arc_scores[i, after]  # [S4.103], corrected
+            arc_scores = transitions[at(b, transitions.shape[0]), at(t, transitions.shape[1])]
+            for i in range(c):
+                arrived[i] = deltas[t, i] + arc_scores[i, tag]
+            tag, _ = _first_best(arrived)  # [S4.103], corrected
             tags[b, t] = tag
 
 
@@ -163,7 +148,7 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
                 if t == 0:
                     values[0] = start[j]
                 else:
-                    arc_scores = transitions[b % transitions.shape[0], (t - 1) % transitions.shape[1]]
+                    arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
                     for i in range(c):
                         for r in range(k):
                             value = deltas[t - 1, i, r] + arc_scores[i, j]
@@ -222,7 +207,7 @@ def sample_paths(first, last, log_alphas, transitions, end, lengths, uniforms, t
                     for i in range(c):
                         scores[i] = log_alphas[b, t, i] + end[i]
                 else:
-                    arc_scores = transitions[b % transitions.shape[0], t % transitions.shape[1]]
+                    arc_scores = transitions[at(b, transitions.shape[0]), at(t, transitions.shape[1])]
                     for i in range(c):
                         scores[i] = log_alphas[b, t, i] + arc_scores[i, tags[s, b, t + 1]]
                 tags[s, b, t] = _draw(scores, weights, uniforms[s, b, t])
