@@ -13,6 +13,7 @@ from trelliswork.structures.masks import Layout
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
 
+    from trelliswork.structures.chain.fast import ChainArrays
     from trelliswork.structures.chain.structure import Chain
 
 INF = float("inf")
@@ -99,12 +100,10 @@ def _check_range(lengths: Int[Tensor, "rows"], n: int, fix: str) -> None:  # noq
         raise ScoreError(f"lengths must lie in 1..{n}; got {int(lengths[row])} at row {row}; {fix}")
 
 
-def check_scores(chain: Chain, backend: str) -> None:
-    """NaN and +inf are refused, by name and place."""
-    if backend == "kernel":
-        from trelliswork.structures.kernel_math import first_not_a_score
-
-        which, index = first_not_a_score(*(part.numpy(force=True).reshape(-1) for part in chain.scores))
+def check_scores(chain: Chain, arrays: ChainArrays | None) -> None:
+    """NaN and +inf are refused, by name and place; `arrays` are the chain's own if the kernels are to use them."""
+    if arrays is not None:
+        which, index = arrays.first_not_a_score()
         if which >= 0:
             _raise_not_a_score(chain, which, index)
         return

@@ -60,7 +60,7 @@ class LinearChain(StructuredDistribution):
         self.backend = _resolve(backend, self.emissions.device)
         super().__init__(batch_shape, torch.Size([n]), validate_args=False)
         if validate_args is None or validate_args:
-            check_scores(self._chain, self.backend)
+            check_scores(self._chain, self._arrays if self.backend == "kernel" else None)
 
     # --- the parts, flat and compact -------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class LinearChain(StructuredDistribution):
     @property
     def marginals(self) -> Float[Tensor, "*batch n c"]:
         """p(y_t = j | x) at [..., t, j]; 0 at invalid positions. Differentiable."""
-        return self._batched(self._layout.spread(self._marginals("row")[0]))
+        return self._batched(self._layout.spread(self._marginals("batch")[0]))
 
     @property
     def pairwise_marginals(self) -> Float[Tensor, "*batch n-1 c c"]:
@@ -156,13 +156,14 @@ class LinearChain(StructuredDistribution):
             pairs = self._layout.spread(torch.cat([lead, pairs], 1))[:, 1:]
         return self._batched(pairs)
 
-    def _marginals(self, arcs_by: Literal["row", "position"]) -> tuple[Tensor, Tensor]:
-        """Unary posteriors, and arc posteriors of each position or summed over each row; compact."""
+    def _marginals(self, arcs_by: fast.ArcsBy) -> tuple[Tensor, Tensor]:
+        """Unary posteriors, and arc posteriors summed as asked; compact."""
+        from trelliswork.structures.chain import fast
+
         chain = self._chain
         if self.backend == "torch":
             unary, pairs = structure.marginals(chain)
-            return unary, pairs.sum(1) if arcs_by == "row" else pairs
-        from trelliswork.structures.chain import fast
+            return unary, fast.sum_arcs(pairs, arcs_by)
 
         return fast.Marginals.apply(chain, self._arrays, self._forward, arcs_by, *chain.scores)  # type: ignore[no-any-return]
 
@@ -175,7 +176,7 @@ class LinearChain(StructuredDistribution):
         else:
             from trelliswork.structures.chain import fast
 
-            found, has_path = fast.best_paths(fast.ChainArrays.of(self._chain, self._chain.emissions.dtype))
+            found, has_path = fast.best_paths(fast.ChainArrays.of(self._chain, None))
             tags, possible = torch.from_numpy(found), torch.from_numpy(has_path)
         self._require_paths(possible)
         return self._tags_out(tags[None])[0]
@@ -250,7 +251,7 @@ class LinearChain(StructuredDistribution):
         last = unary[rows, costs.lengths - 1]
         return (
             weighted_sum(unary, costs.emissions, 1)
-            + weighted_sum(arcs, costs.transitions, 1)
+            + weighted_sum(arcs, costs.transitions, 1)  # [c, c] or [rows, n-1, c, c]
             + weighted_sum(unary[:, 0], costs.start, 1)
             + weighted_sum(last, costs.end, 1)
         )

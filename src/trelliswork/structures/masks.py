@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,9 +32,9 @@ class Layout:
         if mask.device.type == "cpu":
             from trelliswork.structures.kernel_math import right_padded
 
-            lengths = torch.empty(len(mask), dtype=torch.long)
-            if right_padded(mask.contiguous().numpy(), lengths.numpy()):
-                return Layout(lengths)
+            counts = np.empty(len(mask), np.int64)
+            if right_padded(mask.contiguous().numpy(), counts):
+                return Layout(torch.from_numpy(counts))
         lengths = mask.sum(1)
         if bool((mask[:, 1:] <= mask[:, :-1]).all() & mask[:, 0].all()):
             return Layout(lengths)

@@ -7,8 +7,7 @@ exact. Autograd keeps O(batch n c) numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -21,18 +20,17 @@ from trelliswork.structures.threads import over_rows
 
 Array = np.ndarray[Any, Any]
 ArcsBy = Literal["batch", "row", "position"]
+SUMMED_AXES: dict[ArcsBy, tuple[int, ...]] = {"batch": (0, 1), "row": (1,), "position": ()}
 NO_ROWS, NO_ALPHAS = np.empty(0, np.int64), np.empty((0, 0, 0))
 
 
-def as_array(tensor: Tensor, dtype: torch.dtype) -> Array:
-    """A C-contiguous array in this dtype, sharing memory where it can. (Conversions that change nothing still cost.)"""
-    if tensor.dtype != dtype:
-        tensor = tensor.detach().to(dtype)
-    return tensor.numpy(force=True) if tensor.is_contiguous() else tensor.contiguous().numpy(force=True)
+def as_array(tensor: Tensor, dtype: type | None = None) -> Array:
+    """A C-contiguous array, sharing memory where it can. numpy converts small tensors faster than torch does."""
+    array = tensor.numpy(force=True)
+    return np.ascontiguousarray(array, dtype)
 
 
-@dataclass(frozen=True)
-class ChainArrays:
+class ChainArrays(NamedTuple):
     """A chain's scores as C-contiguous arrays; `transitions` is [1, 1, c, c] or [batch, n-1, c, c]."""
 
     emissions: Array
@@ -42,11 +40,18 @@ class ChainArrays:
     lengths: Array
 
     @staticmethod
-    def of(chain: Chain, dtype: torch.dtype = torch.float64) -> ChainArrays:
+    def of(chain: Chain, dtype: type | None = np.float64) -> ChainArrays:
+        """Arrays in this dtype; None keeps the chain's own."""
         emissions, transitions, start, end = (as_array(scores, dtype) for scores in chain.scores)
         if transitions.ndim == 2:
             transitions = transitions[None, None]
         return ChainArrays(emissions, transitions, start, end, chain.lengths.numpy())
+
+    def first_not_a_score(self) -> tuple[int, int]:
+        """(which of the four, flat index) of the first NaN or +inf; (-1, -1) if all are scores."""
+        return first_not_a_score(  # type: ignore[no-any-return]
+            self.emissions.reshape(-1), self.transitions.reshape(-1), self.start, self.end
+        )
 
     @property
     def work(self) -> int:
@@ -55,8 +60,7 @@ class ChainArrays:
         return batch * n * c * c
 
 
-@dataclass(frozen=True)
-class Forward:
+class Forward(NamedTuple):
     """What one forward pass leaves behind: log Z, and α in scaled exp space or, for wide rows, in log space."""
 
     arcs: Array  # exp of the transitions
@@ -83,7 +87,8 @@ def run_forward(arrays: ChainArrays) -> Forward:
         alphas, emits, finals, log_z, wide,
     )  # fmt: skip
     if not wide.any():
-        return Forward(arcs, alphas, emits, finals, log_z, NO_ROWS, NO_ALPHAS, NO_ALPHAS)
+        return Forward(arcs, alphas, emits, finals, log_z, SUMMED_AXES: dict[ArcsBy, tuple[int, ...]] = {"batch": (0, 1), "row": (1,), "position": ()}
+NO_ROWS, NO_ALPHAS, NO_ALPHAS)
     wide_rows = np.flatnonzero(wide)
     log_alphas, arrivals = np.empty((len(wide_rows), n, c)), np.empty((len(wide_rows), n, c))
     alphas[wide_rows] = 0.0
@@ -122,29 +127,36 @@ def run_backward(
             forward.wide_rows, arrays.transitions, arrays.end, arrays.lengths, forward.log_alphas, forward.arrivals,
             forward.log_z, grad, d_emissions, d_transitions,
         )  # fmt: skip
-    last = d_emissions[np.arange(batch), arrays.lengths - 1]
-    return d_emissions, d_transitions, d_emissions[:, 0].sum(0), last.sum(0)
+    d_start, d_end = np.zeros(arrays.start.shape), np.zeros(arrays.end.shape)
+    kernels.edge_gradients(d_emissions, arrays.lengths, d_start, d_end)
+    return d_emissions, d_transitions, d_start, d_end
 
 
 def _arc_gradients(alphas: Array, arcs: Array, outgoing: Array, arcs_by: ArcsBy) -> Array:
     """α_{t-1}(i) arcs_ij outgoing_t(j), summed as asked; the sums are matrix products over positions."""
     batch, n, c = alphas.shape
-    if arcs_by == "position":
+    if arcs_by == "position" or arcs.shape[:2] != (1, 1):
         d_transitions = np.empty((batch, n - 1, c, c))
         kernels.arc_posteriors(alphas, arcs, outgoing, d_transitions)
-        return d_transitions
-    before, after = torch.from_numpy(alphas), torch.from_numpy(outgoing)
+        return d_transitions.sum(SUMMED_AXES[arcs_by], keepdims=True)
+    # torch multiplies, so that its thread count holds for all that we do.
     if arcs_by == "row":
-        return torch.bmm(before[:, :-1].mT, after[:, 1:]).numpy()[:, None] * arcs
+        before, after = alphas[:, :-1].swapaxes(1, 2), outgoing[:, 1:]
+        return torch.bmm(torch.from_numpy(before), torch.from_numpy(after)).numpy()[:, None] * arcs
     # Rows lie behind one another; outgoing is 0 at position 0, so no product pairs two rows.
-    return (before.view(-1, c)[:-1].T @ after.view(-1, c)[1:]).numpy() * arcs
+    before, after = alphas.reshape(-1, c)[:-1].T, outgoing.reshape(-1, c)[1:]
+    return torch.mm(torch.from_numpy(before), torch.from_numpy(after)).numpy() * arcs
+
+
+def _as_tensor(array: Array, dtype: torch.dtype) -> Tensor:
+    """The way back from `as_array`; chains are float32 or float64."""
+    return torch.from_numpy(array if dtype == torch.float64 else array.astype(np.float32))
 
 
 def _to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Arrays as tensors of the shapes and dtypes of `like`."""
-    return tuple(
-        torch.from_numpy(array).to(tensor.dtype).view(tensor.shape) for array, tensor in zip(arrays, like, strict=True)
-    )
+    pairs = zip(arrays, like, strict=True)
+    return tuple(_as_tensor(array.reshape(tensor.shape), tensor.dtype) for array, tensor in pairs)
 
 
 def _by_reference(query: Any, chain: Chain, scores: tuple[Tensor, ...], grads: tuple[Tensor, ...]) -> Any:
@@ -171,14 +183,14 @@ class LogPartition(torch.autograd.Function):
     def forward(ctx: Any, chain: Chain, arrays: ChainArrays, run: Forward, *scores: Tensor) -> Tensor:
         ctx.chain, ctx.arrays, ctx.run = chain, arrays, run
         ctx.save_for_backward(*scores)
-        return torch.from_numpy(run.log_z).to(scores[0].dtype)
+        return _as_tensor(run.log_z, scores[0].dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         scores = ctx.saved_tensors
         if torch.is_grad_enabled():
             return None, None, None, *_by_reference(structure.log_partition, ctx.chain, scores, grads)
-        grad = as_array(grads[0], torch.float64)
+        grad = as_array(grads[0], np.float64)
         found = run_backward(ctx.arrays, ctx.run, grad, _arcs_of(ctx.chain))
         return None, None, None, *_to_tensors(found, scores)
 
@@ -191,7 +203,7 @@ class LogProb(torch.autograd.Function):
         ctx.chain, ctx.arrays, ctx.run, ctx.tags = chain, arrays, run, tags
         ctx.save_for_backward(*scores)
         log_prob = run_path_scores(arrays, tags) - run.log_z
-        return torch.from_numpy(np.minimum(log_prob, 0.0)).to(scores[0].dtype)  # rounding must not pass certainty
+        return _as_tensor(np.minimum(log_prob, 0.0), scores[0].dtype)  # rounding must not pass certainty
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
@@ -199,14 +211,20 @@ class LogProb(torch.autograd.Function):
         if torch.is_grad_enabled():
             found = _by_reference(lambda chain: structure.log_prob(chain, ctx.tags), ctx.chain, scores, grads)
             return None, None, None, None, *found
-        grad = as_array(grads[0], torch.float64)
+        grad = as_array(grads[0], np.float64)
         found = run_backward(ctx.arrays, ctx.run, -grad, _arcs_of(ctx.chain))
         path_kernels.add_path_gradients(ctx.tags.numpy(), ctx.arrays.lengths, grad, *found)
         return None, None, None, None, *_to_tensors(found, scores)
 
 
+def sum_arcs(arcs: Tensor, arcs_by: ArcsBy) -> Tensor:
+    """Arc posteriors [batch, n-1, c, c] summed as asked, axes kept."""
+    axes = SUMMED_AXES[arcs_by]
+    return arcs.sum(axes, keepdim=True) if axes else arcs
+
+
 class Marginals(torch.autograd.Function):
-    """p(y_t | x) [batch, n, c] and arc posteriors, by "row" [batch, c, c] or by "position" [batch, n-1, c, c].
+    """p(y_t | x) [batch, n, c] and arc posteriors, summed as `arcs_by` says (see `run_backward`).
 
     The kernels compute them; they are differentiated through the reference.
     """
@@ -218,14 +236,14 @@ class Marginals(torch.autograd.Function):
         ctx.chain, ctx.arcs_by = chain, arcs_by
         ctx.save_for_backward(*scores)
         unary, arcs, _, _ = run_backward(arrays, run, np.ones(len(arrays.lengths)), arcs_by)
-        posteriors = torch.from_numpy(arcs).to(scores[0].dtype)
-        return torch.from_numpy(unary).to(scores[0].dtype), posteriors.squeeze(1) if arcs_by == "row" else posteriors
+        dtype = scores[0].dtype
+        return _as_tensor(unary, dtype), _as_tensor(arcs, dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         def marginals(chain: Chain) -> tuple[Tensor, Tensor]:
             unary, arcs = structure.marginals(chain)
-            return unary, arcs.sum(1) if ctx.arcs_by == "row" else arcs
+            return unary, sum_arcs(arcs, ctx.arcs_by)
 
         return None, None, None, None, *_by_reference(marginals, ctx.chain, ctx.saved_tensors, grads)
 
@@ -259,19 +277,20 @@ def decode(
 
     That is for masks with holes, empty rows, rows without any path, NaN and +inf: the general way words the error.
     """
-    dtype = emissions.dtype
-    if dtype not in (torch.float32, torch.float64) or transitions.dtype != dtype:
-        return None
-    arrays = [as_array(part, dtype) for part in (emissions, transitions, start, end)]
-    if first_not_a_score(*(array.reshape(-1) for array in arrays))[0] >= 0:
+    if emissions.dtype not in (torch.float32, torch.float64) or transitions.dtype != emissions.dtype:
         return None
     batch, n, _ = emissions.shape
     lengths = np.empty(batch, np.int64)
     if mask is None:
         lengths.fill(n)
-    elif not right_padded(as_array(mask, torch.bool), lengths):
+    elif not right_padded(as_array(mask, np.bool_), lengths):
         return None
-    tags, possible = best_paths(ChainArrays(arrays[0], arrays[1][None, None], arrays[2], arrays[3], lengths))
+    arrays = ChainArrays(
+        as_array(emissions), as_array(transitions)[None, None], as_array(start), as_array(end), lengths
+    )
+    if arrays.first_not_a_score()[0] >= 0:
+        return None
+    tags, possible = best_paths(arrays)
     if False in possible.tolist():
         return None
     return [row[:length] for row, length in zip(tags.tolist(), lengths.tolist(), strict=True)]

@@ -209,6 +209,15 @@ def backward_scaled(first, last, alphas, emits, arcs, end, finals, lengths, grad
 
 
 @njit(**KERNEL)
+def edge_gradients(d_emissions, lengths, d_start, d_end):
+    """Start and end scores belong to the first and last tag: their gradients are sums of those tags' posteriors."""
+    for b in range(d_emissions.shape[0]):
+        for j in range(d_start.shape[0]):
+            d_start[j] += d_emissions[b, 0, j]
+            d_end[j] += d_emissions[b, lengths[b] - 1, j]
+
+
+@njit(**KERNEL)
 def arc_posteriors(alphas, arcs, outgoing, d_transitions):
     """d_transitions[b, t-1, i, j] = α_{t-1}(i) arcs_ij outgoing_t(j), for arcs that vary by position."""
     batch, n, c = alphas.shape
