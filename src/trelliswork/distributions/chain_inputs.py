@@ -71,9 +71,7 @@ def layout_of(
         raise ScoreError("give lengths or a mask, not both")
     if mask is not None:
         if mask.shape != (*batch_shape, n):
-            raise ScoreError(
-                f"mask must be {(*batch_shape, n)}, True at valid positions; got {tuple(mask.shape)}"
-            )
+            raise ScoreError(f"mask must be {(*batch_shape, n)}, True at valid positions; got {tuple(mask.shape)}")
         layout = Layout.of_mask(cast(mask, torch.bool).to(device).reshape(-1, n))
         if layout.order is not None and int(layout.lengths.min()) < 1:
             row = int((layout.lengths < 1).nonzero()[0])
@@ -93,7 +91,7 @@ def layout_of(
     return Layout(flat)
 
 
-def _check_range(lengths: Int[Tensor, "rows"], n: int, fix: str) -> None:  # noqa: F821
+def _check_range(lengths: Int[Tensor, rows], n: int, fix: str) -> None:  # noqa: F821
     wrong = (lengths < 1) | (lengths > n)
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0])
@@ -138,7 +136,9 @@ def partial_mask(partial: Tensor, emissions: Tensor) -> Bool[Tensor, "*batch n c
     c = emissions.shape[-1]
     if partial.dtype == torch.bool:
         if partial.shape != emissions.shape:
-            raise ScoreError(f"allowed tags must be {tuple(emissions.shape)}, True = allowed; got {tuple(partial.shape)}")
+            raise ScoreError(
+                f"allowed tags must be {tuple(emissions.shape)}, True = allowed; got {tuple(partial.shape)}"
+            )
         return partial
     if partial.dtype.is_floating_point or partial.shape != emissions.shape[:-1]:
         raise ScoreError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
@@ -46,8 +46,8 @@ class LinearChain(StructuredDistribution):
         self,
         emissions: Float[Tensor, "*batch n c"],
         transitions: Float[Tensor, "c c"] | Float[Tensor, "*batch n-1 c c"],
-        start: Float[Tensor, "c"] | None = None,  # noqa: F821
-        end: Float[Tensor, "c"] | None = None,  # noqa: F821
+        start: Float[Tensor, c] | None = None,  # noqa: F821
+        end: Float[Tensor, c] | None = None,  # noqa: F821
         *,
         lengths: Int[Tensor, "*batch"] | None = None,
         mask: Bool[Tensor, "*batch n"] | None = None,
@@ -181,7 +181,7 @@ class LinearChain(StructuredDistribution):
         self._require_paths(possible)
         return self._tags_out(tags[None])[0]
 
-    def top_k(self, k: int) -> tuple[Int[Tensor, "k *batch n"], Float[Tensor, "k *batch"]]:
+    def top_k(self, k: int) -> tuple[Int[Tensor, "k *batch n"], Float[Tensor, k * batch]]:
         """The k best tag sequences and their scores, best first; a score of -inf fills up where there are fewer."""
         if k < 1:
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best sequence or more")
@@ -212,7 +212,7 @@ class LinearChain(StructuredDistribution):
             tags = fast.sample_paths(self._arrays, self._forward, shape.numel(), generator)
         return self._tags_out(tags).reshape(*shape, *self.batch_shape, *self.event_shape)
 
-    def _require_paths(self, possible: Bool[Tensor, "rows"]) -> None:  # noqa: F821
+    def _require_paths(self, possible: Bool[Tensor, rows]) -> None:  # noqa: F821
         if not bool(possible.all()):
             row = int((~possible).nonzero()[0])
             raise ConstraintError(
@@ -244,7 +244,7 @@ class LinearChain(StructuredDistribution):
         given._layout = self._layout
         return self._batched(self._expected(given._chain))
 
-    def _expected(self, costs: Chain) -> Float[Tensor, "rows"]:  # noqa: F821
+    def _expected(self, costs: Chain) -> Float[Tensor, rows]:  # noqa: F821
         shared = costs.transitions.dim() == 2
         unary, arcs = self._marginals("row" if shared else "position")
         rows = torch.arange(len(unary), device=unary.device)
@@ -267,8 +267,8 @@ class LinearChain(StructuredDistribution):
         partial: Int[Tensor, "*batch n"] | Bool[Tensor, "*batch n c"] | None = None,
         *,
         transitions: Bool[Tensor, "c c"] | None = None,
-        start: Bool[Tensor, "c"] | None = None,  # noqa: F821
-        end: Bool[Tensor, "c"] | None = None,  # noqa: F821
+        start: Bool[Tensor, c] | None = None,  # noqa: F821
+        end: Bool[Tensor, c] | None = None,  # noqa: F821
     ) -> LinearChain:
         """Only the sequences that agree: everything else scores -inf.
 
@@ -285,7 +285,9 @@ class LinearChain(StructuredDistribution):
             self.end if end is None else torch.where(end, self.end, -INF),
         )
 
-    def token_log_probs(self, partial: Int[Tensor, "*batch n"] | Bool[Tensor, "*batch n c"]) -> Float[Tensor, "*batch n"]:
+    def token_log_probs(
+        self, partial: Int[Tensor, "*batch n"] | Bool[Tensor, "*batch n c"]
+    ) -> Float[Tensor, "*batch n"]:
         """log p(y_t agrees | y_1..y_{t-1} agree, x): each position's share of `log_prob_of_set`, which they sum to.
 
         `partial` is as in `constrain`. From the constrained α and the free β:
@@ -318,7 +320,7 @@ class LinearChain(StructuredDistribution):
 
     def span_probabilities(
         self, spans: Sequence[Sequence[tuple[int, int, str]]], *, tags: Sequence[str], scheme: str = "IOB2"
-    ) -> list[Float[Tensor, "spans"]]:  # noqa: F821
+    ) -> list[Float[Tensor, spans]]:  # noqa: F821
         """`span_probability` of each row's own spans (start, end, label), in one pass."""
         if self._layout.order is not None:
             raise ScoreError("spans are counted in tokens; got a mask with holes; drop the masked positions first")

@@ -49,8 +49,8 @@ class CRF(nn.Module):
         self.reset_parameters()
 
     allowed_transitions: Bool[Tensor, "c c"] | None
-    allowed_start: Bool[Tensor, "c"] | None  # noqa: F821
-    allowed_end: Bool[Tensor, "c"] | None  # noqa: F821
+    allowed_start: Bool[Tensor, c] | None  # noqa: F821
+    allowed_end: Bool[Tensor, c] | None  # noqa: F821
 
     @classmethod
     def from_tags(
@@ -83,7 +83,7 @@ class CRF(nn.Module):
         reduction: str = "sum",
         *,
         token_weights: Float[Tensor, "n batch"] | None = None,
-        label_weights: Float[Tensor, "c"] | None = None,  # noqa: F821
+        label_weights: Float[Tensor, c] | None = None,  # noqa: F821
     ) -> Tensor:
         """The log likelihood of the tags; its negative is the loss.
 
@@ -125,7 +125,7 @@ class CRF(nn.Module):
 
     def viterbi(
         self, emissions: Float[Tensor, "n batch c"], mask: Bool[Tensor, "n batch"] | None = None
-    ) -> tuple[Int[Tensor, "n batch"], Float[Tensor, "batch"]]:  # noqa: F821
+    ) -> tuple[Int[Tensor, "n batch"], Float[Tensor, batch]]:  # noqa: F821
         """The best tags as a tensor shaped like the mask (0 at invalid positions), and their scores."""
         chain = self.distribution(emissions, mask)
         best = chain.argmax
@@ -158,7 +158,7 @@ class CRF(nn.Module):
         last: int,
         label: str,
         mask: Bool[Tensor, "n batch"] | None = None,
-    ) -> Float[Tensor, "batch"]:  # noqa: F821
+    ) -> Float[Tensor, batch]:  # noqa: F821
         """P(tokens first..last-1 are exactly one `label` span) of each row; needs a layer made by `from_tags`."""
         if self.tags is None or self.scheme is None:
             raise ScoreError("span probabilities need the tags' names; make the layer with CRF.from_tags(tags, scheme)")
@@ -191,7 +191,7 @@ class CRF(nn.Module):
         rows = None if mask is None else self._rows(mask)
         return LinearChain(self._rows(emissions), *self._scores(), mask=rows, backend=self.backend)
 
-    def _log_likelihood(self, chain: LinearChain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:  # noqa: F821
+    def _log_likelihood(self, chain: LinearChain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batch]:  # noqa: F821
         if int(tags.min()) >= 0:
             return chain.log_prob(tags)
         return chain.log_prob_of_set(self._partial(chain, tags))
@@ -225,7 +225,9 @@ class CRF(nn.Module):
             return
         row = int((log_likelihood == -INF).nonzero()[0])
         names = [self.tags[tag] if tag >= 0 else "?" for tag in tags[row][chain.valid[row]].tolist()]  # type: ignore[index]
-        known = [(at, why) for at, why in violations(names, self.scheme or "") if "?" not in names[max(at - 1, 0) : at + 1]]
+        known = [
+            (at, why) for at, why in violations(names, self.scheme or "") if "?" not in names[max(at - 1, 0) : at + 1]
+        ]
         place = f"position {known[0][0]} ({known[0][1]})" if known else f"tags {' '.join(names)}"
         raise ConstraintError(
             f"the gold tags of row {row} are forbidden by the {self.scheme} scheme at {place}; "

@@ -87,8 +87,7 @@ def run_forward(arrays: ChainArrays) -> Forward:
         alphas, emits, finals, log_z, wide,
     )  # fmt: skip
     if not wide.any():
-        return Forward(arcs, alphas, emits, finals, log_z, SUMMED_AXES: dict[ArcsBy, tuple[int, ...]] = {"batch": (0, 1), "row": (1,), "position": ()}
-NO_ROWS, NO_ALPHAS, NO_ALPHAS)
+        return Forward(arcs, alphas, emits, finals, log_z, NO_ROWS, NO_ALPHAS, NO_ALPHAS)
     wide_rows = np.flatnonzero(wide)
     log_alphas, arrivals = np.empty((len(wide_rows), n, c)), np.empty((len(wide_rows), n, c))
     alphas[wide_rows] = 0.0
@@ -165,9 +164,7 @@ def _by_reference(query: Any, chain: Chain, scores: tuple[Tensor, ...], grads: t
     with torch.enable_grad():
         results = query(chain.with_scores(*scores))
         needed = [tensor for tensor in scores if tensor.requires_grad]
-        found = torch.autograd.grad(
-            results, needed, grads, create_graph=torch.is_grad_enabled(), allow_unused=True
-        )
+        found = torch.autograd.grad(results, needed, grads, create_graph=torch.is_grad_enabled(), allow_unused=True)
     by_tensor = iter(found)
     return tuple(next(by_tensor) if tensor.requires_grad else None for tensor in scores)
 

@@ -293,9 +293,7 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
 
 
 @njit(**KERNEL)
-def backward_log(
-    rows, transitions, end, lengths, log_alphas, arrivals, log_z, grad, d_emissions, d_transitions
-):
+def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, grad, d_emissions, d_transitions):
     """∂C/∂δ_{t-1}(i) = Σ_j ∂C/∂δ_t(j) exp(δ_{t-1}(i) + a_ij - logadd_j) [S3]: every factor is a probability.
 
     Each summand is the gradient of one arc; d_transitions may sum over rows or positions: [1|batch, 1|n-1, c, c].

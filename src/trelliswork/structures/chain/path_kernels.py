@@ -45,9 +45,7 @@ def add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start,
             if t == 0:
                 d_start[tag] += grad[b]
             else:
-                d_transitions[at(b, d_transitions.shape[0]), at(t - 1, d_transitions.shape[1]), before, tag] += (
-                    grad[b]
-                )
+                d_transitions[at(b, d_transitions.shape[0]), at(t - 1, d_transitions.shape[1]), before, tag] += grad[b]
             before = tag
         d_end[before] += grad[b]
 

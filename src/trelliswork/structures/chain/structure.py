@@ -70,9 +70,7 @@ class Chain:
         """All parts as elements of a semiring; `costs` are the values that `Expectation` averages."""
 
         def up(scores: Tensor, values: Tensor | None) -> Tensor:
-            return (
-                semiring.lift(scores, values) if isinstance(semiring, Expectation) else semiring.lift(scores)
-            )
+            return semiring.lift(scores, values) if isinstance(semiring, Expectation) else semiring.lift(scores)
 
         if self.transitions.dim() == 2 and self.n > 1:
             arcs = [up(self.arc(1), costs.arc(1) if costs else None)] * (self.n - 1)
@@ -155,7 +153,7 @@ def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batc
     return score + chain.end[last]
 
 
-def log_prob(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:  # noqa: F821
+def log_prob(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batch]:  # noqa: F821
     """log p(tags | x) = score - log Z [S4.73, 104], never above 0: rounding must not pass certainty."""
     log_p = path_score(chain, tags) - log_partition(chain)
     return log_p - log_p.detach().clamp(min=0)
@@ -171,9 +169,7 @@ def marginals(chain: Chain) -> tuple[Float[Tensor, "batch n c"], Float[Tensor, "
     real = (chain.token_mask & possible[:, None])[:, :, None]
     unary = torch.where(real, (torch.stack(alphas, 1) + torch.stack(betas, 1) - log_z).exp(), 0.0)
     pairs = [
-        (
-            alphas[t - 1][:, :, None] + chain.arc(t) + (chain.emissions[:, t] + betas[t])[:, None, :] - log_z
-        ).exp()
+        (alphas[t - 1][:, :, None] + chain.arc(t) + (chain.emissions[:, t] + betas[t])[:, None, :] - log_z).exp()
         for t in range(1, chain.n)
     ]
     if not pairs:
@@ -192,9 +188,7 @@ def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch n"], Float[Tensor, batch]]
     tags = torch.zeros(len(tag), chain.n, dtype=torch.long, device=tag.device)
     for t in range(chain.n - 1, -1, -1):
         if t < chain.n - 1:
-            arrivals = (
-                chain.arc(t + 1).expand(len(tag), -1, -1).gather(2, tag[:, None, None].expand(-1, chain.c, 1))
-            )
+            arrivals = chain.arc(t + 1).expand(len(tag), -1, -1).gather(2, tag[:, None, None].expand(-1, chain.c, 1))
             previous = (deltas[t] + arrivals.squeeze(2)).argmax(-1)  # [S4.103]
             tag = torch.where(t + 1 < chain.lengths, previous, tag)
         tags[:, t] = torch.where(t < chain.lengths, tag, 0)
@@ -210,9 +204,7 @@ def top_k(chain: Chain, k: int) -> tuple[Int[Tensor, "k batch n"], Float[Tensor,
     return torch.stack(paths), scores.detach()
 
 
-def sample(
-    chain: Chain, n_samples: int, generator: torch.Generator | None = None
-) -> Int[Tensor, "samples batch n"]:
+def sample(chain: Chain, n_samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "samples batch n"]:
     """Independent exact samples through `Sampling`: each backward pass draws one tag sequence per row."""
     with torch.enable_grad():
         leaf = chain.detached()
