@@ -1,0 +1,490 @@
+"""The contract of every structured distribution, checked against enumeration.
+
+A structure inherits `StructureContract` and fills in the hooks: instances to try, how to build the distribution,
+and a brute-force list of what is possible. Everything else here speaks of values and their scores only, so it is
+the same for tag sequences, segmentations and trees. A value of one row appears in its *plain* form: something
+hashable, such as a tuple of tags.
+
+Rows are numbered along the flattened batch shape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+
+from trelliswork.distributions import StructuredDistribution, kl_divergence
+from trelliswork.errors import ConstraintError
+
+INF = float("inf")
+Plain = Hashable
+BACKENDS = ("kernel", "torch")
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """What a distribution is made from: named score tensors, and options such as lengths."""
+
+    scores: dict[str, Tensor]
+    options: dict[str, Tensor]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return next(iter(self.scores.values())).dtype
+
+    def with_scores(self, **scores: Tensor) -> Instance:
+        return replace(self, scores={**self.scores, **scores})
+
+    def mapped(self, change: Callable[[Tensor], Tensor]) -> Instance:
+        return replace(self, scores={name: change(part) for name, part in self.scores.items()})
+
+    def leaves(self) -> Instance:
+        """Copies of the scores to differentiate by."""
+        return self.mapped(lambda part: part.detach().clone().requires_grad_())
+
+    def perturbed(self, seed: int = 11) -> Instance:
+        """Other finite scores, -inf in the same places."""
+        generator = torch.Generator().manual_seed(seed)
+        return self.mapped(lambda part: part + torch.randn(part.shape, generator=generator).to(part.dtype))
+
+
+@dataclass(frozen=True)
+class PartialKnowledge:
+    """What `constrain` and `log_prob_of_set` are given, and which values agree with it."""
+
+    argument: Tensor
+    agrees: Callable[[int, Any], bool]
+
+
+def close(found: Tensor, expected: Tensor | list[Any], dtype: torch.dtype | None = None) -> None:
+    """Equal to 1e-10 in float64, to 1e-5 in float32; NaN equals nothing."""
+    tolerance = 1e-10 if (dtype or found.dtype) == torch.float64 else 1e-5
+    wanted = torch.as_tensor(expected, dtype=torch.float64).reshape(found.shape)
+    torch.testing.assert_close(found.detach().double(), wanted, rtol=tolerance, atol=tolerance)
+
+
+def log_sum(scores: list[float]) -> float:
+    highest = max(scores, default=-INF)
+    return highest if highest == -INF else highest + math.log(math.fsum(math.exp(s - highest) for s in scores))
+
+
+def finite_parts(scores: dict[str, Tensor]) -> tuple[list[Tensor], Callable[..., dict[str, Tensor]]]:
+    """The entries above -inf as leaves, and the way back to the tensors, where -inf is a constant."""
+    masks = {name: part > -INF for name, part in scores.items()}
+    free = [scores[name][mask].detach().clone().requires_grad_() for name, mask in masks.items()]
+
+    def rebuild(*entries: Tensor) -> dict[str, Tensor]:
+        return {
+            name: torch.full_like(scores[name], -INF).masked_scatter(mask, part)
+            for (name, mask), part in zip(masks.items(), entries, strict=True)
+        }
+
+    return free, rebuild
+
+
+def chi_square_fits(counts: Counter[Plain], probabilities: dict[Plain, float]) -> bool:
+    """Whether counts could come from these probabilities: only one fair sample in a million fails."""
+    n = sum(counts.values())
+    frequent = {value: p for value, p in probabilities.items() if n * p >= 5}
+    observed = [counts[value] for value in frequent]
+    expected = [n * p for p in frequent.values()]
+    rest = n - sum(expected)
+    if rest > 1:
+        observed.append(n - sum(observed))
+        expected.append(rest)
+    statistic = sum((o - e) ** 2 / e for o, e in zip(observed, expected, strict=True))
+    return bool(statistic <= stats.chi2.ppf(1 - 1e-6, max(len(expected) - 1, 1)))
+
+
+class StructureContract:
+    """Hooks first, then the tests. A hook that a structure cannot fill means a query that it cannot answer."""
+
+    backends: tuple[str, ...] = BACKENDS
+    gradient_of: str  # the score tensor by which the gradient of log Z is `marginals`
+
+    # --- hooks -----------------------------------------------------------------------------------------------
+
+    def instances(self) -> dict[str, Instance]:
+        """Named instances in which every row has at least one possible value."""
+        raise NotImplementedError
+
+    def small_instances(self) -> dict[str, Instance]:
+        """Tiny float64 instances, with -inf among the scores, for numerical derivatives."""
+        raise NotImplementedError
+
+    def impossible(self) -> tuple[Instance, int]:
+        """An instance, and its only row in which nothing is possible."""
+        raise NotImplementedError
+
+    def build(self, instance: Instance, backend: str) -> Any:
+        raise NotImplementedError
+
+    def support(self, instance: Instance, row: int) -> dict[Plain, float]:
+        """Every possible value of a row with its score, by brute force; values with a score of -inf left out."""
+        raise NotImplementedError
+
+    def n_rows(self, instance: Instance) -> int:
+        raise NotImplementedError
+
+    def to_plain(self, instance: Instance, value: Any) -> list[Plain]:
+        """A batched value, row by row."""
+        raise NotImplementedError
+
+    def to_value(self, instance: Instance, plain: list[Plain]) -> Any:
+        """One value a row, as the distribution takes them."""
+        raise NotImplementedError
+
+    def indicator(self, instance: Instance, row: int, plain: Plain) -> Tensor:
+        """1 at the parts of a value, shaped like that row's `marginals`."""
+        raise NotImplementedError
+
+    def partials(self, instance: Instance) -> list[PartialKnowledge]:
+        raise NotImplementedError
+
+    def shifted(self, instance: Instance, by: float) -> tuple[Instance, list[float]]:
+        """All values of a row moved by the same amount, and that amount for each row."""
+        raise NotImplementedError
+
+    def one_row(self, instance: Instance, row: int) -> Instance:
+        """The row by itself, without padding."""
+        raise NotImplementedError
+
+    def with_garbage(self, instance: Instance, garbage: float) -> Instance:
+        """Other numbers wherever lengths or masks say that nothing is read."""
+        raise NotImplementedError
+
+    def forbidding(self, instance: Instance, row: int, plain: Plain) -> Instance:
+        """One part of that value made impossible."""
+        raise NotImplementedError
+
+    # --- parametrisation -------------------------------------------------------------------------------------
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        for name, given in (("instance", self._instances), ("small", self._small_instances)):
+            if name in metafunc.fixturenames:
+                metafunc.parametrize(name, list(given().values()), ids=list(given()))
+        if "backend" in metafunc.fixturenames:
+            metafunc.parametrize("backend", self.backends)
+
+    @classmethod
+    @lru_cache
+    def _instances(cls) -> dict[str, Instance]:
+        return cls().instances()
+
+    @classmethod
+    @lru_cache
+    def _small_instances(cls) -> dict[str, Instance]:
+        return cls().small_instances()
+
+    # --- what the tests share --------------------------------------------------------------------------------
+
+    def supports(self, instance: Instance) -> list[dict[Plain, float]]:
+        return [self.support(instance, row) for row in range(self.n_rows(instance))]
+
+    def log_zs(self, instance: Instance) -> list[float]:
+        return [log_sum(list(support.values())) for support in self.supports(instance)]
+
+    def probabilities(self, instance: Instance, row: int) -> dict[Plain, float]:
+        support = self.support(instance, row)
+        log_z = log_sum(list(support.values()))
+        return {value: math.exp(score - log_z) for value, score in support.items()}
+
+    def values(self, instance: Instance) -> list[tuple[list[Plain], Any]]:
+        """Every possible value of every row, batched: rows with fewer begin again."""
+        lists = [list(support) for support in self.supports(instance)]
+        batches = [[values[i % len(values)] for values in lists] for i in range(max(map(len, lists)))]
+        return [(plain, self.to_value(instance, plain)) for plain in batches]
+
+    def enumerated_marginals(self, instance: Instance) -> Tensor:
+        rows = []
+        for row in range(self.n_rows(instance)):
+            weighted = [
+                p * self.indicator(instance, row, value) for value, p in self.probabilities(instance, row).items()
+            ]
+            rows.append(torch.stack(weighted).sum(0))
+        return torch.stack(rows)
+
+    # --- log Z, scores, probabilities ------------------------------------------------------------------------
+
+    def test_log_partition(self, instance: Instance, backend: str) -> None:
+        dist = self.build(instance, backend)
+        assert dist.log_partition.dtype == instance.dtype
+        assert dist.log_partition.shape == dist.batch_shape
+        close(dist.log_partition, self.log_zs(instance))
+
+    def test_score_and_log_prob_of_every_value(self, instance: Instance, backend: str) -> None:
+        dist, supports, log_zs = self.build(instance, backend), self.supports(instance), self.log_zs(instance)
+        for plain, value in self.values(instance):
+            scores = [support[each] for support, each in zip(supports, plain, strict=True)]
+            close(dist.score(value), scores)
+            close(dist.log_prob(value), [score - log_z for score, log_z in zip(scores, log_zs, strict=True)])
+            assert (dist.log_prob(value) <= 0).all()
+
+    def test_count(self, instance: Instance, backend: str) -> None:
+        count = self.build(instance, backend).count
+        assert count.reshape(-1).tolist() == [len(support) for support in self.supports(instance)]
+
+    # --- marginals -------------------------------------------------------------------------------------------
+
+    def test_marginals(self, instance: Instance, backend: str) -> None:
+        close(self.build(instance, backend).marginals, self.enumerated_marginals(instance))
+
+    def test_the_gradient_of_log_partition_is_the_marginals(self, instance: Instance, backend: str) -> None:
+        leaves = instance.leaves()
+        self.build(leaves, backend).log_partition.sum().backward()
+        gradient = leaves.scores[self.gradient_of].grad
+        assert gradient is not None
+        close(gradient, self.enumerated_marginals(instance).reshape(gradient.shape))
+
+    # --- best values -----------------------------------------------------------------------------------------
+
+    def test_argmax_is_a_best_value(self, instance: Instance, backend: str) -> None:
+        dist = self.build(instance, backend)
+        assert self.to_plain(instance, dist.argmax) == self.to_plain(instance, dist.mode)
+        for best, support in zip(self.to_plain(instance, dist.argmax), self.supports(instance), strict=True):
+            close(torch.tensor(support[best], dtype=torch.float64), [max(support.values())], instance.dtype)
+
+    @pytest.mark.parametrize("k", [1, 3, "more than there are"])
+    def test_top_k_is_the_head_of_the_sorted_enumeration(self, instance: Instance, backend: str, k: int | str) -> None:
+        supports = self.supports(instance)
+        k = k if isinstance(k, int) else min(map(len, supports)) + 2
+        values, scores = self.build(instance, backend).top_k(k)
+        by_rank = [self.to_plain(instance, values[r]) for r in range(k)]
+        for row, support in enumerate(supports):
+            wanted = sorted(support.values(), reverse=True)[:k]
+            found = scores.reshape(k, -1)[:, row]
+            close(found, [*wanted, *[-INF] * (k - len(wanted))])
+            kept = [by_rank[r][row] for r in range(len(wanted))]
+            assert len(set(kept)) == len(kept)
+            close(found[: len(kept)], [support[value] for value in kept])
+
+    # --- samples ---------------------------------------------------------------------------------------------
+
+    def test_samples_have_the_right_frequencies(self, instance: Instance, backend: str) -> None:
+        dist, n = self.build(instance, backend), 3000 if backend == "kernel" else 300
+        samples = dist.sample((n,), generator=torch.Generator().manual_seed(5))
+        drawn = [self.to_plain(instance, samples[s]) for s in range(n)]
+        for row in range(self.n_rows(instance)):
+            counts = Counter(each[row] for each in drawn)
+            probabilities = self.probabilities(instance, row)
+            assert counts.keys() <= probabilities.keys(), "an impossible value was drawn"
+            assert chi_square_fits(counts, probabilities)
+
+    def test_samples_come_in_the_shape_asked_for(self, instance: Instance, backend: str) -> None:
+        dist = self.build(instance, backend)
+        torch.manual_seed(0)
+        assert dist.sample().shape == dist.batch_shape + dist.event_shape
+        assert dist.sample((2, 3)).shape == (2, 3, *dist.batch_shape, *dist.event_shape)
+        assert dist.sample((0,)).shape == (0, *dist.batch_shape, *dist.event_shape)
+
+    def test_the_same_seed_draws_the_same_samples(self, instance: Instance, backend: str) -> None:
+        dist = self.build(instance, backend)
+        first, second = (dist.sample((4,), generator=torch.Generator().manual_seed(9)) for _ in range(2))
+        assert torch.equal(first, second)
+
+    # --- entropy and KL --------------------------------------------------------------------------------------
+
+    def test_entropy(self, instance: Instance, backend: str) -> None:
+        wanted = [
+            -math.fsum(p * math.log(p) for p in self.probabilities(instance, row).values() if p > 0)
+            for row in range(self.n_rows(instance))
+        ]
+        close(self.build(instance, backend).entropy(), wanted)
+
+    def test_kl_divergence(self, instance: Instance, backend: str) -> None:
+        other = instance.perturbed()
+        wanted = [
+            math.fsum(p * math.log(p / self.probabilities(other, row)[value]) for value, p in mine.items() if p > 0)
+            for row in range(self.n_rows(instance))
+            for mine in [self.probabilities(instance, row)]
+        ]
+        p, q = self.build(instance, backend), self.build(other, backend)
+        close(kl_divergence(p, q), wanted)
+        close(torch.distributions.kl_divergence(p, p), [0.0] * self.n_rows(instance))
+
+    def test_kl_divergence_is_infinite_where_the_other_forbids(self, instance: Instance, backend: str) -> None:
+        best = max(self.support(instance, 0).items(), key=lambda pair: pair[1])[0]
+        if len(self.support(instance, 0)) == 1:
+            pytest.fail("row 0 of every instance needs a second value")
+        less = self.forbidding(instance, 0, best)
+        p, q = self.build(instance, backend), self.build(less, backend)
+        assert kl_divergence(p, q).reshape(-1)[0].item() == INF
+        if self.support(less, 0):
+            lost = math.fsum(p for v, p in self.probabilities(instance, 0).items() if v in self.support(less, 0))
+            close(kl_divergence(q, p).reshape(-1)[0], [-math.log(lost)], instance.dtype)
+
+    # --- partial knowledge -----------------------------------------------------------------------------------
+
+    def test_log_prob_of_a_set(self, instance: Instance, backend: str) -> None:
+        dist = self.build(instance, backend)
+        for partial in self.partials(instance):
+            wanted = []
+            for row in range(self.n_rows(instance)):
+                kept = [p for value, p in self.probabilities(instance, row).items() if partial.agrees(row, value)]
+                wanted.append(min(math.log(math.fsum(kept)), 0.0) if kept else -INF)
+            close(dist.log_prob_of_set(partial.argument), wanted)
+
+    def test_constrain_keeps_exactly_what_agrees(self, instance: Instance, backend: str) -> None:
+        for partial in self.partials(instance):
+            kept = self.build(instance, backend).constrain(partial.argument)
+            assert type(kept) is type(self.build(instance, backend))
+            supports = [
+                {value: score for value, score in support.items() if partial.agrees(row, value)}
+                for row, support in enumerate(self.supports(instance))
+            ]
+            close(kept.log_partition, [log_sum(list(support.values())) for support in supports])
+            assert kept.count.reshape(-1).tolist() == [len(support) for support in supports]
+
+    # --- invariances -----------------------------------------------------------------------------------------
+
+    def test_a_common_shift_moves_log_partition_and_nothing_else(self, instance: Instance, backend: str) -> None:
+        moved, amounts = self.shifted(instance, 3.25)
+        before, after = self.build(instance, backend), self.build(moved, backend)
+        close(after.log_partition, [z + a for z, a in zip(self.log_zs(instance), amounts, strict=True)])
+        close(after.marginals, before.marginals)
+        close(after.entropy(), before.entropy())
+        assert self.to_plain(instance, after.argmax) == self.to_plain(instance, before.argmax)
+
+    def test_a_row_by_itself_is_the_row_in_the_batch(self, instance: Instance, backend: str) -> None:
+        whole = self.build(instance, backend)
+        log_zs, entropies = whole.log_partition.reshape(-1), whole.entropy().reshape(-1)
+        for row in range(self.n_rows(instance)):
+            single = self.one_row(instance, row)
+            alone = self.build(single, backend)
+            close(alone.log_partition, [log_zs[row].item()])
+            close(alone.entropy(), [entropies[row].item()])
+            assert self.to_plain(single, alone.argmax) == [self.to_plain(instance, whole.argmax)[row]]
+
+    @pytest.mark.parametrize("garbage", [1e30, -1e30, 300.0, -INF])
+    def test_what_is_not_read_changes_nothing(self, instance: Instance, backend: str, garbage: float) -> None:
+        filled = self.with_garbage(instance, garbage)
+        before, after = self.build(instance, backend), self.build(filled, backend)
+        for query in ("log_partition", "marginals", "count"):
+            assert torch.equal(getattr(before, query), getattr(after, query)), query
+        close(after.entropy(), before.entropy())
+        assert self.to_plain(instance, before.argmax) == self.to_plain(instance, after.argmax)
+        assert torch.equal(before.top_k(2)[1], after.top_k(2)[1])
+
+    @pytest.mark.parametrize("garbage", [1e30, -1e30, 300.0, -INF])
+    @pytest.mark.parametrize("query", ["log_partition", "marginals", "entropy"])
+    def test_what_is_not_read_has_gradient_zero(
+        self, instance: Instance, backend: str, garbage: float, query: str
+    ) -> None:
+        gradients = []
+        for given in (instance, self.with_garbage(instance, garbage)):
+            leaves = given.leaves()
+            found = getattr(self.build(leaves, backend), query)
+            (found() if callable(found) else found).pow(2).sum().backward()
+            gradients.append({name: part.grad for name, part in leaves.scores.items()})
+        for name, gradient in gradients[0].items():
+            other = gradients[1][name]
+            assert (gradient is None) == (other is None)
+            if gradient is not None and other is not None:
+                close(other, gradient)
+
+    def test_kernel_and_reference_agree(self, instance: Instance) -> None:
+        results = []
+        for backend in self.backends:
+            leaves = instance.leaves()
+            dist = self.build(leaves, backend)
+            total = dist.log_partition.sum() + dist.entropy().sum() + (dist.marginals**2).sum()
+            total.backward()
+            results.append((dist, {name: part.grad for name, part in leaves.scores.items()}))
+        (fast, fast_gradients), (plain, plain_gradients) = results
+        close(fast.log_partition, plain.log_partition)
+        close(fast.marginals, plain.marginals)
+        close(fast.entropy(), plain.entropy())
+        assert self.to_plain(instance, fast.argmax) == self.to_plain(instance, plain.argmax)
+        for name, gradient in fast_gradients.items():
+            close(gradient, plain_gradients[name])
+
+    def test_inputs_are_never_changed(self, instance: Instance, backend: str) -> None:
+        copies = {name: part.clone() for name, part in {**instance.scores, **instance.options}.items()}
+        dist = self.build(instance, backend)
+        dist.log_partition, dist.marginals, dist.argmax, dist.top_k(2), dist.entropy(), dist.sample((2,))
+        for name, part in {**instance.scores, **instance.options}.items():
+            assert torch.equal(part, copies[name]), name
+
+    # --- rows in which nothing is possible ---------------------------------------------------------------------
+
+    def test_an_impossible_row_has_log_partition_minus_infinity_and_gradient_zero(self, backend: str) -> None:
+        instance, row = self.impossible()
+        leaves = instance.leaves()
+        dist = self.build(leaves, backend)
+        close(dist.log_partition, self.log_zs(instance))
+        assert dist.log_partition.reshape(-1)[row].item() == -INF
+        assert dist.count.reshape(-1)[row].item() == 0
+        assert (dist.marginals.reshape(self.n_rows(instance), -1)[row] == 0).all()
+        dist.log_partition.reshape(-1)[row].backward()
+        for name, part in leaves.scores.items():
+            assert part.grad is not None
+            assert (part.grad == 0).all(), name
+
+    def test_an_impossible_row_leaves_the_gradients_of_others_alone(self, backend: str) -> None:
+        instance, row = self.impossible()
+        leaves = instance.leaves()
+        dist = self.build(leaves, backend)
+        others = [r for r in range(self.n_rows(instance)) if r != row]
+        (dist.log_partition.reshape(-1)[others].sum() + dist.marginals.pow(2).sum()).backward()
+        for name, part in leaves.scores.items():
+            assert part.grad is not None
+            assert part.grad.isfinite().all(), name
+
+    @pytest.mark.parametrize("query", ["argmax", "mode", "top_k", "sample"])
+    def test_an_impossible_row_is_named_when_a_value_is_asked_for(self, backend: str, query: str) -> None:
+        instance, row = self.impossible()
+        dist = self.build(instance, backend)
+        ask = {
+            "argmax": lambda: dist.argmax,
+            "mode": lambda: dist.mode,
+            "top_k": lambda: dist.top_k(2),
+            "sample": lambda: dist.sample((2,)),
+        }[query]
+        with pytest.raises(ConstraintError, match=rf"row {row} has no .* above -inf; allow"):
+            ask()
+
+    def test_in_an_impossible_row_every_value_has_probability_zero(self, backend: str) -> None:
+        instance, row = self.impossible()
+        possible = self.one_row(instance, row).mapped(torch.zeros_like)
+        value = self.to_value(instance, [next(iter(self.support(possible, 0)))] * self.n_rows(instance))
+        dist = self.build(instance, backend)
+        assert dist.score(value).reshape(-1)[row].item() == -INF
+        assert dist.log_prob(value).reshape(-1)[row].item() == -INF
+        for partial in self.partials(instance):
+            assert dist.log_prob_of_set(partial.argument).reshape(-1)[row].item() == -INF
+
+    # --- derivatives -----------------------------------------------------------------------------------------
+
+    def derivative_queries(self, instance: Instance) -> dict[str, Callable[[StructuredDistribution], Tensor]]:
+        """Differentiable queries by name; the last value of each row is one without -inf."""
+        _, value = self.values(instance)[-1]
+        partial = self.partials(instance)[0].argument
+        return {
+            "log_partition": lambda dist: dist.log_partition,
+            "log_prob": lambda dist: dist.log_prob(value),
+            "marginals": lambda dist: dist.marginals,
+            "entropy": lambda dist: dist.entropy(),
+            "log_prob_of_set": lambda dist: dist.log_prob_of_set(partial),
+        }
+
+    @pytest.mark.parametrize("query", ["log_partition", "log_prob", "marginals", "entropy", "log_prob_of_set"])
+    def test_first_and_second_derivatives(self, small: Instance, backend: str, query: str) -> None:
+        assert small.dtype == torch.float64
+        free, rebuild = finite_parts(small.scores)
+        ask = self.derivative_queries(small)[query]
+
+        def result(*entries: Tensor) -> Tensor:
+            return ask(self.build(small.with_scores(**rebuild(*entries)), backend))
+
+        assert gradcheck(result, free)
+        assert gradgradcheck(result, free)
