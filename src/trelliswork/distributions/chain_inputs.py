@@ -29,9 +29,8 @@ def promote(
             "give one row of c tag scores for each position"
         )
     c = emissions.shape[-1]
-    zeros = None if start is not None and end is not None else emissions.new_zeros(c)
-    start, end = zeros if start is None else start, zeros if end is None else end
-    assert start is not None and end is not None
+    start = emissions.new_zeros(c) if start is None else start
+    end = emissions.new_zeros(c) if end is None else end
     _check_shapes(emissions, transitions, start, end)
     dtype = emissions.dtype
     for part in (transitions, start, end):
@@ -91,7 +90,7 @@ def layout_of(
     return Layout(flat)
 
 
-def _check_range(lengths: Int[Tensor, rows], n: int, fix: str) -> None:  # noqa: F821
+def _check_range(lengths: Int[Tensor, rows], n: int, fix: str) -> None:
     wrong = (lengths < 1) | (lengths > n)
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0])

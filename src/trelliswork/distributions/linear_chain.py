@@ -46,8 +46,8 @@ class LinearChain(StructuredDistribution):
         self,
         emissions: Float[Tensor, "*batch n c"],
         transitions: Float[Tensor, "c c"] | Float[Tensor, "*batch n-1 c c"],
-        start: Float[Tensor, c] | None = None,  # noqa: F821
-        end: Float[Tensor, c] | None = None,  # noqa: F821
+        start: Float[Tensor, c] | None = None,
+        end: Float[Tensor, c] | None = None,
         *,
         lengths: Int[Tensor, "*batch"] | None = None,
         mask: Bool[Tensor, "*batch n"] | None = None,
@@ -78,8 +78,13 @@ class LinearChain(StructuredDistribution):
                 lead = transitions.new_zeros(len(transitions), 1, c, c)
                 transitions = self._layout.compact(torch.cat([lead, transitions], 1))[:, 1:]
         dtype = torch.float64 if self.dtype == torch.float64 else torch.float32
-        scores = (cast(part, dtype) for part in (emissions, transitions, self.start, self.end))
-        return Chain(*scores, lengths=self._layout.lengths)
+        return Chain(
+            cast(emissions, dtype),
+            cast(transitions, dtype),
+            cast(self.start, dtype),
+            cast(self.end, dtype),
+            self._layout.lengths,
+        )
 
     @cached_property
     def _arrays(self) -> fast.ChainArrays:
@@ -165,7 +170,7 @@ class LinearChain(StructuredDistribution):
             unary, pairs = structure.marginals(chain)
             return unary, fast.sum_arcs(pairs, arcs_by)
 
-        return fast.Marginals.apply(chain, self._arrays, self._forward, arcs_by, *chain.scores)  # type: ignore[no-any-return]
+        return fast.Marginals.apply(chain, self._arrays, self._forward, arcs_by, *chain.scores)
 
     @property
     def argmax(self) -> Int[Tensor, "*batch n"]:
@@ -212,7 +217,7 @@ class LinearChain(StructuredDistribution):
             tags = fast.sample_paths(self._arrays, self._forward, shape.numel(), generator)
         return self._tags_out(tags).reshape(*shape, *self.batch_shape, *self.event_shape)
 
-    def _require_paths(self, possible: Bool[Tensor, rows]) -> None:  # noqa: F821
+    def _require_paths(self, possible: Bool[Tensor, rows]) -> None:
         if not bool(possible.all()):
             row = int((~possible).nonzero()[0])
             raise ConstraintError(
@@ -244,7 +249,7 @@ class LinearChain(StructuredDistribution):
         given._layout = self._layout
         return self._batched(self._expected(given._chain))
 
-    def _expected(self, costs: Chain) -> Float[Tensor, rows]:  # noqa: F821
+    def _expected(self, costs: Chain) -> Float[Tensor, rows]:
         shared = costs.transitions.dim() == 2
         unary, arcs = self._marginals("row" if shared else "position")
         rows = torch.arange(len(unary), device=unary.device)
@@ -267,8 +272,8 @@ class LinearChain(StructuredDistribution):
         partial: Int[Tensor, "*batch n"] | Bool[Tensor, "*batch n c"] | None = None,
         *,
         transitions: Bool[Tensor, "c c"] | None = None,
-        start: Bool[Tensor, c] | None = None,  # noqa: F821
-        end: Bool[Tensor, c] | None = None,  # noqa: F821
+        start: Bool[Tensor, c] | None = None,
+        end: Bool[Tensor, c] | None = None,
     ) -> LinearChain:
         """Only the sequences that agree: everything else scores -inf.
 
@@ -288,7 +293,7 @@ class LinearChain(StructuredDistribution):
     def token_log_probs(
         self, partial: Int[Tensor, "*batch n"] | Bool[Tensor, "*batch n c"]
     ) -> Float[Tensor, "*batch n"]:
-        """log p(y_t agrees | y_1..y_{t-1} agree, x): each position's share of `log_prob_of_set`, which they sum to.
+        """log p(y_t agrees | y_1..y_{t-1} agree, x): each position's share; the shares sum to `log_prob_of_set`.
 
         `partial` is as in `constrain`. From the constrained α and the free β:
         log p(y_1..y_t agree) = log Σ_j α'_t(j) β_t(j) - log Z. Invalid positions have share 0.
@@ -297,8 +302,10 @@ class LinearChain(StructuredDistribution):
         alphas, betas = structure.forward(kept, log), structure.backward(free, log)
         prefixes = log.sum(torch.stack(alphas, 1) + torch.stack(betas, 1), dim=-1)
         before = torch.cat([structure.log_partition(free)[:, None], prefixes[:, :-1]], 1)
-        impossible = prefixes == -INF  # and so is all that follows: the first share says so, the rest add nothing
-        share = torch.where(impossible, torch.where(before > -INF, -INF, 0.0), prefixes - before.clamp(min=-1e300))
+        # Where a prefix is impossible, so is all that follows: the first such share says so, the rest add nothing.
+        possible = prefixes > -INF
+        share = torch.where(possible, prefixes, 0.0) - torch.where(possible, before, 0.0)
+        share = torch.where(possible, share, torch.where(before > -INF, -INF, 0.0))
         return self._batched(self._layout.spread(torch.where(free.token_mask, share, 0.0)))
 
     def _like(self, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> LinearChain:
@@ -320,7 +327,7 @@ class LinearChain(StructuredDistribution):
 
     def span_probabilities(
         self, spans: Sequence[Sequence[tuple[int, int, str]]], *, tags: Sequence[str], scheme: str = "IOB2"
-    ) -> list[Float[Tensor, spans]]:  # noqa: F821
+    ) -> list[Float[Tensor, spans]]:
         """`span_probability` of each row's own spans (start, end, label), in one pass."""
         if self._layout.order is not None:
             raise ScoreError("spans are counted in tokens; got a mask with holes; drop the masked positions first")

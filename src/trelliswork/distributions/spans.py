@@ -29,7 +29,7 @@ def span_chains(
     spans: Sequence[Sequence[Span]],
     owner: Int[Tensor, m],
     tags: list[str],
-    scheme: str,  # noqa: F821
+    scheme: str,
 ) -> list[Chain]:
     """One chain per pattern, each with a row per span: that span's own row, restricted to the pattern."""
     if len(tags) != chain.c:
@@ -75,6 +75,6 @@ def _allowed(pattern: SpanPattern, span: Span, length: int, chain: Chain) -> Boo
     return allowed
 
 
-def add_up(log_weights: list[Float[Tensor, m]]) -> Float[Tensor, m]:  # noqa: F821
+def add_up(log_weights: list[Float[Tensor, m]]) -> Float[Tensor, m]:
     """log of the summed weights of disjoint patterns."""
     return logsumexp(torch.stack(log_weights), dim=0)

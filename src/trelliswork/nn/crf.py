@@ -49,8 +49,8 @@ class CRF(nn.Module):
         self.reset_parameters()
 
     allowed_transitions: Bool[Tensor, "c c"] | None
-    allowed_start: Bool[Tensor, c] | None  # noqa: F821
-    allowed_end: Bool[Tensor, c] | None  # noqa: F821
+    allowed_start: Bool[Tensor, c] | None
+    allowed_end: Bool[Tensor, c] | None
 
     @classmethod
     def from_tags(
@@ -83,7 +83,7 @@ class CRF(nn.Module):
         reduction: str = "sum",
         *,
         token_weights: Float[Tensor, "n batch"] | None = None,
-        label_weights: Float[Tensor, c] | None = None,  # noqa: F821
+        label_weights: Float[Tensor, c] | None = None,
     ) -> Tensor:
         """The log likelihood of the tags; its negative is the loss.
 
@@ -119,13 +119,13 @@ class CRF(nn.Module):
             return found
         tags = self._distribution(emissions, mask).argmax
         if mask is None:
-            return tags.tolist()  # type: ignore[no-any-return]
+            return tags.tolist()
         valid = self._rows(mask).bool()
         return [row[keep].tolist() for row, keep in zip(tags, valid, strict=True)]
 
     def viterbi(
         self, emissions: Float[Tensor, "n batch c"], mask: Bool[Tensor, "n batch"] | None = None
-    ) -> tuple[Int[Tensor, "n batch"], Float[Tensor, batch]]:  # noqa: F821
+    ) -> tuple[Int[Tensor, "n batch"], Float[Tensor, batch]]:
         """The best tags as a tensor shaped like the mask (0 at invalid positions), and their scores."""
         chain = self.distribution(emissions, mask)
         best = chain.argmax
@@ -158,7 +158,7 @@ class CRF(nn.Module):
         last: int,
         label: str,
         mask: Bool[Tensor, "n batch"] | None = None,
-    ) -> Float[Tensor, batch]:  # noqa: F821
+    ) -> Float[Tensor, batch]:
         """P(tokens first..last-1 are exactly one `label` span) of each row; needs a layer made by `from_tags`."""
         if self.tags is None or self.scheme is None:
             raise ScoreError("span probabilities need the tags' names; make the layer with CRF.from_tags(tags, scheme)")
@@ -181,17 +181,19 @@ class CRF(nn.Module):
     def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
         """(transitions, start, end) with -inf where the scheme forbids."""
         scores = self.transitions, self.start_transitions, self.end_transitions
-        allowed = self.allowed_transitions, self.allowed_start, self.allowed_end
-        if allowed[0] is None:
+        if self.allowed_transitions is None or self.allowed_start is None or self.allowed_end is None:
             return scores
-        first, second, third = (torch.where(a, s, -INF) for a, s in zip(allowed, scores, strict=True))  # type: ignore[call-overload]
-        return first, second, third
+        return (
+            torch.where(self.allowed_transitions, scores[0], -INF),
+            torch.where(self.allowed_start, scores[1], -INF),
+            torch.where(self.allowed_end, scores[2], -INF),
+        )
 
     def _distribution(self, emissions: Tensor, mask: Tensor | None) -> LinearChain:
         rows = None if mask is None else self._rows(mask)
         return LinearChain(self._rows(emissions), *self._scores(), mask=rows, backend=self.backend)
 
-    def _log_likelihood(self, chain: LinearChain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batch]:  # noqa: F821
+    def _log_likelihood(self, chain: LinearChain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batch]:
         if int(tags.min()) >= 0:
             return chain.log_prob(tags)
         return chain.log_prob_of_set(self._partial(chain, tags))
@@ -224,15 +226,19 @@ class CRF(nn.Module):
         if self.allowed_transitions is None or float(log_likelihood.detach().min()) > -INF:
             return
         row = int((log_likelihood == -INF).nonzero()[0])
-        names = [self.tags[tag] if tag >= 0 else "?" for tag in tags[row][chain.valid[row]].tolist()]  # type: ignore[index]
-        known = [
-            (at, why) for at, why in violations(names, self.scheme or "") if "?" not in names[max(at - 1, 0) : at + 1]
-        ]
-        place = f"position {known[0][0]} ({known[0][1]})" if known else f"tags {' '.join(names)}"
+        known = tags[row][chain.valid[row]].tolist()
         raise ConstraintError(
-            f"the gold tags of row {row} are forbidden by the {self.scheme} scheme at {place}; "
+            f"the gold tags of row {row} are forbidden by the {self.scheme} scheme at {self._first_forbidden(known)}; "
             "correct the annotation, convert it to the scheme, or use CRF(num_tags) without constraints"
         )
+
+    def _first_forbidden(self, tags: list[int]) -> str:
+        """Where and why a row breaks the scheme: between two known tags, or else across unknown ones."""
+        names = [self.tags[tag] if tag >= 0 else "?" for tag in tags] if self.tags else []
+        for position, why in violations(["O" if name == "?" else name for name in names], self.scheme or ""):
+            if "?" not in names[max(position - 1, 0) : position + 1]:
+                return f"position {position} ({why})"
+        return f"tags {' '.join(names)}"
 
     def _validate(self, emissions: Tensor, tags: Tensor | None = None, mask: Tensor | None = None) -> None:
         if emissions.dim() != 3:

@@ -39,4 +39,4 @@ class Sampling(Log):
         self.generator = generator
 
     def sum(self, elements: Tensor, dim: int) -> Tensor:
-        return _DrawInBackward.apply(elements, dim, self.generator)  # type: ignore[no-any-return]
+        return _DrawInBackward.apply(elements, dim, self.generator)

@@ -6,6 +6,8 @@ bits runs in vector registers (about 0.5 ns) at full double precision.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
@@ -13,8 +15,8 @@ from numba.extending import intrinsic
 
 # No `ninf`: real -inf scores must behave. `nnan` is sound because inputs are checked for NaN before.
 FAST = {"reassoc", "contract", "arcp", "nsz", "nnan"}
-KERNEL = dict(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-EXACT = dict(cache=True, nogil=True, error_model="numpy")
+KERNEL: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
+EXACT: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy")
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 6.93145751953125e-1  # ln 2 in two parts: n * _LN2_HIGH is exact for |n| < 2048

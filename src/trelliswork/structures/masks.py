@@ -23,12 +23,12 @@ class Layout:
     `order[b, i]` is the place of row b's i-th valid position; the places left out follow behind. None: right padding.
     """
 
-    lengths: Int[Tensor, batch]  # noqa: F821
+    lengths: Int[Tensor, batch]
     order: Int[Tensor, "batch n"] | None = None
 
     @staticmethod
     def of_mask(mask: Bool[Tensor, "batch n"]) -> Layout:
-        """Lengths of rows that are only padded on the right; an order as well for rows with holes or nothing in them."""
+        """Lengths of rows that are only padded on the right; an order as well for rows with holes (or empty ones)."""
         if mask.device.type == "cpu":
             from trelliswork.structures.kernel_math import right_padded
 

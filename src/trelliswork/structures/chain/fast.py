@@ -49,9 +49,7 @@ class ChainArrays(NamedTuple):
 
     def first_not_a_score(self) -> tuple[int, int]:
         """(which of the four, flat index) of the first NaN or +inf; (-1, -1) if all are scores."""
-        return first_not_a_score(  # type: ignore[no-any-return]
-            self.emissions.reshape(-1), self.transitions.reshape(-1), self.start, self.end
-        )
+        return first_not_a_score(self.emissions.reshape(-1), self.transitions.reshape(-1), self.start, self.end)
 
     @property
     def work(self) -> int:
@@ -164,7 +162,7 @@ def _by_reference(query: Any, chain: Chain, scores: tuple[Tensor, ...], grads: t
     with torch.enable_grad():
         results = query(chain.with_scores(*scores))
         needed = [tensor for tensor in scores if tensor.requires_grad]
-        found = torch.autograd.grad(results, needed, grads, create_graph=torch.is_grad_enabled(), allow_unused=True)
+        found = torch.autograd.grad(results, needed, grads, create_graph=again, allow_unused=True)
     by_tensor = iter(found)
     return tuple(next(by_tensor) if tensor.requires_grad else None for tensor in scores)
 
@@ -309,7 +307,8 @@ def sample_paths(arrays: ChainArrays, forward: Forward, n_samples: int, generato
     batch, n, c = arrays.emissions.shape
     with np.errstate(divide="ignore"):
         log_alphas = np.log(forward.alphas)
-    log_alphas[forward.wide_rows] = forward.log_alphas
+    if len(forward.wide_rows):
+        log_alphas[forward.wide_rows] = forward.log_alphas
     uniforms = torch.rand((n_samples, batch, n), generator=generator, dtype=torch.float64).numpy()
     tags = np.zeros((n_samples, batch, n), np.int64)
     over_rows(

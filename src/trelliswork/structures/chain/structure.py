@@ -34,7 +34,7 @@ class Chain:
     transitions: Float[Tensor, "c c"] | Float[Tensor, "batch n-1 c c"]
     start: Float[Tensor, c]
     end: Float[Tensor, c]
-    lengths: Int[Tensor, batch]  # noqa: F821
+    lengths: Int[Tensor, batch]
 
     @property
     def n(self) -> int:
@@ -130,11 +130,11 @@ def total(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> Tenso
     return semiring.sum(semiring.times(alphas[-1], parts.end), dim=-1)
 
 
-def log_partition(chain: Chain) -> Float[Tensor, batch]:  # noqa: F821
+def log_partition(chain: Chain) -> Float[Tensor, batch]:
     return total(chain, Log())
 
 
-def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batch]:  # noqa: F821
+def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batch]:
     """score(y) [S3's s, S4.73]. Parts are gathered, never multiplied: -inf times 0 does not occur."""
     real = chain.token_mask
     safe = torch.where(real, tags, 0)
@@ -153,7 +153,7 @@ def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batc
     return score + chain.end[last]
 
 
-def log_prob(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batch]:  # noqa: F821
+def log_prob(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batch]:
     """log p(tags | x) = score - log Z [S4.73, 104], never above 0: rounding must not pass certainty."""
     log_p = path_score(chain, tags) - log_partition(chain)
     return log_p - log_p.detach().clamp(min=0)
@@ -177,7 +177,7 @@ def marginals(chain: Chain) -> tuple[Float[Tensor, "batch n c"], Float[Tensor, "
     return unary, torch.where(real[:, 1:, :, None], torch.stack(pairs, 1), 0.0)
 
 
-def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch n"], Float[Tensor, batch]]:  # noqa: F821
+def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch n"], Float[Tensor, batch]]:
     """The best tag sequence and its score [S4.100-103, 111; the index of 103 corrected].
 
     δ is `forward` in (max, +); then y_L = argmax_i δ_L(i) + end_i, y_t = argmax_i δ_t(i) + a_{t+1}(i, y_{t+1}).
