@@ -15,13 +15,11 @@ from trelliswork.distributions.chain_inputs import cast, check_scores, check_val
 from trelliswork.distributions.spans import add_up, span_chains
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings import Counting, Log
-from trelliswork.structures.chain import structure
+from trelliswork.structures.chain import fast, structure
 from trelliswork.structures.chain.structure import Chain
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
-
-    from trelliswork.structures.chain import fast
 
 INF = float("inf")
 Backend = Literal["auto", "kernel", "torch"]
@@ -88,14 +86,10 @@ class LinearChain(StructuredDistribution):
 
     @cached_property
     def _arrays(self) -> fast.ChainArrays:
-        from trelliswork.structures.chain import fast
-
         return fast.ChainArrays.of(self._chain)
 
     @cached_property
     def _forward(self) -> fast.Forward:
-        from trelliswork.structures.chain import fast
-
         return fast.run_forward(self._arrays)
 
     @property
@@ -120,8 +114,6 @@ class LinearChain(StructuredDistribution):
         chain = self._chain
         if self.backend == "torch":
             return self._batched(structure.log_partition(chain))
-        from trelliswork.structures.chain import fast
-
         return self._batched(fast.LogPartition.apply(chain, self._arrays, self._forward, *chain.scores))
 
     def score(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
@@ -132,8 +124,6 @@ class LinearChain(StructuredDistribution):
         chain = self._chain
         if self.backend == "torch":
             return self._each(value, lambda tags: structure.log_prob(chain, structure.in_range(tags, chain)))
-        from trelliswork.structures.chain import fast
-
         arrays, run = self._arrays, self._forward
         return self._each(value, lambda tags: fast.LogProb.apply(chain, arrays, run, tags, *chain.scores))
 
@@ -163,8 +153,6 @@ class LinearChain(StructuredDistribution):
 
     def _marginals(self, arcs_by: fast.ArcsBy) -> tuple[Tensor, Tensor]:
         """Unary posteriors, and arc posteriors summed as asked; compact."""
-        from trelliswork.structures.chain import fast
-
         chain = self._chain
         if self.backend == "torch":
             unary, pairs = structure.marginals(chain)
@@ -179,8 +167,6 @@ class LinearChain(StructuredDistribution):
             tags, scores = structure.viterbi(self._chain)
             possible = scores.detach() > -INF
         else:
-            from trelliswork.structures.chain import fast
-
             found, has_path = fast.best_paths(fast.ChainArrays.of(self._chain, None))
             tags, possible = torch.from_numpy(found), torch.from_numpy(has_path)
         self._require_paths(possible)
@@ -193,8 +179,6 @@ class LinearChain(StructuredDistribution):
         if self.backend == "torch":
             tags, found = structure.top_k(self._chain, k)
         else:
-            from trelliswork.structures.chain import fast
-
             tags, array = fast.top_paths(self._arrays, k)
             found = torch.from_numpy(array)
         exists = found > -INF
@@ -212,8 +196,6 @@ class LinearChain(StructuredDistribution):
         if self.backend == "torch":
             tags = structure.sample(self._chain, shape.numel(), generator)
         else:
-            from trelliswork.structures.chain import fast
-
             tags = fast.sample_paths(self._arrays, self._forward, shape.numel(), generator)
         return self._tags_out(tags).reshape(*shape, *self.batch_shape, *self.event_shape)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from trelliswork.distributions import LinearChain
 from trelliswork.distributions.linear_chain import Backend
 from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.structures.chain import fast
 from trelliswork.structures.chain.schemes import allowed_transitions, violations
 
 if TYPE_CHECKING:
@@ -180,7 +181,10 @@ class CRF(nn.Module):
 
     def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
         """(transitions, start, end) with -inf where the scheme forbids."""
-        scores = self.transitions, self.start_transitions, self.end_transitions
+        own: dict[str, Any] = (
+            self._parameters
+        )  # the attributes are five times slower to read, and decoding one sentence takes 20 µs
+        scores = own["transitions"], own["start_transitions"], own["end_transitions"]
         if self.allowed_transitions is None or self.allowed_start is None or self.allowed_end is None:
             return scores
         return (
@@ -256,6 +260,4 @@ class CRF(nn.Module):
         """Kernel and lists without a `LinearChain` between; None where that does not apply."""
         if self.backend == "torch" or emissions.device.type != "cpu":
             return None
-        from trelliswork.structures.chain import fast
-
         return fast.decode(self._rows(emissions), *self._scores(), None if mask is None else self._rows(mask))

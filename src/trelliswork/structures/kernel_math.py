@@ -64,6 +64,20 @@ def at(index, size):
     return index if size > 1 else 0
 
 
+@njit(**KERNEL)
+def highest(row, c):
+    """max(row[:c]); four running maxima, so that comparisons need not wait for one another."""
+    m0 = m1 = m2 = m3 = row[0]
+    i = 0
+    while i + 3 < c:
+        m0, m1, m2, m3 = max(m0, row[i]), max(m1, row[i + 1]), max(m2, row[i + 2]), max(m3, row[i + 3])
+        i += 4
+    while i < c:
+        m0 = max(m0, row[i])
+        i += 1
+    return max(max(m0, m1), max(m2, m3))
+
+
 @njit(**EXACT)
 def right_padded(mask, lengths):
     """Fill in the lengths of right-padded rows; False if a row is empty or has a hole."""

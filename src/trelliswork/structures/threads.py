@@ -5,13 +5,14 @@ numba's own parallel loops would load a second OpenMP next to torch's and slow b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, TypeVar
 
 import torch
 
+Result = TypeVar("Result")
 WORTH_SPLITTING = 1_000_000  # multiply-adds; below, handing work to a thread costs more than it saves
 
 
@@ -20,15 +21,22 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="trelliswork")
 
 
-def over_rows(kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any) -> None:
-    """Call kernel(first, last, *arguments) on row ranges that cover 0..n_rows; `work` decides how many."""
+def row_ranges(n_rows: int, work: int) -> list[tuple[int, int]]:
+    """Ranges that cover 0..n_rows, one for each thread that is worth starting."""
     n_parts = min(torch.get_num_threads(), n_rows, 1 + work // WORTH_SPLITTING)
     if n_parts < 2:
-        kernel(0, n_rows, *arguments)
-        return
-    edges = [n_rows * part // n_parts for part in range(n_parts + 1)]
-    pool = _pool(torch.get_num_threads())
-    others = [pool.submit(kernel, edges[p], edges[p + 1], *arguments) for p in range(1, n_parts)]
-    kernel(edges[0], edges[1], *arguments)
-    for other in others:
-        other.result()
+        return [(0, n_rows)]
+    return [(n_rows * part // n_parts, n_rows * (part + 1) // n_parts) for part in range(n_parts)]
+
+
+def side_by_side(calls: Sequence[Callable[[], Result]]) -> list[Result]:
+    """The results of some calls, made at the same time; the first in this thread."""
+    if len(calls) == 1:
+        return [calls[0]()]
+    others = [_pool(torch.get_num_threads()).submit(call) for call in calls[1:]]
+    return [calls[0](), *(other.result() for other in others)]
+
+
+def over_rows(kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any) -> None:
+    """Call kernel(first, last, *arguments) on row ranges that cover 0..n_rows; `work` decides how many."""
+    side_by_side([partial(kernel, first, last, *arguments) for first, last in row_ranges(n_rows, work)])

@@ -7,6 +7,7 @@ exact. Autograd keeps O(batch n c) numbers.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ from torch import Tensor
 
 from trelliswork.structures.chain import kernels, path_kernels, structure
 from trelliswork.structures.chain.structure import Chain
-from trelliswork.structures.kernel_math import first_not_a_score, right_padded
-from trelliswork.structures.threads import over_rows
+from trelliswork.structures.kernel_math import first_not_a_score
+from trelliswork.structures.threads import over_rows, row_ranges, side_by_side
 
 Array = np.ndarray[Any, Any]
 ArcsBy = Literal["batch", "row", "position"]
@@ -27,6 +28,8 @@ NO_ROWS, NO_ALPHAS = np.empty(0, np.int64), np.empty((0, 0, 0))
 def as_array(tensor: Tensor, dtype: type | None = None) -> Array:
     """A C-contiguous array, sharing memory where it can. numpy converts small tensors faster than torch does."""
     array = tensor.numpy(force=True)
+    if dtype is None and array.flags.c_contiguous:
+        return array
     return np.ascontiguousarray(array, dtype)
 
 
@@ -61,7 +64,7 @@ class ChainArrays(NamedTuple):
 class Forward(NamedTuple):
     """What one forward pass leaves behind: log Z, and α in scaled exp space or, for wide rows, in log space."""
 
-    arcs: Array  # exp of the transitions
+    arcs: Array  # exp of the transitions, rows padded: [1|batch, 1|n-1, c, width]
     alphas: Array
     emits: Array
     finals: Array
@@ -75,7 +78,8 @@ def run_forward(arrays: ChainArrays) -> Forward:
     """log Z of every row, in scaled exp space where that is exact and in log space where it is not."""
     emissions, transitions = arrays.emissions, arrays.transitions
     batch, n, c = emissions.shape
-    arcs, arc_shifts = np.empty(transitions.shape), np.empty(transitions.shape[:2])
+    arcs = np.empty((*transitions.shape[:3], (c + 7) // 8 * 8))
+    arc_shifts = np.empty(transitions.shape[:2])
     kernels.exp_arcs(transitions, arcs, arc_shifts)
     alphas, emits = np.zeros((batch, n, c)), np.empty((batch, n, c))
     finals, log_z, wide = np.empty(batch), np.empty(batch), np.empty(batch, np.bool_)
@@ -139,10 +143,10 @@ def _arc_gradients(alphas: Array, arcs: Array, outgoing: Array, arcs_by: ArcsBy)
     # torch multiplies, so that its thread count holds for all that we do.
     if arcs_by == "row":
         before, after = alphas[:, :-1].swapaxes(1, 2), outgoing[:, 1:]
-        return torch.bmm(torch.from_numpy(before), torch.from_numpy(after)).numpy()[:, None] * arcs
+        return torch.bmm(torch.from_numpy(before), torch.from_numpy(after)).numpy()[:, None] * arcs[..., :c]
     # Rows lie behind one another; outgoing is 0 at position 0, so no product pairs two rows.
     before, after = alphas.reshape(-1, c)[:-1].T, outgoing.reshape(-1, c)[1:]
-    return torch.mm(torch.from_numpy(before), torch.from_numpy(after)).numpy() * arcs
+    return torch.mm(torch.from_numpy(before), torch.from_numpy(after)).numpy() * arcs[..., :c]
 
 
 def _as_tensor(array: Array, dtype: torch.dtype) -> Tensor:
@@ -268,27 +272,23 @@ def best_paths(arrays: ChainArrays) -> tuple[Array, Array]:
 def decode(
     emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, mask: Tensor | None
 ) -> list[list[int]] | None:
-    """`best_paths` as lists, with the least work per call; None where the general way is needed instead.
-
-    That is for masks with holes, empty rows, rows without any path, NaN and +inf: the general way words the error.
-    """
+    """`best_paths` as lists, with the least work per call; None where `decode_rows` wants the general way instead."""
     if emissions.dtype not in (torch.float32, torch.float64) or transitions.dtype != emissions.dtype:
         return None
-    batch, n, _ = emissions.shape
-    lengths = np.empty(batch, np.int64)
-    if mask is None:
-        lengths.fill(n)
-    elif not right_padded(as_array(mask, np.bool_), lengths):
-        return None
-    arrays = ChainArrays(
-        as_array(emissions), as_array(transitions)[None, None], as_array(start), as_array(end), lengths
+    batch, n, c = emissions.shape
+    scores, valid = as_array(emissions), np.ones((batch, n), np.bool_) if mask is None else as_array(mask, np.bool_)
+    shared = as_array(transitions)[None, None], as_array(start), as_array(end)
+    parts = side_by_side(
+        [
+            partial(path_kernels.decode_rows, scores[first:last], *shared, valid[first:last])
+            for first, last in row_ranges(batch, batch * n * c * c)
+        ]
     )
-    if arrays.first_not_a_score()[0] >= 0:
+    if not all(fine for fine, _, _ in parts):
         return None
-    tags, possible = best_paths(arrays)
-    if False in possible.tolist():
-        return None
-    return [row[:length] for row, length in zip(tags.tolist(), lengths.tolist(), strict=True)]
+    return [
+        row[:length] for _, lengths, tags in parts for row, length in zip(tags.tolist(), lengths.tolist(), strict=True)
+    ]
 
 
 def top_paths(arrays: ChainArrays, k: int) -> tuple[Tensor, Array]:

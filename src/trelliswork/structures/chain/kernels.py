@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numba import njit
 
-from trelliswork.structures.kernel_math import KERNEL, at, exp
+from trelliswork.structures.kernel_math import KERNEL, at, exp, highest
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 NEG_INF = -np.inf
@@ -26,39 +26,48 @@ NEG_INF = -np.inf
 @njit(**KERNEL)
 def shifted_exp(scores, weights):
     """weights = exp(scores - highest) entry by entry; returns the highest (0 if all are -inf)."""
-    highest = NEG_INF
-    for i in range(scores.shape[0]):
-        highest = max(highest, scores[i])
-    if highest == NEG_INF:
+    shift = highest(scores, scores.shape[0])
+    if shift == NEG_INF:
         weights[:] = 0.0
         return 0.0
     for i in range(scores.shape[0]):
-        weights[i] = exp(scores[i] - highest)
-    return highest
+        weights[i] = exp(scores[i] - shift)
+    return shift
 
 
 @njit(**KERNEL)
-def exp_arcs(transitions, weights, shifts):
-    """exp of every transition matrix, each shifted by its own highest score."""
+def exp_arcs(transitions, arcs, shifts):
+    """exp of every transition matrix, each shifted by its own highest score.
+
+    `arcs` is [..., c, width]: rows filled up with zeros to whole vector registers are a third faster to run over.
+    """
+    c, width = transitions.shape[2], arcs.shape[3]
     for b in range(transitions.shape[0]):
         for t in range(transitions.shape[1]):
-            shifts[b, t] = shifted_exp(transitions[b, t].ravel(), weights[b, t].ravel())
+            scores = transitions[b, t].ravel()
+            shift = highest(scores, c * c)
+            shifts[b, t] = shift = shift if shift > NEG_INF else 0.0
+            for i in range(c):
+                for j in range(c):
+                    arcs[b, t, i, j] = exp(transitions[b, t, i, j] - shift)
+                for j in range(c, width):
+                    arcs[b, t, i, j] = 0.0
 
 
 @njit(**KERNEL)
 def _times_matrix(row, matrix, out):
     """out = row @ matrix, four rows of the matrix a pass."""
-    c = row.shape[0]
+    c, width = matrix.shape
     out[:] = 0.0
     i = 0
     while i + 3 < c:
         r0, r1, r2, r3 = row[i], row[i + 1], row[i + 2], row[i + 3]
-        for j in range(c):
+        for j in range(width):
             out[j] += r0 * matrix[i, j] + r1 * matrix[i + 1, j] + r2 * matrix[i + 2, j] + r3 * matrix[i + 3, j]
         i += 4
     while i < c:
         r0 = row[i]
-        for j in range(c):
+        for j in range(width):
             out[j] += r0 * matrix[i, j]
         i += 1
 
@@ -66,11 +75,11 @@ def _times_matrix(row, matrix, out):
 @njit(**KERNEL)
 def _matrix_times(matrix, column, out):
     """out = matrix @ column, four rows of the matrix a pass."""
-    c = column.shape[0]
+    c, width = matrix.shape
     i = 0
     while i + 3 < c:
         s0 = s1 = s2 = s3 = 0.0
-        for j in range(c):
+        for j in range(width):
             s0 += matrix[i, j] * column[j]
             s1 += matrix[i + 1, j] * column[j]
             s2 += matrix[i + 2, j] * column[j]
@@ -79,19 +88,10 @@ def _matrix_times(matrix, column, out):
         i += 4
     while i < c:
         s0 = 0.0
-        for j in range(c):
+        for j in range(width):
             s0 += matrix[i, j] * column[j]
         out[i] = s0
         i += 1
-
-
-@njit(**KERNEL)
-def _highest(row):
-    """max(row), with two running maxima to halve the wait for each comparison."""
-    c, even, odd = row.shape[0], NEG_INF, NEG_INF
-    for j in range(c // 2):
-        even, odd = max(even, row[2 * j]), max(odd, row[2 * j + 1])
-    return max(max(even, odd), row[c - 1])
 
 
 @njit(**KERNEL)
@@ -134,19 +134,19 @@ def forward_scaled(
     c = emissions.shape[2]
     start_weights, end_weights = np.empty(c), np.empty(c)
     edge_shifts = shifted_exp(start, start_weights) + shifted_exp(end, end_weights)
-    alpha, arrived, weights = np.empty(c), np.empty(c), np.empty(c)
+    alpha, arrived, weights = np.empty(c), np.empty(arcs.shape[3]), np.empty(c)
     for b in range(first, last):
         length = lengths[b]
         log_total, product = edge_shifts, 1.0  # log Z = log_total + log(product): few logarithms are taken
         wide[b], finals[b], log_z[b] = False, 0.0, NEG_INF
         for t in range(length):
             if t == 0:
-                arrived[:] = start_weights
+                arrived[:c] = start_weights
             else:
                 bb, tt = at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])
                 _times_matrix(alpha, arcs[bb, tt], arrived)
                 log_total += arc_shifts[bb, tt]
-            shift = _highest(emissions[b, t])
+            shift = highest(emissions[b, t], c)
             log_total += shift
             scale, n_small = 0.0, 0
             for j in range(c):
@@ -188,7 +188,7 @@ def backward_scaled(first, last, alphas, emits, arcs, end, finals, lengths, grad
     p(y_{t-1}=i, y_t=j) g = α_{t-1}(i) arcs_ij outgoing_t(j) [S4.106]. A row with Z = 0 or g = 0 stays 0.
     """
     c = alphas.shape[2]
-    end_weights, beta, out = np.empty(c), np.empty(c), np.empty(c)
+    end_weights, beta, out = np.empty(c), np.empty(c), np.zeros(arcs.shape[3])
     shifted_exp(end, end_weights)
     for b in range(first, last):
         if finals[b] == 0.0 or grad[b] == 0.0:
@@ -230,35 +230,33 @@ def arc_posteriors(alphas, arcs, outgoing, d_transitions):
 
 
 @njit(**KERNEL)
-def _log_arrivals(log_alpha, arc_scores, highest, arrived):
+def _log_arrivals(log_alpha, arc_scores, tops, arrived):
     """arrived_j = log Σ_i exp(log_alpha_i + arc_ij) [S3's logadd]; -inf where nothing arrives."""
     c = arrived.shape[0]
-    highest[:] = NEG_INF
+    tops[:] = NEG_INF
     for i in range(c):
         from_i, row = log_alpha[i], arc_scores[i]
         for j in range(c):
-            highest[j] = max(highest[j], from_i + row[j])
+            tops[j] = max(tops[j], from_i + row[j])
     for j in range(c):
-        highest[j] = highest[j] if highest[j] > NEG_INF else 0.0
+        tops[j] = tops[j] if tops[j] > NEG_INF else 0.0
     arrived[:] = 0.0
     for i in range(c):
         from_i, row = log_alpha[i], arc_scores[i]
         for j in range(c):
-            arrived[j] += exp(from_i + row[j] - highest[j])
+            arrived[j] += exp(from_i + row[j] - tops[j])
     for j in range(c):
-        arrived[j] = highest[j] + math.log(arrived[j]) if arrived[j] > 0.0 else NEG_INF
+        arrived[j] = tops[j] + math.log(arrived[j]) if arrived[j] > 0.0 else NEG_INF
 
 
 @njit(**KERNEL)
 def _subtract_highest(row):
     """row -= max(row); returns the maximum (-inf and no change if all are)."""
-    highest = NEG_INF
-    for j in range(row.shape[0]):
-        highest = max(highest, row[j])
-    if highest > NEG_INF:
+    top = highest(row, row.shape[0])
+    if top > NEG_INF:
         for j in range(row.shape[0]):
-            row[j] -= highest
-    return highest
+            row[j] -= top
+    return top
 
 
 @njit(**KERNEL)
@@ -268,7 +266,7 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
     log_alphas and arrivals [len(rows), n, c] keep δ_t and its logadd for `backward_log`.
     """
     c = emissions.shape[2]
-    highest, last = np.empty(c), np.empty(c)
+    tops, last = np.empty(c), np.empty(c)
     for r in range(rows.shape[0]):
         b, total = rows[r], 0.0
         for t in range(lengths[b]):
@@ -277,7 +275,7 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
                 arrived[:] = start
             else:
                 arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
-                _log_arrivals(log_alphas[r, t - 1], arc_scores, highest, arrived)
+                _log_arrivals(log_alphas[r, t - 1], arc_scores, tops, arrived)
             log_alpha[:] = emissions[b, t]
             total += _subtract_highest(log_alpha)
             for j in range(c):

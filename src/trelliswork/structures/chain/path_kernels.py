@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL, at, exp
+from trelliswork.structures.kernel_math import EXACT, KERNEL, at, exp, first_not_a_score, highest, right_padded
 
 NEG_INF = -np.inf
 SHIFT_EVERY = 16
@@ -53,33 +53,40 @@ def add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start,
 @njit(**KERNEL)
 def _best_arrivals(delta, arc_scores, arrived):
     """arrived_j = max_i delta_i + arc_ij, four sources a pass."""
-    c = delta.shape[0]
+    c, width = arc_scores.shape
     arrived[:] = NEG_INF
     i = 0
     while i + 3 < c:
         d0, d1, d2, d3 = delta[i], delta[i + 1], delta[i + 2], delta[i + 3]
-        for j in range(c):
+        for j in range(width):
             left = max(d0 + arc_scores[i, j], d1 + arc_scores[i + 1, j])
             right = max(d2 + arc_scores[i + 2, j], d3 + arc_scores[i + 3, j])
             arrived[j] = max(arrived[j], max(left, right))
         i += 4
     while i < c:
         d0 = delta[i]
-        for j in range(c):
+        for j in range(width):
             arrived[j] = max(arrived[j], d0 + arc_scores[i, j])
         i += 1
 
 
 @njit(**KERNEL)
-def _first_best(scores):
-    """(index, value) of the highest score; the first among ties."""
-    best = scores[0]
-    for j in range(scores.shape[0]):
-        best = max(best, scores[j])
+def _first_best(scores, c):
+    """(index, value) of the highest of the first c scores; the first among ties."""
+    best = highest(scores, c)
     index = 0
     while scores[index] < best:
         index += 1
     return index, best
+
+
+@njit(**KERNEL)
+def _padded(matrix):
+    """A copy whose rows are filled up with -inf to whole vector registers: a third faster to run over."""
+    c = matrix.shape[0]
+    out = np.full((c, (c + 7) // 8 * 8), matrix.dtype.type(NEG_INF), matrix.dtype)
+    out[:, :c] = matrix
+    return out
 
 
 @njit(**KERNEL)
@@ -89,32 +96,54 @@ def best_paths(first, last, emissions, transitions, start, end, lengths, tags, p
     δ is shifted to a highest of 0 every few steps: rounding stays that of a few scores, however long the row.
     """
     _, n, c = emissions.shape
-    deltas, arrived = np.empty((n, c), emissions.dtype), np.empty(c, emissions.dtype)
+    shared = transitions.shape[0] == 1 or transitions.shape[1] == 0
+    arc_scores = _padded(transitions[0, 0]) if shared and n > 1 else np.empty((c, c), emissions.dtype)
+    deltas, arrived = np.empty((n, c), emissions.dtype), np.empty(arc_scores.shape[1], emissions.dtype)
     for b in range(first, last):
         length = lengths[b]
-        arrived[:] = start
+        arrived[:c] = start
         for t in range(length):
             delta = deltas[t]
             if t > 0:
-                arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
+                if not shared:
+                    arc_scores = transitions[b, t - 1]
                 _best_arrivals(deltas[t - 1], arc_scores, arrived)
             for j in range(c):
                 delta[j] = arrived[j] + emissions[b, t, j]  # [S4.101]
             if t % SHIFT_EVERY == 0:
-                _, highest = _first_best(delta)
-                if highest > NEG_INF:
-                    delta -= highest
+                top = highest(delta, c)
+                if top > NEG_INF:
+                    delta -= top
         for j in range(c):
             arrived[j] = deltas[length - 1, j] + end[j]
-        tag, best = _first_best(arrived)  # [S4.102]
+        tag, best = _first_best(arrived, c)  # [S4.102]
         possible[b] = best > NEG_INF
         tags[b, length - 1] = tag
         for t in range(length - 2, -1, -1):
-            arc_scores = transitions[at(b, transitions.shape[0]), at(t, transitions.shape[1])]
+            if not shared:
+                arc_scores = transitions[b, t]
             for i in range(c):
                 arrived[i] = deltas[t, i] + arc_scores[i, tag]
-            tag, _ = _first_best(arrived)  # [S4.103], corrected
+            tag, _ = _first_best(arrived, c)  # [S4.103], corrected
             tags[b, t] = tag
+
+
+@njit(**EXACT)
+def decode_rows(emissions, transitions, start, end, mask):
+    """(fine, lengths, tags): everything that decoding a right-padded batch needs, in one call.
+
+    Not fine, and nothing decoded: masks with holes, empty rows, NaN or +inf, rows without a path.
+    """
+    batch, n, _ = emissions.shape
+    lengths, possible = np.empty(batch, np.int64), np.empty(batch, np.bool_)
+    tags = np.zeros((batch, n), np.int64)
+    fine = right_padded(mask, lengths)
+    if fine:
+        fine = first_not_a_score(emissions.ravel(), transitions.ravel(), start, end)[0] < 0
+    if fine:
+        best_paths(0, batch, emissions, transitions, start, end, lengths, tags, possible)
+        fine = possible.all()
+    return fine, lengths, tags
 
 
 @njit(**KERNEL)
@@ -176,12 +205,9 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
 def _draw(log_weights, weights, uniform):
     """The index that a uniform number in [0, 1) picks from unnormalised log weights; -inf is never picked."""
     c = log_weights.shape[0]
-    highest = NEG_INF
+    top, total = highest(log_weights, c), 0.0
     for j in range(c):
-        highest = max(highest, log_weights[j])
-    total = 0.0
-    for j in range(c):
-        weights[j] = exp(log_weights[j] - highest)
+        weights[j] = exp(log_weights[j] - top)
         total += weights[j]
     left, chosen = uniform * total, -1
     for j in range(c):
