@@ -82,9 +82,9 @@ def _first_best(scores, c):
 
 @njit(**KERNEL)
 def _padded(matrix):
-    """A copy whose rows are filled up with -inf to whole vector registers: a third faster to run over."""
+    """A copy whose rows are filled up with -inf to whole vector registers: a third faster to run over if long."""
     c = matrix.shape[0]
-    out = np.full((c, (c + 7) // 8 * 8), matrix.dtype.type(NEG_INF), matrix.dtype)
+    out = np.full((c, (c + 3) // 4 * 4), matrix.dtype.type(NEG_INF), matrix.dtype)
     out[:, :c] = matrix
     return out
 
@@ -98,24 +98,28 @@ def best_paths(first, last, emissions, transitions, start, end, lengths, tags, p
     _, n, c = emissions.shape
     shared = transitions.shape[0] == 1 or transitions.shape[1] == 0
     arc_scores = _padded(transitions[0, 0]) if shared and n > 1 else np.empty((c, c), emissions.dtype)
-    deltas, arrived = np.empty((n, c), emissions.dtype), np.empty(arc_scores.shape[1], emissions.dtype)
+    deltas, delta = np.empty((n, c), emissions.dtype), np.empty(c, emissions.dtype)
+    arrived = np.empty(arc_scores.shape[1], emissions.dtype)
     for b in range(first, last):
         length = lengths[b]
-        arrived[:c] = start
+        for j in range(c):
+            arrived[j] = start[j]
         for t in range(length):
-            delta = deltas[t]
             if t > 0:
                 if not shared:
                     arc_scores = transitions[b, t - 1]
-                _best_arrivals(deltas[t - 1], arc_scores, arrived)
+                _best_arrivals(delta, arc_scores, arrived)
             for j in range(c):
                 delta[j] = arrived[j] + emissions[b, t, j]  # [S4.101]
             if t % SHIFT_EVERY == 0:
                 top = highest(delta, c)
                 if top > NEG_INF:
-                    delta -= top
+                    for j in range(c):
+                        delta[j] -= top
+            for j in range(c):
+                deltas[t, j] = delta[j]
         for j in range(c):
-            arrived[j] = deltas[length - 1, j] + end[j]
+            arrived[j] = delta[j] + end[j]
         tag, best = _first_best(arrived, c)  # [S4.102]
         possible[b] = best > NEG_INF
         tags[b, length - 1] = tag
