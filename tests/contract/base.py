@@ -425,7 +425,7 @@ class StructureContract:
         for name, part in {**instance.scores, **instance.options}.items():
             assert torch.equal(part, copies[name]), name
 
-    # --- rows in which nothing is possible ---------------------------------------------------------------------
+    # --- rows in which nothing is possible -------------------------------------------------------------------
 
     def test_an_impossible_row_has_log_partition_minus_infinity_and_gradient_zero(self, backend: str) -> None:
         instance, row = self.impossible()

@@ -207,7 +207,7 @@ class TestLinearChain(StructureContract):
         lengths = chains.valid(instance).sum(1).reshape(dist.batch_shape)
         close(dist.expected(wrong), lengths - right.sum(-1))
 
-    # --- constraints and partial labels ------------------------------------------------------------------------
+    # --- constraints and partial labels ----------------------------------------------------------------------
 
     def test_constrain_by_transitions_start_and_end(self, instance: Instance, backend: str) -> None:
         c = instance.scores["emissions"].shape[-1]
@@ -453,7 +453,7 @@ def test_span_probability_is_differentiable(backend: str) -> None:
     assert gradgradcheck(probability, free)
 
 
-# --- any chain at all ------------------------------------------------------------------------------------------
+# --- any chain at all ----------------------------------------------------------------------------------------
 
 
 @st.composite

@@ -77,7 +77,7 @@ def enumerated_log_z(emissions: Tensor, transitions: Tensor) -> float:
     return highest + math.log(math.fsum(math.exp(total - highest) for total in totals))
 
 
-# --- scores of every size --------------------------------------------------------------------------------------
+# --- scores of every size ------------------------------------------------------------------------------------
 
 
 @both_types
@@ -215,7 +215,7 @@ def test_a_tag_that_only_one_part_disfavours(place: str, depth: float) -> None:
     kernel_equals_reference((emissions, transitions, start, end))
 
 
-# --- which rows go to log space ----------------------------------------------------------------------------------
+# --- which rows go to log space ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 40, 600])
@@ -277,7 +277,7 @@ def test_weighted_gradients_of_wide_and_narrow_rows(by_position: bool) -> None:
         agree(found, wanted, 1e-10)
 
 
-# --- memory ------------------------------------------------------------------------------------------------------
+# --- memory --------------------------------------------------------------------------------------------------
 
 
 class LargestTensor(TorchDispatchMode):
@@ -323,7 +323,7 @@ def test_loss_and_gradient_never_hold_a_number_for_each_arc_of_each_position(sca
     assert peak < 0.3 * 8 * batch * n * c * c
 
 
-# --- threads -------------------------------------------------------------------------------------------------------
+# --- threads -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -374,7 +374,7 @@ def test_two_threads_give_the_results_of_one(
             assert torch.equal(found, by_one_thread[name]), name
 
 
-# --- how tensors may lie -------------------------------------------------------------------------------------------
+# --- how tensors may lie -------------------------------------------------------------------------------------
 
 
 def test_layouts_of_memory_do_not_matter() -> None:
@@ -467,7 +467,7 @@ def test_scores_of_different_types_meet_in_the_wider_one() -> None:
     assert LinearChain(emissions.float(), transitions, backend="kernel").log_partition.dtype == torch.float64
 
 
-# --- autograd ------------------------------------------------------------------------------------------------------
+# --- autograd ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("query", ["log_partition", "log_prob", "marginals", "entropy"])
@@ -516,7 +516,7 @@ def test_one_position_has_marginals_with_a_gradient() -> None:
     agree(emissions.grad, softmax[..., :1] * (torch.eye(3)[0] - softmax), 1e-10)
 
 
-# --- input that cannot be right --------------------------------------------------------------------------------------
+# --- input that cannot be right ------------------------------------------------------------------------------
 
 both_backends = pytest.mark.parametrize("backend", ["kernel", "torch"])
 
