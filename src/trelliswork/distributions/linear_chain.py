@@ -125,7 +125,14 @@ class LinearChain(StructuredDistribution):
         if self.backend == "torch":
             return self._each(value, lambda tags: structure.log_prob(chain, structure.in_range(tags, chain)))
         arrays, run = self._arrays, self._forward
-        return self._each(value, lambda tags: fast.LogProb.apply(chain, arrays, run, tags, *chain.scores))
+
+        def log_prob(tags: Tensor) -> Tensor:
+            path_scores, bad = fast.run_path_scores(arrays, tags)
+            if bad >= 0:
+                structure.raise_tag_out_of_range(tags, bad, chain.c)
+            return fast.LogProb.apply(chain, arrays, run, tags, path_scores, *chain.scores)
+
+        return self._each(value, log_prob)
 
     def _each(self, value: Tensor, query: Any) -> Tensor:
         """Apply a query of tags [rows, n] to every sample of value."""

@@ -95,13 +95,11 @@ class CRF(nn.Module):
         self._validate(emissions, tags, mask)
         if reduction not in REDUCTIONS:
             raise ScoreError(f"invalid reduction: {reduction}")
-        chain, rows = self._distribution(emissions, mask), self._rows(tags)
+        log_likelihood = None
         if token_weights is None and label_weights is None:
-            log_likelihood = self._log_likelihood(chain, rows)
-        else:
-            weights = self._weights(rows, token_weights, label_weights)
-            log_likelihood = (chain.token_log_probs(rows) * weights).sum(1)
-        self._check_allowed(log_likelihood, chain, rows)
+            log_likelihood = self._log_likelihood_fast(emissions, tags, mask)
+        if log_likelihood is None:
+            log_likelihood = self._log_likelihood(emissions, tags, mask, token_weights, label_weights)
         if reduction == "none":
             return log_likelihood
         if reduction == "sum":
@@ -197,10 +195,36 @@ class CRF(nn.Module):
         rows = None if mask is None else self._rows(mask)
         return LinearChain(self._rows(emissions), *self._scores(), mask=rows, backend=self.backend)
 
-    def _log_likelihood(self, chain: LinearChain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batch]:
-        if int(tags.min()) >= 0:
-            return chain.log_prob(tags)
-        return chain.log_prob_of_set(self._partial(chain, tags))
+    def _log_likelihood(
+        self,
+        emissions: Tensor,
+        tags: Tensor,
+        mask: Tensor | None,
+        token_weights: Tensor | None,
+        label_weights: Tensor | None,
+    ) -> Float[Tensor, batch]:
+        """Of each row, the general way: any device and precision, holes, unknown tags, weights."""
+        chain, rows = self._distribution(emissions, mask), self._rows(tags)
+        if token_weights is not None or label_weights is not None:
+            weights = self._weights(rows, token_weights, label_weights)
+            log_likelihood = (chain.token_log_probs(self._partial(chain, rows)) * weights).sum(1)
+        elif bool((chain.valid & (rows < 0)).any()):
+            log_likelihood = chain.log_prob_of_set(self._partial(chain, rows))
+        else:
+            log_likelihood = chain.log_prob(rows)
+        self._check_allowed(log_likelihood, chain.valid, rows)
+        return log_likelihood
+
+    def _log_likelihood_fast(self, emissions: Tensor, tags: Tensor, mask: Tensor | None) -> Tensor | None:
+        """The kernel without a `LinearChain` between; None where that does not apply or something is wrong."""
+        if self.backend == "torch" or emissions.device.type != "cpu":
+            return None
+        found = fast.log_likelihood(
+            self._rows(emissions), *self._scores(), self._rows(tags), None if mask is None else self._rows(mask)
+        )
+        if found is not None and self.allowed_transitions is not None and float(found.detach().min()) == -INF:
+            return None
+        return found
 
     def _partial(self, chain: LinearChain, tags: Int[Tensor, "batch n"]) -> Int[Tensor, "batch n"]:
         """Tags with -100 for unknown; any other negative, at a valid position, is a mistake."""
@@ -225,12 +249,12 @@ class CRF(nn.Module):
             raise ScoreError(f"label_weights must be ({self.num_tags},); got {tuple(label_weights.shape)}")
         return weights * torch.where(tags >= 0, label_weights[tags.clamp(min=0)], 1.0)
 
-    def _check_allowed(self, log_likelihood: Tensor, chain: LinearChain, tags: Tensor) -> None:
+    def _check_allowed(self, log_likelihood: Tensor, valid: Tensor, tags: Tensor) -> None:
         """Gold tags that the constraints forbid have no likelihood: say which, instead of training on -inf."""
         if self.allowed_transitions is None or float(log_likelihood.detach().min()) > -INF:
             return
         row = int((log_likelihood == -INF).nonzero()[0])
-        known = tags[row][chain.valid[row]].tolist()
+        known = tags[row][valid[row]].tolist()
         raise ConstraintError(
             f"the gold tags of row {row} are forbidden by the {self.scheme} scheme at {self._first_forbidden(known)}; "
             "correct the annotation, convert it to the scheme, or use CRF(num_tags) without constraints"

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trelliswork.structures.chain import kernels, path_kernels, structure
 from trelliswork.structures.chain.structure import Chain
-from trelliswork.structures.kernel_math import first_not_a_score
+from trelliswork.structures.kernel_math import first_not_a_score, right_padded
 from trelliswork.structures.threads import over_rows, row_ranges, side_by_side
 
 Array = np.ndarray[Any, Any]
@@ -195,13 +195,15 @@ class LogPartition(torch.autograd.Function):
 
 
 class LogProb(torch.autograd.Function):
-    """score(tags) - log Z [batch] in one node; `LogProb.apply(chain, arrays, run, tags, *chain.scores)`."""
+    """score(tags) - log Z [batch] in one node, from `run_forward` and `run_path_scores` of the same chain."""
 
     @staticmethod
-    def forward(ctx: Any, chain: Chain, arrays: ChainArrays, run: Forward, tags: Tensor, *scores: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, chain: Chain, arrays: ChainArrays, run: Forward, tags: Tensor, path_scores: Array, *scores: Tensor
+    ) -> Tensor:
         ctx.chain, ctx.arrays, ctx.run, ctx.tags = chain, arrays, run, tags
         ctx.save_for_backward(*scores)
-        log_prob = run_path_scores(arrays, tags) - run.log_z
+        log_prob = path_scores - run.log_z
         return _as_tensor(np.minimum(log_prob, 0.0), scores[0].dtype)  # rounding must not pass certainty
 
     @staticmethod
@@ -209,11 +211,11 @@ class LogProb(torch.autograd.Function):
         scores = ctx.saved_tensors
         if torch.is_grad_enabled():
             found = _by_reference(lambda chain: structure.log_prob(chain, ctx.tags), ctx.chain, scores, grads)
-            return None, None, None, None, *found
+            return None, None, None, None, None, *found
         grad = as_array(grads[0], np.float64)
         found = run_backward(ctx.arrays, ctx.run, -grad, _arcs_of(ctx.chain))
         path_kernels.add_path_gradients(ctx.tags.numpy(), ctx.arrays.lengths, grad, *found)
-        return None, None, None, None, *_to_tensors(found, scores)
+        return None, None, None, None, None, *_to_tensors(found, scores)
 
 
 def sum_arcs(arcs: Tensor, arcs_by: ArcsBy) -> Tensor:
@@ -247,15 +249,37 @@ class Marginals(torch.autograd.Function):
         return None, None, None, None, *_by_reference(marginals, ctx.chain, ctx.saved_tensors, grads)
 
 
-def run_path_scores(arrays: ChainArrays, tags: Tensor) -> Array:
-    """score(tags) of every row; a tag out of range is refused by name."""
+def run_path_scores(arrays: ChainArrays, tags: Tensor) -> tuple[Array, int]:
+    """score(tags) of every row, and the flat index of the first tag out of range (-1: none is)."""
     scores = np.empty(len(arrays.lengths))
-    bad = path_kernels.path_scores(
+    bad: int = path_kernels.path_scores(
         arrays.emissions, arrays.transitions, arrays.start, arrays.end, arrays.lengths, tags.numpy(), scores
     )
-    if bad >= 0:
-        structure.raise_tag_out_of_range(tags, bad, arrays.emissions.shape[2])
-    return scores
+    return scores, bad
+
+
+def log_likelihood(
+    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, tags: Tensor, mask: Tensor | None
+) -> Tensor | None:
+    """log p(tags) [batch] with the least work per call; None where the general way is needed instead.
+
+    That is for mixed or half precision, masks with holes, empty rows, NaN and +inf, unknown and wrong tags.
+    """
+    dtype = emissions.dtype
+    if dtype not in (torch.float32, torch.float64) or transitions.dtype != dtype or tags.dtype != torch.long:
+        return None
+    batch, n, _ = emissions.shape
+    lengths, tags = np.empty(batch, np.int64), tags.contiguous()
+    if mask is None:
+        lengths.fill(n)
+    elif not right_padded(as_array(mask, np.bool_), lengths):
+        return None
+    chain = Chain(emissions, transitions, start, end, torch.from_numpy(lengths))
+    arrays = ChainArrays.of(chain)
+    path_scores, bad = run_path_scores(arrays, tags)
+    if bad >= 0 or arrays.first_not_a_score()[0] >= 0:
+        return None
+    return LogProb.apply(chain, arrays, run_forward(arrays), tags, path_scores, *chain.scores)
 
 
 def best_paths(arrays: ChainArrays) -> tuple[Array, Array]:
