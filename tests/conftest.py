@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+pytest.register_assert_rewrite("tests.contract.base")  # so that its failures show both sides
 torch.set_num_threads(1)
 
 settings.register_profile(

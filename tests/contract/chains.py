@@ -137,6 +137,7 @@ def many() -> dict[str, Instance]:
         "forbidden, arcs by position": forbidden_by_position,
         "one position": chain(8, n=1),
         "one position, arcs by position": chain(9, n=1, by_position=True),
+        "one row, arcs by position": chain(22, batch=(1,), by_position=True),
         "one tag left": with_forbidden(chain(10, n=3, c=2, lengths=torch.tensor([3, 2, 1])), emissions=[(1, 1, 0)]),
         "ties": whole_numbers(chain(11, lengths=RAGGED)),
         "all equal": chain(12, batch=(2,), n=3, scale=0.0),

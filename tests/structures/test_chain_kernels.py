@@ -215,6 +215,31 @@ def test_a_tag_that_only_one_part_disfavours(place: str, depth: float) -> None:
     kernel_equals_reference((emissions, transitions, start, end))
 
 
+@both_types
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("n", [1, 2, 3, 20])
+@both_arcs
+def test_best_paths_of_one_row_and_of_several(dtype: torch.dtype, batch: int, n: int, by_position: bool) -> None:
+    scores = [part.to(dtype) for part in random_scores(batch, n, 5, scale=3.0, by_position=by_position, seed=n)]
+    found, wanted = (LinearChain(*scores, backend=backend) for backend in ("kernel", "torch"))
+    assert torch.equal(found.argmax, wanted.argmax)
+    for one, other in zip(found.top_k(4), wanted.top_k(4), strict=True):
+        agree(one, other, 1e-5)
+    kernel_equals_reference(tuple(scores), dtype)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("scale", [1e2, 1e4, 1e6])
+def test_best_paths_of_long_rows_lose_no_precision(scale: float) -> None:
+    """The best path is found among near ties although its score grows large."""
+    emissions, transitions, start, end = random_scores(2, 400, 4)
+    found, wanted = (
+        LinearChain(emissions + scale, transitions + scale, start, end, backend=b).argmax for b in ("kernel", "torch")
+    )
+    plain = LinearChain(emissions, transitions, start, end, backend="torch").argmax
+    assert torch.equal(found, plain)
+    assert torch.equal(wanted, plain)
+
+
 # --- which rows go to log space ------------------------------------------------------------------------------
 
 
