@@ -1,0 +1,86 @@
+"""Tagging a stream of sentences, batch by batch, with as much explanation as is asked for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trelliswork.cli.pins import Pin, pins_for, require_used
+from trelliswork.data import Sentence
+from trelliswork.errors import ConstraintError, DataError
+
+if TYPE_CHECKING:
+    from trelliswork.models import Analysis, Confidences, Tagger
+
+BATCH = 256  # sentences in memory at a time
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A sentence, the tags found for it, and what was asked for beside."""
+
+    sentence: Sentence
+    tags: list[str]
+    confidences: Confidences | None
+    analyses: list[Analysis] | None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to find out about each sentence."""
+
+    confidence: bool = False
+    top_k: int = 0
+    pins: Sequence[Pin] = ()
+
+
+def answers(
+    tagger: Tagger, sentences: Iterable[Sentence], question: Question, *, batch: int = BATCH
+) -> Iterator[Answer]:
+    """The answers in the order of the sentences; memory is that of one batch."""
+    stream, number, file = iter(sentences), 0, ""
+    while group := list(itertools.islice(stream, batch)):
+        file = group[0].file
+        pins = [pins_for(question.pins, number + i, sentence) for i, sentence in enumerate(group, 1)]
+        number += len(group)
+        yield from _answer_group(tagger, group, question, pins)
+    require_used(question.pins, number, file)
+
+
+def _answer_group(
+    tagger: Tagger, group: list[Sentence], question: Question, pins: list[dict[int, str]]
+) -> Iterator[Answer]:
+    try:
+        found = _ask(tagger, group, question, pins)
+    except ConstraintError as error:
+        if len(group) == 1:
+            told = ", ".join(f"{i + 1}={tag}" for i, tag in sorted(pins[0].items()))
+            problem = f"no tag sequence agrees with the pins {told}; drop one of them or pin neighbours that fit"
+            raise DataError(group[0].file, problem, line=group[0].line) from error
+        for sentence, known in zip(group, pins, strict=True):  # one by one, to name the sentence
+            yield from _answer_group(tagger, [sentence], question, [known])
+        return
+    yield from found
+
+
+def _ask(tagger: Tagger, group: list[Sentence], question: Question, pins: list[dict[int, str]]) -> list[Answer]:
+    pinned = pins if any(pins) else None
+    confidences = tagger.confidences(group, pinned) if question.confidence else None
+    analyses = tagger.analyses(group, question.top_k, pinned) if question.top_k else None
+    if confidences is not None:
+        tags = [each.tags for each in confidences]
+    elif analyses is not None:
+        tags = [each[0].tags for each in analyses]
+    else:
+        tags = tagger.tag(group, pinned)
+    return [
+        Answer(
+            sentence,
+            tags[i],
+            confidences[i] if confidences is not None else None,
+            analyses[i] if analyses is not None else None,
+        )
+        for i, sentence in enumerate(group)
+    ]

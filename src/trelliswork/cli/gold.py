@@ -1,0 +1,58 @@
+"""Gold tags as a model reads them: in its scheme, and only tags that it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trelliswork.data import Sentence, is_jsonl
+from trelliswork.errors import DataError
+from trelliswork.structures.chain.schemes import canonical, convert, infer_scheme, split_tag
+
+if TYPE_CHECKING:
+    from trelliswork.models.labels import Labels
+
+
+def in_scheme_of(labels: Labels, sentences: Sequence[Sentence], scheme: str | None) -> tuple[list[Sentence], str]:
+    """Gold tags rewritten in the scheme of the model, and the scheme they were in.
+
+    `scheme` is inferred when None. Tags of a wholly different kind are left alone, to be reported one by one.
+    """
+    wanted = labels.data_scheme
+    found = canonical(scheme) if scheme else infer_scheme(sentence.tags or () for sentence in sentences)
+    if "plain" in (found, wanted):
+        return list(sentences), wanted
+    if found == wanted and not any(_is_respelled(sentence) for sentence in sentences):
+        return list(sentences), found
+    return [replace(each, tags=tuple(convert(each.tags or (), found, wanted))) for each in sentences], found
+
+
+def _is_respelled(sentence: Sentence) -> bool:
+    """Whether L and U stand for E and S."""
+    return any(split_tag(tag)[0] in ("L", "U") for tag in sentence.tags or ())
+
+
+def require_known(labels: Labels, sentences: Sequence[Sentence]) -> None:
+    """Refuse gold tags that the model cannot predict, naming the first."""
+    for sentence in sentences:
+        unknown = first_unknown(labels, sentence)
+        if unknown:
+            line, tag = unknown
+            known = ", ".join(labels.data_tags)
+            problem = f"the model does not know the tag {tag!r}, only {known}; correct it or train on data that has it"
+            raise DataError(sentence.file, problem, line=line)
+
+
+def first_unknown(labels: Labels, sentence: Sentence) -> tuple[int, str] | None:
+    """Line and name of the first tag that the model does not know."""
+    known = labels.data_tags
+    for i, tag in enumerate(sentence.tags or ()):
+        if tag not in known:
+            return line_of(sentence, i), tag
+    return None
+
+
+def line_of(sentence: Sentence, i: int) -> int:
+    """The line of token `i`: JSON keeps a sentence on one line, columns give each token its own."""
+    return sentence.line if is_jsonl(sentence.file) else sentence.line + i

@@ -1,0 +1,121 @@
+"""`trelliswork info`: what a model is."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trelliswork.cli.options import ModelFolder
+
+if TYPE_CHECKING:
+    from trelliswork.models import Tagger
+
+STRONGEST = 8
+
+
+def info(
+    model: ModelFolder,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Show what a model is.
+
+    Its data, labels, scores, settings and sizes, and which tag it has
+    learned to expect after which.
+
+    \b
+    Example:
+      trelliswork info ner
+    """
+    from trelliswork.models import Tagger
+
+    tagger = Tagger.load(model)
+    if as_json:
+        print(json.dumps(_record(tagger), indent=1, ensure_ascii=False))
+        return
+    print(f"{model}: a window network under a linear-chain CRF, {tagger.n_parameters:,} parameters")
+    for title, rows in _sections(tagger):
+        print(f"\n{title}")
+        width = max((len(name) for name, _ in rows), default=0)
+        for name, value in rows:
+            print(f"  {name:{width}}  {value}")
+
+
+def _sections(tagger: Tagger) -> list[tuple[str, list[tuple[str, str]]]]:
+    data = dict(tagger.metrics.get("data") or {})
+    layout = data.pop("format", None)
+    training = tagger.metrics.get("training") or {}
+    trained = {name: training[name] for name in ("epochs", "best_epoch", "seconds") if name in training}
+    vocabularies = {name: f"{len(items):,} entries" for name, items in tagger.features.vocabularies.items()}
+    sections = [
+        ("data", [*_rows(data), *_layout_rows(layout)]),
+        ("labels", _label_rows(tagger)),
+        ("dev scores", _rows(tagger.metrics.get("dev") or {})),
+        ("training", _rows(trained | (training.get("settings") or {}))),
+        ("lookup tables", _rows(vocabularies)),
+        ("network", _rows(tagger.config.to_dict())),
+        ("strongest learned transitions (score added to a sequence)", _transition_rows(tagger)),
+    ]
+    return [(title, rows) for title, rows in sections if rows]
+
+
+def _layout_rows(layout: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if not layout:
+        return []
+    features = ", ".join(map(str, layout.get("feature_columns") or ())) or "none"
+    return [("columns", f"word {layout.get('word_column')}, tag {layout.get('tag_column')}, features {features}")]
+
+
+def _label_rows(tagger: Tagger) -> list[tuple[str, str]]:
+    labels = tagger.labels
+    return [
+        ("tags", f"{len(labels.data_tags)} ({labels.data_scheme}): {', '.join(labels.data_tags)}"),
+        ("learned as", f"{len(labels.vocabulary)} labels ({labels.scheme})"),
+    ]
+
+
+def transitions(tagger: Tagger) -> list[tuple[float, str, str]]:
+    """Learned transition scores between legal neighbours, strongest first."""
+    labels = tagger.labels.vocabulary.to_list()
+    allowed = tagger.crf.allowed_transitions
+    legal = allowed.tolist() if allowed is not None else [[True] * len(labels)] * len(labels)
+    scored = [
+        (score, labels[i], labels[j])
+        for i, row in enumerate(tagger.crf.transitions.tolist())
+        for j, score in enumerate(row)
+        if legal[i][j]
+    ]
+    return sorted(scored, reverse=True)
+
+
+def _transition_rows(tagger: Tagger) -> list[tuple[str, str]]:
+    found = transitions(tagger)
+    extremes = found if len(found) <= 2 * STRONGEST else [*found[:STRONGEST], *found[-STRONGEST:]]
+    return [(f"{before} -> {after}", f"{score:+.2f}") for score, before, after in extremes]
+
+
+def _record(tagger: Tagger) -> dict[str, Any]:
+    return {
+        "parameters": tagger.n_parameters,
+        "labels": tagger.labels.vocabulary.to_list(),
+        "tags": tagger.labels.data_tags,
+        "scheme": tagger.labels.data_scheme,
+        "settings": tagger.config.to_dict(),
+        "metrics": tagger.metrics,
+        "transitions": [
+            {"from": before, "to": after, "score": round(score, 4)} for score, before, after in transitions(tagger)
+        ],
+    }
+
+
+def _rows(values: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(name.replace("_", " "), _shown(value)) for name, value in values.items() if value is not None]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}" if value >= 10_000 else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

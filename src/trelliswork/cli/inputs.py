@@ -1,0 +1,94 @@
+"""Reading the files that commands are given, in the layout that the model was trained on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from trelliswork.data import Choices, ColumnFormat, Sentence, is_jsonl, open_conll, read_jsonl
+from trelliswork.data.files import name_of, numbered_lines
+from trelliswork.errors import DataError
+
+if TYPE_CHECKING:
+    from trelliswork.models import Tagger
+
+InputKind = Literal["conll", "jsonl", "text"]
+DATA = "data"  # the entry of a model's metrics that says what it was trained on
+
+
+def kind_of(path: str, wanted: str | None = None) -> InputKind:
+    """How to read `path`: as the user says, or by the suffix."""
+    if wanted is not None:
+        return wanted  # type: ignore[return-value]
+    return "jsonl" if is_jsonl(path) else "conll"
+
+
+def open_tagged(path: str, choices: Choices) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
+    """The sentences of a tagged file, and its layout if it has columns."""
+    if is_jsonl(path):
+        return None, read_jsonl(path)
+    return open_conll(path, choices)
+
+
+def open_untagged(path: str, kind: InputKind, choices: Choices) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
+    """The sentences of a file whose tags, if any, do not matter."""
+    if kind == "jsonl":
+        return None, read_jsonl(path, with_tags=False)
+    if kind == "text":
+        return None, read_text(path)
+    return open_conll(path, choices, with_tags=False)
+
+
+def read_text(path: str) -> Iterator[Sentence]:
+    """One sentence a line, tokens apart by white space; empty lines are skipped."""
+    name = name_of(path)
+    n_sentences = 0
+    for number, line in numbered_lines(path):
+        words = tuple(line.split())
+        if words:
+            n_sentences += 1
+            yield Sentence(words, line=number, file=name)
+    if n_sentences == 0:
+        raise DataError(name, "expected at least one line of text, got none; the file is empty")
+
+
+def choices_of(tagger: Tagger, given: Choices) -> Choices:
+    """The layout a model expects: what the user says, else what it was trained on, else columns in order."""
+    stored = stored_format(tagger)
+    n_features = tagger.features.n_columns
+    word = given.word_column or stored.get("word_column") or 1
+    features = given.feature_columns
+    if features is None:
+        after = range(word + 1, word + 1 + n_features)
+        features = tuple(stored["feature_columns"]) if "feature_columns" in stored else tuple(after)
+    tag = given.tag_column or stored.get("tag_column")
+    return replace(given, word_column=word, tag_column=tag, feature_columns=features)
+
+
+def stored_format(tagger: Tagger) -> dict[str, Any]:
+    """The column layout that `train` noted in the model; empty if it read no columns."""
+    data = tagger.metrics.get(DATA)
+    format = data.get("format") if isinstance(data, dict) else None
+    return format if isinstance(format, dict) else {}
+
+
+def format_to_store(format: ColumnFormat | None) -> dict[str, Any] | None:
+    """The inverse of `stored_format`."""
+    return None if format is None else asdict(format)
+
+
+def say(text: str, *, quiet: bool = False) -> None:
+    """A line about what is being done, beside the result: on standard error."""
+    if not quiet:
+        print(text, file=sys.stderr, flush=True)
+
+
+def count(n: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> count(1, "sentence"), count(1200, "token")
+    ('1 sentence', '1,200 tokens')
+    """
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")

@@ -1,0 +1,68 @@
+"""Compiling the kernels at a moment that is announced, rather than in the middle of something."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+
+def prepare_kernels(*, quiet: bool = False) -> None:
+    """Make sure that the kernels are compiled, with a line on standard error when that takes time."""
+    if kernels_are_cached():
+        return
+    if not quiet:
+        print("compiling kernels for this machine, once (about 10 s) ...", file=sys.stderr, flush=True)
+    seconds = compile_kernels()
+    if not quiet:
+        print(f"kernels compiled in {seconds:.1f} s", file=sys.stderr, flush=True)
+
+
+def kernels_are_cached() -> bool:
+    """Whether every kernel that the commands call is in the cache on disk, compiled from the present source."""
+    return all(_is_cached(kernel) for kernel in _entry_kernels())
+
+
+def compile_kernels() -> float:
+    """Call every kernel once on a small chain; returns the seconds it took."""
+    import torch
+
+    from trelliswork.nn import CRF
+
+    began = time.perf_counter()
+    tags = ["O", "B-X", "I-X"]
+    crf = CRF.from_tags(tags, scheme="IOB2", batch_first=True)
+    emissions = torch.zeros(2, 3, len(tags), requires_grad=True)
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    crf(emissions, torch.zeros(2, 3, dtype=torch.long), mask).backward()
+    with torch.no_grad():
+        crf.decode(emissions, mask)
+        chain = crf.distribution(emissions, mask)
+        chain.constrain(torch.full((2, 3), -100)).argmax  # noqa: B018, the query is what compiles
+        chain.top_k(2)
+        chain.marginals  # noqa: B018
+        chain.span_probabilities([[(0, 1, "X")], []], tags=tags, scheme="IOB2")
+    return time.perf_counter() - began
+
+
+def _entry_kernels() -> Iterator[Any]:
+    """The compiled functions that `compile_kernels` reaches from Python."""
+    from trelliswork.structures.chain import kernels, path_kernels
+    from trelliswork.structures.kernel_math import first_not_a_score, right_padded
+
+    yield from (kernels.exp_arcs, kernels.forward_scaled, kernels.backward_scaled, kernels.edge_gradients)
+    yield from (path_kernels.path_scores, path_kernels.add_path_gradients)
+    yield from (path_kernels.best_paths, path_kernels.top_paths)
+    yield from (first_not_a_score, right_padded)
+
+
+def _is_cached(kernel: Any) -> bool:
+    """Whether the index of a kernel lists a compiled version; true where nothing is compiled at all."""
+    index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    if index is None:  # numba is switched off
+        return True
+    try:
+        return bool(index._load_index())
+    except Exception:  # an unreadable index is as good as none
+        return False

@@ -1,0 +1,139 @@
+"""The command `trelliswork`: its subcommands, and the one place where errors become sentences.
+
+Nothing heavy is imported here or at the top of a command's file; a command imports what it needs when it runs, so
+that help answers at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from trelliswork import __version__
+from trelliswork.cli.check import check
+from trelliswork.cli.demo import demo
+from trelliswork.cli.evaluate import evaluate
+from trelliswork.cli.info import info
+from trelliswork.cli.tag import tag
+from trelliswork.cli.train import train
+from trelliswork.cli.warmup import warmup
+from trelliswork.errors import TrellisworkError
+
+BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+TRACEBACK = "--traceback"
+
+app = typer.Typer(
+    name="trelliswork",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"trelliswork {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_show_version, is_eager=True)
+    ] = False,
+    traceback: Annotated[
+        bool, typer.Option(TRACEBACK, help="Show where an error comes from (also TRELLISWORK_DEBUG=1).")
+    ] = False,
+) -> None:
+    """Train, score, use and explain taggers: neural networks under a
+    linear-chain CRF, with exact probabilities.
+
+    \b
+    New here:
+      trelliswork demo
+    Your own data:
+      trelliswork check train.conll dev.conll
+      trelliswork train train.conll --dev dev.conll --out model
+      trelliswork evaluate model test.conll
+      trelliswork tag model new.txt --text --confidence
+    """
+
+
+def _guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Ctrl-C and a closed pipe end a command quietly, whatever it was doing."""
+
+    @functools.wraps(command)
+    def guarded(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing to say when Python closes it
+            raise typer.Exit(BROKEN_PIPE) from None
+        except KeyboardInterrupt:
+            _complain("interrupted; nothing was written")
+            raise typer.Exit(INTERRUPTED) from None
+
+    return guarded
+
+
+for _command in (train, evaluate, tag, check, info, demo, warmup):
+    app.command()(_guarded(_command))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit status: 0, 2 for bad input or usage, 130 for Ctrl-C.
+
+    >>> run(["--version"])
+    trelliswork 0.1.0
+    0
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = TRACEBACK in given or os.environ.get("TRELLISWORK_DEBUG", "") not in ("", "0")
+    given = [argument for argument in given if argument != TRACEBACK]
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")  # what is written matches what is read
+    try:
+        status = app(given, prog_name="trelliswork", standalone_mode=False)
+    except Exception as error:
+        if debug or not _sentence_of(error):
+            raise
+        _complain(_sentence_of(error))
+        return BAD_INPUT
+    return status if isinstance(status, int) else 0
+
+
+def _sentence_of(error: Exception) -> str:
+    """The one line that explains an expected error; empty for one that is a mistake of ours."""
+    if isinstance(error, TrellisworkError):
+        return str(error)
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{error.strerror or error}; check the path, the permissions and the space on the disk"
+    if hasattr(error, "format_message"):  # wrong usage, as typer reports it
+        return _usage(error)
+    return ""
+
+
+def _usage(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "trelliswork"
+    message = str(error.format_message()).strip().rstrip(".")
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return message or f"expected a command; see {path} --help"
+    return f"{message[:1].lower()}{message[1:]}; see {path} --help"
+
+
+def _complain(sentence: str) -> None:
+    print(f"error: {' '.join(sentence.split())}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -1,0 +1,65 @@
+"""Options that several commands share, and small parsers of what users type."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from trelliswork.errors import TrellisworkError
+
+COLUMNS = "Columns of the data (inferred when left out)"
+
+ModelFolder = Annotated[str, typer.Argument(metavar="DIR", help="Folder of a trained model.", show_default=False)]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(help="What stands between columns: tab, space or any text.", rich_help_panel=COLUMNS),
+]
+WordColumn = Annotated[int | None, typer.Option(help="Column of the words, from 1.", min=1, rich_help_panel=COLUMNS)]
+TagColumn = Annotated[int | None, typer.Option(help="Column of the tags, from 1.", min=1, rich_help_panel=COLUMNS)]
+FeatureColumns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N,N,...",
+        help="Further columns that the model reads, such as 2 or 2,3; none for words alone.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+Scheme = Annotated[
+    str | None,
+    typer.Option(help="How tags spell spans: IOB1, IOB2, IOBES or plain.", rich_help_panel=COLUMNS),
+]
+Threads = Annotated[int | None, typer.Option(help="CPU threads to use (all when left out).", min=1)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and the result.")]
+
+_DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ","}
+
+
+def parse_delimiter(text: str | None) -> str | None:
+    """The delimiter that a user means.
+
+    >>> parse_delimiter("tab"), parse_delimiter("|")
+    ('\\t', '|')
+    """
+    if text == "":
+        raise TrellisworkError("--delimiter must not be empty; name it, as in --delimiter tab")
+    return text if text is None else _DELIMITERS.get(text, text)
+
+
+def parse_columns(text: str | None) -> tuple[int, ...] | None:
+    """Column numbers from "2,3"; "none" is no column at all, None leaves it open.
+
+    >>> parse_columns("2,3"), parse_columns("none"), parse_columns(None)
+    ((2, 3), (), None)
+    """
+    if text is None:
+        return None
+    if text.strip().lower() in ("", "none"):
+        return ()
+    try:
+        columns = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        columns = (0,)
+    if min(columns) < 1:
+        raise TrellisworkError(f"--feature-columns must be numbers from 1 such as 2,3 or the word none; got {text!r}")
+    return columns

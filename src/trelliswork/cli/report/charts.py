@@ -1,0 +1,110 @@
+"""Learning curves and the reliability diagram."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trelliswork.cli.report.svg import element, hint, picture, text
+from trelliswork.metrics import Calibration
+
+WIDTH, HEIGHT = 430.0, 280.0
+LEFT, RIGHT, TOP, BOTTOM = 62.0, 18.0, 18.0, 50.0
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A pair of axes: from data to places in the drawing."""
+
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+
+    def x(self, value: float) -> float:
+        low, high = self.x_range
+        return LEFT + (value - low) / ((high - low) or 1) * (WIDTH - LEFT - RIGHT)
+
+    def y(self, value: float) -> float:
+        low, high = self.y_range
+        return HEIGHT - BOTTOM - (value - low) / ((high - low) or 1) * (HEIGHT - TOP - BOTTOM)
+
+    def axes(
+        self,
+        x_ticks: Sequence[float],
+        y_ticks: Sequence[float],
+        x_label: str,
+        y_label: str,
+        y_shown: Callable[[float], str],
+        x_shown: Callable[[float], str] = "{:g}".format,
+    ) -> list[str]:
+        """Grid lines, numbers and the names of the axes."""
+        bottom, middle = HEIGHT - BOTTOM, (TOP + HEIGHT - BOTTOM) / 2
+        parts = []
+        for tick in y_ticks:
+            y = self.y(tick)
+            parts.append(element("line", x1=LEFT, y1=y, x2=WIDTH - RIGHT, y2=y, class_="grid"))
+            parts.append(text(LEFT - 8, y + 4, y_shown(tick), text_anchor="end", class_="tick"))
+        for tick in x_ticks:
+            parts.append(text(self.x(tick), bottom + 18, x_shown(tick), text_anchor="middle", class_="tick"))
+        parts.append(element("line", x1=LEFT, y1=bottom, x2=WIDTH - RIGHT, y2=bottom, class_="axis"))
+        parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, x_label, text_anchor="middle", class_="label"))
+        turn = f"rotate(-90 16 {middle:.0f})"
+        return [*parts, text(16, middle, y_label, text_anchor="middle", class_="label", transform=turn)]
+
+
+def line_chart(
+    values: Sequence[float], y_label: str, shown: Callable[[float], str], told: Callable[[float], str]
+) -> str:
+    """One value per epoch as a line with dots; the value of a dot on pointing at it."""
+    ticks = nice_ticks(min(values), max(values))
+    frame = Frame((1, max(len(values), 2)), (ticks[0], ticks[-1]))
+    step = max(1, math.ceil(len(values) / 12))
+    epochs = range(1, len(values) + 1, step)
+    points = [(frame.x(i), frame.y(value)) for i, value in enumerate(values, 1)]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    dots = [
+        element("circle", hint(f"epoch {i}: {told(value)}"), cx=x, cy=y, r=4.5, class_="dot")
+        for i, ((x, y), value) in enumerate(zip(points, values, strict=True), 1)
+    ]
+    axes = frame.axes(list(map(float, epochs)), ticks, "epoch", y_label, shown)
+    return picture(
+        WIDTH, HEIGHT, f"{y_label} by epoch", [*axes, element("polyline", points=line, class_="line"), *dots]
+    )
+
+
+def reliability_chart(calibration: Calibration) -> str:
+    """Share of right answers against stated confidence; dots grow with the number of answers in their bin."""
+    frame = Frame((0.0, 1.0), (0.0, 1.0))
+    fifths = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    axes = frame.axes(fifths, fifths, "stated confidence", "share that was right", _percent, _percent)
+    diagonal = element("line", x1=frame.x(0), y1=frame.y(0), x2=frame.x(1), y2=frame.y(1), class_="ideal")
+    most = max((bin_.count for bin_ in calibration.bins), default=1) or 1
+    parts = [*axes, diagonal]
+    for bin_ in calibration.bins:
+        if not bin_.count:
+            continue
+        x, y = frame.x(bin_.mean_confidence), frame.y(bin_.accuracy)
+        told = f"{bin_.count} answers with confidence {bin_.mean_confidence:.2f} on average: {bin_.accuracy:.0%} right"
+        parts.append(element("line", x1=x, y1=frame.y(bin_.mean_confidence), x2=x, y2=y, class_="miss"))
+        radius = 4 + 9 * math.sqrt(bin_.count / most)
+        parts.append(element("circle", hint(told), cx=x, cy=y, r=radius, class_="bubble"))
+    parts.append(text(frame.x(0.03), frame.y(0.93), f"ECE {100 * calibration.expected_error:.1f} %", class_="figure"))
+    return picture(WIDTH, HEIGHT, "Share of right answers by stated confidence", parts)
+
+
+def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
+    """Round numbers that cover low..high, about `n` of them.
+
+    >>> nice_ticks(0.1, 0.9)
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    """
+    span = (high - low) or abs(high) or 1.0
+    rough = span / n
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(i * step, 10) for i in range(first, max(last, first + 1) + 1)]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

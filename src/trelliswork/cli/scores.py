@@ -1,0 +1,95 @@
+"""Everything that is said about the quality of a tagger: computed once, shown as text or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trelliswork.data import Sentence
+from trelliswork.metrics import Calibration, Confusion, SpanReport, calibration, confusion, span_scores, token_accuracy
+from trelliswork.structures.chain.schemes import spans_of
+
+if TYPE_CHECKING:
+    from trelliswork.models import Confidences, Tagger
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of predicted against gold tags; the span reports are None for plain tags."""
+
+    n_sentences: int
+    n_tokens: int
+    accuracy: float
+    spans: SpanReport | None
+    strict: SpanReport | None
+    confusion: Confusion
+    calibration: Calibration | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, fit for JSON."""
+        found: dict[str, Any] = {"sentences": self.n_sentences, "tokens": self.n_tokens, "accuracy": self.accuracy}
+        if self.spans is not None and self.strict is not None:
+            found |= {"conlleval": self.spans.to_dict(), "strict": self.strict.to_dict()}
+        if self.calibration is not None:
+            found["calibration"] = {
+                "of": "spans" if self.spans is not None else "tokens",
+                "expected_error": self.calibration.expected_error,
+                "max_error": self.calibration.max_error,
+            }
+        found["worst_confusions"] = [list(each) for each in self.confusion.worst()]
+        return found
+
+
+def score(tagger: Tagger, sentences: Sequence[Sentence]) -> Scores:
+    """Tag gold sentences with confidences and compare; tags must be in the scheme of the model."""
+    answers = tagger.confidences(sentences)
+    gold = [sentence.tags or () for sentence in sentences]
+    scheme = tagger.labels.data_scheme
+    pairs = _outcomes(gold, answers, scheme)
+    return compare(gold, [answer.tags for answer in answers], scheme, pairs)
+
+
+def compare(
+    gold: Sequence[Sequence[str]],
+    predicted: Sequence[Sequence[str]],
+    scheme: str,
+    outcomes: Sequence[tuple[float, bool]] | None = None,
+) -> Scores:
+    """Scores of tag sequences; `outcomes` are (confidence, right) pairs, if there are confidences."""
+    has_spans = scheme != "plain"
+    return Scores(
+        len(gold),
+        sum(map(len, gold)),
+        token_accuracy(gold, predicted),
+        span_scores(gold, predicted, scheme, "conlleval") if has_spans else None,
+        span_scores(gold, predicted, scheme, "strict") if has_spans else None,
+        confusion(gold, predicted),
+        calibration(outcomes) if outcomes is not None else None,
+    )
+
+
+def _outcomes(gold: Sequence[Sequence[str]], answers: Sequence[Confidences], scheme: str) -> list[tuple[float, bool]]:
+    """The confidence in each predicted span (or tag, for plain tags), and whether it was right."""
+    pairs: list[tuple[float, bool]] = []
+    for tags, answer in zip(gold, answers, strict=True):
+        if scheme == "plain":
+            right = [a == b for a, b in zip(tags, answer.tags, strict=True)]
+            pairs += zip(answer.tokens, right, strict=True)
+        else:
+            true = set(spans_of(tags, scheme))
+            pairs += [(span.probability, (span.start, span.end, span.label) in true) for span in answer.spans]
+    return pairs
+
+
+def score_text(scores: Scores) -> str:
+    """The scores for people."""
+    lines = []
+    if scores.spans is not None and scores.strict is not None:
+        lines += [scores.spans.table(), "", f"F1 of spans, strict     {100 * scores.strict.f1:6.2f}"]
+    lines.append(f"token accuracy          {100 * scores.accuracy:6.2f}")
+    if scores.calibration is not None:
+        what = "span" if scores.spans is not None else "tag"
+        error = 100 * scores.calibration.expected_error
+        lines.append(f"calibration error       {error:6.2f}   (how far {what} confidences are off, on average)")
+    return "\n".join(lines)

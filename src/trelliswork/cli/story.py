@@ -1,0 +1,134 @@
+"""The demo's substance: a tagger for names, trained on the built-in corpus and compared with a baseline."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trelliswork.cli.scores import Scores, compare, score
+from trelliswork.data import ColumnFormat, MajorityBaseline, Sentence
+from trelliswork.data.corpus import as_sentences, builtin_corpus, write_corpus
+
+if TYPE_CHECKING:
+    from trelliswork.models import Analysis, Confidences, Tagger
+    from trelliswork.training import EpochRecord, TrainingResult
+    from trelliswork.training.progress import Progress
+
+SENTENCE = Sentence(("In", "May", ",", "May", "Lincoln", "left", "Chase", "for", "Austin", "."), file="demo")
+PIN = (5, "B-LOC")  # what happens to the rest if "Lincoln" is known to be a place
+LAYOUT = ColumnFormat("\t", 4, word_column=1, tag_column=4, feature_columns=(), scheme="IOB2")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The three parts, words and entity tags alone."""
+
+    train: list[Sentence]
+    dev: list[Sentence]
+    test: list[Sentence]
+
+    @property
+    def unseen(self) -> float:
+        """The share of test tokens that the training part lacks."""
+        known = {word for sentence in self.train for word in sentence.words}
+        words = [word for sentence in self.test for word in sentence.words]
+        return sum(word not in known for word in words) / len(words)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One sentence with everything that the model says about it."""
+
+    sentence: Sentence
+    confidences: Confidences
+    analyses: list[Analysis]
+    tags: list[str]
+    marginals: list[list[float]]  # [token][tag]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the demo shows."""
+
+    corpus: Corpus
+    history: list[EpochRecord]
+    baseline: Scores
+    model: Scores
+    explained: Explained
+    pinned: Confidences
+    examples: list[tuple[Sentence, Confidences]]
+
+
+def write_data(folder: Path, sizes: tuple[int, int, int]) -> Corpus:
+    """Generate the corpus, leave its files in `folder`, and return it with words alone as input."""
+    corpus = builtin_corpus(sizes=sizes)
+    write_corpus(corpus, folder)
+    parts = {name: [replace(each, features=()) for each in as_sentences(part)] for name, part in corpus.items()}
+    return Corpus(**parts)
+
+
+def train_tagger(
+    corpus: Corpus, out: Path, *, seed: int, epochs: int, progress: Progress
+) -> tuple[Tagger, TrainingResult]:
+    """A small tagger, trained and saved in `out`."""
+    from trelliswork.cli.inputs import format_to_store
+    from trelliswork.models import Tagger, TaggerConfig
+    from trelliswork.training import TrainingConfig, train
+
+    config = TaggerConfig(word_dim=32, affix_dim=12, hidden=128, dropout=0.15)
+    tagger = Tagger.from_data(corpus.train, config, scheme="IOB2", seed=seed)
+    tagger.metrics["data"] = {
+        "date": datetime.date.today().isoformat(),
+        "train": "built-in corpus",
+        "train_sentences": len(corpus.train),
+        "dev_sentences": len(corpus.dev),
+        "format": format_to_store(LAYOUT),
+    }
+    result = train(
+        tagger, corpus.train, corpus.dev, TrainingConfig(epochs=epochs, seed=seed), out=out, progress=progress
+    )
+    return tagger, result
+
+
+def examine(tagger: Tagger, corpus: Corpus, history: list[EpochRecord]) -> Outcome:
+    """Score the tagger and the baseline on the test part, and explain some sentences."""
+    baseline = MajorityBaseline(corpus.train)
+    gold = [sentence.tags or () for sentence in corpus.test]
+    guessed = [baseline.tag(sentence.words) for sentence in corpus.test]
+    position, tag = PIN
+    return Outcome(
+        corpus,
+        history,
+        compare(gold, guessed, "IOB2"),
+        score(tagger, corpus.test),
+        explain(tagger, SENTENCE),
+        tagger.confidences([SENTENCE], [{position - 1: tag}])[0],
+        choose_examples(tagger, corpus.test),
+    )
+
+
+def explain(tagger: Tagger, sentence: Sentence, top_k: int = 3) -> Explained:
+    """Tags, confidences, best analyses and all marginals of a sentence."""
+    labels = tagger.labels
+    tags = labels.data_tags
+    groups = [sorted({i for label in labels.meaning(tag) for i in labels.same_tag[label]}) for tag in tags]
+    marginals = tagger.distribution([sentence]).marginals[0].tolist()
+    return Explained(
+        sentence,
+        tagger.confidences([sentence])[0],
+        tagger.analyses([sentence], top_k)[0],
+        tags,
+        [[min(sum(row[i] for i in group), 1.0) for group in groups] for row in marginals],
+    )
+
+
+def choose_examples(tagger: Tagger, sentences: Sequence[Sentence], n: int = 6) -> list[tuple[Sentence, Confidences]]:
+    """Sentences worth showing: with names, of readable length, the least sure half of them first."""
+    readable = [each for each in sentences if 6 <= len(each) <= 16]
+    answered = list(zip(readable, tagger.confidences(readable), strict=True))
+    with_spans = [(each, answer) for each, answer in answered if len(answer.spans) >= 2]
+    by_doubt = sorted(with_spans, key=lambda pair: min(span.probability for span in pair[1].spans))
+    return [*by_doubt[: n // 2], *by_doubt[-(n - n // 2) :]]

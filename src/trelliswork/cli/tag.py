@@ -1,0 +1,141 @@
+"""`trelliswork tag`: tag new text, with confidences and alternatives."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trelliswork.cli.options import (
+    Delimiter,
+    FeatureColumns,
+    ModelFolder,
+    Threads,
+    WordColumn,
+    parse_columns,
+    parse_delimiter,
+)
+
+if TYPE_CHECKING:
+    from trelliswork.cli.writers import Writer
+    from trelliswork.data import ColumnFormat
+
+
+class Output(StrEnum):
+    """What to write."""
+
+    conll = "conll"
+    jsonl = "jsonl"
+    pretty = "pretty"
+
+
+class Input(StrEnum):
+    """What to read."""
+
+    conll = "conll"
+    jsonl = "jsonl"
+    text = "text"
+
+
+def tag(
+    model: ModelFolder,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File to tag, or - for standard input.")],
+    format: Annotated[Output, typer.Option(help="What to write.")] = Output.conll,
+    confidence: Annotated[
+        bool, typer.Option("--confidence", help="Add exact probabilities of tags and spans.")
+    ] = False,
+    top_k: Annotated[int, typer.Option(metavar="K", min=0, help="List the K best analyses.", show_default=False)] = 0,
+    pin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOKEN=TAG",
+            help="A tag that is known: 3=B-PER for token 3 of every sentence, 2:3=B-PER for that of sentence 2.",
+        ),
+    ] = None,
+    out: Annotated[str | None, typer.Option(metavar="FILE", help="Write here instead of standard output.")] = None,
+    read_as: Annotated[
+        Input | None, typer.Option("--from", help="What FILE is.", show_default="by its suffix, conll for others")
+    ] = None,
+    text: Annotated[
+        bool, typer.Option("--text", help="FILE is plain text: one sentence a line (--from text).")
+    ] = False,
+    delimiter: Delimiter = None,
+    word_column: WordColumn = None,
+    feature_columns: FeatureColumns = None,
+    threads: Threads = None,
+) -> None:
+    """Tag new text, with confidences and alternatives if wanted.
+
+    FILE has the columns that the model was trained on (the tag column may
+    be missing), or is JSON lines, or with --text holds one sentence a line,
+    white space between tokens. It is read as a stream.
+
+    --confidence adds the probability of each tag and of the span it is in,
+    --top-k lists the best analyses with theirs, --pin decodes again around
+    tags that are known. All probabilities are exact.
+
+    \b
+    Examples:
+      trelliswork tag ner new.conll --confidence > tagged.conll
+      echo "Jordan visited Paris ." > new.txt
+      trelliswork tag ner new.txt --text --format pretty --top-k 3
+      trelliswork tag ner new.txt --text --pin 1=B-LOC
+    """
+    import torch
+
+    from trelliswork.cli.answers import BATCH, Question, answers
+    from trelliswork.cli.inputs import choices_of, kind_of, open_untagged
+    from trelliswork.cli.kernels import prepare_kernels
+    from trelliswork.cli.pins import parse_pins
+    from trelliswork.data import Choices
+    from trelliswork.models import Tagger
+
+    torch.set_num_threads(threads or torch.get_num_threads())
+    tagger = Tagger.load(model)
+    given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
+    kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None)
+    question = Question(confidence, top_k, parse_pins(pin or (), tagger.labels))
+    columns, sentences = open_untagged(file, kind, choices_of(tagger, given))
+    prepare_kernels()
+    batch = 1 if file == "-" and sys.stdin.isatty() else BATCH  # answer line by line to someone who types
+    with _target(out) as target:
+        write = _writer(format, columns, tagger.labels.data_scheme, target)
+        for answer in answers(tagger, sentences, question, batch=batch):
+            target.write(write(answer))
+            if batch == 1:
+                target.flush()
+
+
+@contextlib.contextmanager
+def _target(out: str | None) -> Iterator[IO[Any]]:
+    from trelliswork.data import atomic_write
+
+    if out is None or out == "-":
+        yield sys.stdout
+    else:
+        with atomic_write(out) as file:
+            yield file
+
+
+def _writer(format: Output, columns: ColumnFormat | None, scheme: str, target: IO[Any]) -> Writer:
+    from trelliswork.cli.writers import conll_writer, jsonl_writer, pretty_writer
+
+    if format is Output.jsonl:
+        return jsonl_writer()
+    if format is Output.conll:
+        return conll_writer(" " if columns is not None and columns.delimiter == " " else "\t")
+
+    from rich.console import Console
+
+    console = Console(file=target, soft_wrap=True, highlight=False)
+
+    def render(text: Any) -> str:
+        with console.capture() as captured:
+            console.print(text, soft_wrap=True)
+        return captured.get()
+
+    return pretty_writer(scheme, render)

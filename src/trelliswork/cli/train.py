@@ -1,0 +1,215 @@
+"""`trelliswork train`: from a tagged file to a model folder."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trelliswork.cli.options import (
+    Delimiter,
+    FeatureColumns,
+    Quiet,
+    Scheme,
+    TagColumn,
+    Threads,
+    WordColumn,
+    parse_columns,
+    parse_delimiter,
+)
+from trelliswork.errors import DataError, OutputError
+
+if TYPE_CHECKING:
+    from trelliswork.data import Choices, ColumnFormat, Sentence
+    from trelliswork.models import Tagger
+    from trelliswork.training import TrainingResult
+
+HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
+LEARNING, NETWORK = "Learning", "Network"
+
+
+def train(
+    train: Annotated[str, typer.Argument(metavar="TRAIN", help="Tagged file: CoNLL columns or .jsonl, also .gz.")],
+    out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the model.", show_default=False)],
+    dev: Annotated[str | None, typer.Option(help="Tagged file to stop early on; else the last 10 % of TRAIN.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a model that is already in DIR.")] = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    delimiter: Delimiter = None,
+    word_column: WordColumn = None,
+    tag_column: TagColumn = None,
+    feature_columns: FeatureColumns = None,
+    scheme: Scheme = None,
+    epochs: Annotated[int, typer.Option(help="Passes over the data, at most.", rich_help_panel=LEARNING)] = 12,
+    patience: Annotated[int, typer.Option(help="Stop after so many without gain.", rich_help_panel=LEARNING)] = 5,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same model.", rich_help_panel=LEARNING)] = 0,
+    batch_tokens: Annotated[int, typer.Option(help="Tokens in a batch.", rich_help_panel=LEARNING)] = 1000,
+    optimizer: Annotated[str, typer.Option(help="adamw, adam or sgd.", rich_help_panel=LEARNING)] = "adamw",
+    lr: Annotated[
+        float | None,
+        typer.Option(help="Learning rate.", show_default="that of the optimizer", rich_help_panel=LEARNING),
+    ] = None,
+    l2: Annotated[float, typer.Option(help="Weight decay.", rich_help_panel=LEARNING)] = 0.0,
+    window: Annotated[int, typer.Option(help="Tokens that are seen at once.", rich_help_panel=NETWORK)] = 5,
+    hidden: Annotated[int, typer.Option(help="Hidden units.", rich_help_panel=NETWORK)] = 300,
+    word_dim: Annotated[int, typer.Option(help="Width of word vectors.", rich_help_panel=NETWORK)] = 64,
+    affix_dim: Annotated[int, typer.Option(help="Width of affix vectors.", rich_help_panel=NETWORK)] = 16,
+    column_dim: Annotated[int, typer.Option(help="Width of column vectors.", rich_help_panel=NETWORK)] = 20,
+    min_count: Annotated[int, typer.Option(help="Rarer words are unknown.", rich_help_panel=NETWORK)] = 1,
+    dropout: Annotated[float, typer.Option(help="Share of inputs dropped.", rich_help_panel=NETWORK)] = 0.3,
+    scorer: Annotated[str, typer.Option(help="linear, or context (neighbours).", rich_help_panel=NETWORK)] = "linear",
+    label_scheme: Annotated[
+        str, typer.Option(help="Learn tags as IOBES, or as in the data.", rich_help_panel=NETWORK)
+    ] = "IOBES",
+    constrained: Annotated[bool, typer.Option(help="Forbid illegal tag sequences.", rich_help_panel=NETWORK)] = True,
+) -> None:
+    """Train a tagger on a tagged file and write it to a folder.
+
+    The layout of the file and the tag scheme are inferred and printed.
+    Training stops early when the dev score no longer rises, and the best
+    model is kept. Ctrl-C keeps the best model so far.
+
+    \b
+    Examples:
+      trelliswork train train.conll --dev dev.conll --out ner
+      trelliswork train chunks.txt --feature-columns 2 --out chunker
+    """
+    from trelliswork.data import Choices
+
+    choices = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
+    learning: dict[str, Any] = dict(epochs=epochs, patience=patience, seed=seed, batch_tokens=batch_tokens)
+    learning |= dict(optimizer=optimizer, lr=lr, l2=l2)
+    network: dict[str, Any] = dict(
+        window=window, hidden=hidden, word_dim=word_dim, affix_dim=affix_dim, column_dim=column_dim
+    )
+    network |= dict(min_count=min_count, dropout=dropout, scorer=scorer)
+    network |= dict(label_scheme=label_scheme, constrained=constrained)
+    _train(train, dev, Path(out), choices, learning, network, force=force, threads=threads, quiet=quiet)
+
+
+def _train(
+    train_file: str,
+    dev_file: str | None,
+    out: Path,
+    choices: Choices,
+    learning: dict[str, Any],
+    network: dict[str, Any],
+    *,
+    force: bool,
+    threads: int | None,
+    quiet: bool,
+) -> None:
+    import torch
+
+    from trelliswork.cli.inputs import say
+    from trelliswork.cli.kernels import prepare_kernels
+    from trelliswork.models import Tagger, TaggerConfig
+    from trelliswork.training import TrainingConfig, make_progress
+    from trelliswork.training import train as train_model
+
+    settings, config = TrainingConfig(**learning), TaggerConfig(**network)
+    check_folder(out, force)
+    torch.set_num_threads(threads or torch.get_num_threads())
+    format, train, dev = read_data(train_file, dev_file, choices, quiet)
+    scheme = choices.scheme or (format.scheme if format is not None else None)
+    tagger = Tagger.from_data(train, config, scheme=scheme, seed=settings.seed)
+    tagger.metrics["data"] = provenance(train_file, dev_file, train, dev, format)
+    known_tags(tagger, dev)
+    say(f"model: {len(tagger.labels.vocabulary)} labels, {tagger.n_parameters:,} parameters", quiet=quiet)
+    prepare_kernels(quiet=quiet)
+    result = train_model(tagger, train, dev, settings, out=out, progress=make_progress(not quiet))
+    finish(tagger, dev, result, out)
+
+
+def check_folder(out: Path, force: bool) -> None:
+    """Refuse early what could not or should not be written."""
+    from trelliswork.models.storage import CONFIG, check_output
+
+    check_output(out)
+    if (out / CONFIG).exists() and not force:
+        raise OutputError(f"{out}: holds a model already; add --force to replace it or choose another folder")
+
+
+def read_data(
+    train_file: str, dev_file: str | None, choices: Choices, quiet: bool
+) -> tuple[ColumnFormat | None, list[Sentence], list[Sentence]]:
+    """Training and dev sentences, in one layout; without a dev file the last part of the training file."""
+    from trelliswork.cli.inputs import open_tagged, say
+
+    format, stream = open_tagged(train_file, choices)
+    say(f"{train_file}: {format.describe() if format is not None else 'JSON lines'}", quiet=quiet)
+    train = list(stream)
+    if dev_file is not None:
+        dev = list(open_tagged(dev_file, columns_of(format, choices))[1])
+    else:
+        train, dev = hold_out(train, train_file)
+        say(f"dev: the last {len(dev):,} of the sentences (10 %), as there is no --dev", quiet=quiet)
+    say(f"train: {_size(train)}; dev: {_size(dev)}", quiet=quiet)
+    return format, train, dev
+
+
+def columns_of(format: ColumnFormat | None, choices: Choices) -> Choices:
+    """The layout of the training file as choices for another; only the delimiter may differ."""
+    from trelliswork.data import Choices
+
+    if format is None:
+        return choices
+    return Choices(choices.delimiter, format.word_column, format.tag_column, format.feature_columns, format.scheme)
+
+
+def hold_out(sentences: list[Sentence], file: str) -> tuple[list[Sentence], list[Sentence]]:
+    """All but the last tenth, and the last tenth."""
+    if len(sentences) < 2:
+        raise DataError(file, "expected at least 2 sentences to hold one out; add sentences or name a --dev file")
+    n_dev = max(1, len(sentences) // HELD_OUT)
+    return sentences[:-n_dev], sentences[-n_dev:]
+
+
+def known_tags(tagger: Tagger, dev: list[Sentence]) -> None:
+    """Say how many dev tags the training data lacks: the model can never get them right."""
+    from trelliswork.cli.gold import first_unknown
+    from trelliswork.cli.inputs import count, say
+
+    unknown = [found for found in (first_unknown(tagger.labels, sentence) for sentence in dev) if found]
+    if unknown:
+        line, tag = unknown[0]
+        say(
+            f"note: {count(len(unknown), 'dev sentence')} with tags that the training data lacks, "
+            f"first {tag!r} at {dev[0].file}:{line}; they count as mistakes"
+        )
+
+
+def provenance(
+    train_file: str, dev_file: str | None, train: list[Sentence], dev: list[Sentence], format: ColumnFormat | None
+) -> dict[str, Any]:
+    """What the model remembers of its data: sizes, date and the layout of the columns."""
+    from trelliswork.cli.inputs import format_to_store
+
+    return {
+        "date": datetime.date.today().isoformat(),
+        "train": Path(train_file).name,
+        "dev": Path(dev_file).name if dev_file is not None else "last 10 % of train",
+        "train_sentences": len(train),
+        "train_tokens": sum(map(len, train)),
+        "dev_sentences": len(dev),
+        "format": format_to_store(format),
+    }
+
+
+def finish(tagger: Tagger, dev: list[Sentence], result: TrainingResult, out: Path) -> None:
+    """The dev table, and where the model is."""
+    from trelliswork.cli.scores import score, score_text
+
+    print(f"best epoch {result.best_epoch} of {len(result.history)}, {result.seconds:.1f} s; on the dev sentences:\n")
+    print(score_text(score(tagger, dev)))
+    print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE --confidence")
+    if result.interrupted:
+        raise typer.Exit(130)
+
+
+def _size(sentences: list[Sentence]) -> str:
+    from trelliswork.cli.inputs import count
+
+    return f"{count(len(sentences), 'sentence')}, {count(sum(map(len, sentences)), 'token')}"

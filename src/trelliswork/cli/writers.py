@@ -1,0 +1,149 @@
+"""Answers as text: CoNLL columns, JSON lines, or for reading on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trelliswork.data import conll_text, json_text
+from trelliswork.structures.chain.schemes import spans_of
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from trelliswork.cli.answers import Answer
+    from trelliswork.models import Confidences, SpanConfidence
+
+NOTHING = "_"
+COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
+Writer = Callable[["Answer"], str]
+
+
+def conll_writer(delimiter: str) -> Writer:
+    """Word, further columns, tag; then the probability of the tag and, inside a span, of the span.
+
+    With several analyses each is a block of its own under a comment with its probability; the probabilities of
+    tags and spans are those of the first.
+    """
+
+    def write(answer: Answer) -> str:
+        if answer.analyses is None:
+            return _block(answer, answer.tags, True, delimiter)
+        n = len(answer.analyses)
+        blocks = []
+        for i, analysis in enumerate(answer.analyses, 1):
+            heading = f"# analysis {i} of {n}: probability {analysis.probability:.6f}\n"
+            blocks.append(heading + _block(answer, analysis.tags, i == 1, delimiter))
+        return "".join(blocks)
+
+    return write
+
+
+def _block(answer: Answer, tags: Sequence[str], is_best: bool, delimiter: str) -> str:
+    tagged = replace(answer.sentence, tags=tuple(tags))
+    if answer.confidences is None:
+        return conll_text(tagged, delimiter=delimiter)
+    n = len(tags)
+    columns = _confidence_columns(answer.confidences) if is_best else ((NOTHING,) * n, (NOTHING,) * n)
+    as_features = replace(tagged, tags=None, features=(*tagged.features, tuple(tags), *columns))
+    return conll_text(as_features, delimiter=delimiter)
+
+
+def _confidence_columns(confidences: Confidences) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    spans = [NOTHING] * len(confidences.tags)
+    for span in confidences.spans:
+        spans[span.start : span.end] = [f"{span.probability:.4f}"] * (span.end - span.start)
+    return tuple(f"{p:.4f}" for p in confidences.tokens), tuple(spans)
+
+
+def jsonl_writer() -> Writer:
+    """The sentence as `read_jsonl` takes it, with `confidences`, `spans` and `analyses` where asked for."""
+
+    def write(answer: Answer) -> str:
+        extra: dict[str, Any] = {}
+        if answer.confidences is not None:
+            extra["confidences"] = [round(p, 6) for p in answer.confidences.tokens]
+            extra["spans"] = [_span_record(span) for span in answer.confidences.spans]
+        if answer.analyses is not None:
+            extra["analyses"] = [
+                {"probability": round(each.probability, 6), "tags": each.tags} for each in answer.analyses
+            ]
+        return json_text(replace(answer.sentence, tags=tuple(answer.tags)), **extra)
+
+    return write
+
+
+def _span_record(span: SpanConfidence) -> dict[str, Any]:
+    return {"start": span.start, "end": span.end, "label": span.label, "probability": round(span.probability, 6)}
+
+
+def pretty_writer(scheme: str, render: Callable[[Text], str]) -> Writer:
+    """Coloured spans in brackets, or word/TAG for plain tags; `render` turns rich text into characters."""
+    from rich.text import Text
+
+    def write(answer: Answer) -> str:
+        words, best = answer.sentence.words, answer.confidences
+        lines = [_marked(words, answer.tags, scheme, best)]
+        for i, analysis in enumerate(answer.analyses or (), 1):
+            heading = Text(f"{i:3d}. {100 * analysis.probability:5.1f} %  ", style="dim")
+            lines.append(heading + _marked(words, analysis.tags, scheme, None))
+        return "".join(render(line) for line in lines)
+
+    return write
+
+
+def _marked(words: Sequence[str], tags: Sequence[str], scheme: str, confidences: Confidences | None) -> Text:
+    from rich.text import Text
+
+    pieces = (
+        _plain_pieces(words, tags, confidences) if scheme == "plain" else _span_pieces(words, tags, scheme, confidences)
+    )
+    return Text(" ").join(pieces)
+
+
+def _plain_pieces(words: Sequence[str], tags: Sequence[str], confidences: Confidences | None) -> Iterator[Text]:
+    from rich.text import Text
+
+    for i, (word, tag) in enumerate(zip(words, tags, strict=True)):
+        percent = f" {percentage(confidences.tokens[i])}" if confidences is not None else ""
+        yield Text.assemble(word, (f"/{tag}{percent}", colour_of(tag)))
+
+
+def _span_pieces(
+    words: Sequence[str], tags: Sequence[str], scheme: str, confidences: Confidences | None
+) -> Iterator[Text]:
+    from rich.text import Text
+
+    sure = {(span.start, span.end): span.probability for span in confidences.spans} if confidences is not None else {}
+    position = 0
+    for start, end, label in spans_of(tags, scheme):
+        yield from (Text(word) for word in words[position:start])
+        percent = f" {percentage(sure[start, end])}" if (start, end) in sure else ""
+        yield Text.assemble(
+            (f"[{' '.join(words[start:end])} ", f"bold {colour_of(label)}"), (f"{label}{percent}]", colour_of(label))
+        )
+        position = end
+    yield from (Text(word) for word in words[position:])
+
+
+def marked_text(words: Sequence[str], tags: Sequence[str], scheme: str, confidences: Confidences | None) -> str:
+    """A sentence with its spans in brackets, without colour."""
+    return _marked(words, tags, scheme, confidences).plain
+
+
+def percentage(probability: float) -> str:
+    """A probability for people; only certainty rounds to 100 %.
+
+    >>> percentage(0.873), percentage(0.9999)
+    ('87 %', '>99 %')
+    """
+    rounded = round(100 * probability)
+    if rounded == 100 and probability < 0.9995:
+        return ">99 %"
+    return f"{rounded} %"
+
+
+def colour_of(label: str) -> str:
+    """A colour that depends on the label alone."""
+    return COLOURS[sum(label.encode()) % len(COLOURS)]
