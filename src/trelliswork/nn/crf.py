@@ -217,7 +217,7 @@ class CRF(nn.Module):
 
     def _log_likelihood_fast(self, emissions: Tensor, tags: Tensor, mask: Tensor | None) -> Tensor | None:
         """The kernel without a `LinearChain` between; None where that does not apply or something is wrong."""
-        if self.backend == "torch" or emissions.device.type != "cpu":
+        if self.backend == "torch" or not emissions.is_cpu:
             return None
         found = fast.log_likelihood(
             self._rows(emissions), *self._scores(), self._rows(tags), None if mask is None else self._rows(mask)
@@ -271,17 +271,18 @@ class CRF(nn.Module):
     def _validate(self, emissions: Tensor, tags: Tensor | None = None, mask: Tensor | None = None) -> None:
         if emissions.dim() != 3:
             raise ScoreError(f"emissions must have dimension of 3, got {emissions.dim()}")
-        if emissions.shape[2] != self.num_tags:
-            raise ScoreError(f"expected last dimension of emissions is {self.num_tags}, got {emissions.shape[2]}")
+        *shape, c = emissions.shape
+        if c != self.num_tags:
+            raise ScoreError(f"expected last dimension of emissions is {self.num_tags}, got {c}")
         for name, other in (("tags", tags), ("mask", mask)):
-            if other is not None and other.shape != emissions.shape[:2]:
+            if other is not None and list(other.shape) != shape:
                 raise ScoreError(
                     f"the first two dimensions of emissions and {name} must match, "
-                    f"got {tuple(emissions.shape[:2])} and {tuple(other.shape)}"
+                    f"got {tuple(shape)} and {tuple(other.shape)}"
                 )
 
     def _decode_fast(self, emissions: Tensor, mask: Tensor | None) -> list[list[int]] | None:
         """Kernel and lists without a `LinearChain` between; None where that does not apply."""
-        if self.backend == "torch" or emissions.device.type != "cpu":
+        if self.backend == "torch" or not emissions.is_cpu:
             return None
         return fast.decode(self._rows(emissions), *self._scores(), None if mask is None else self._rows(mask))

@@ -300,19 +300,18 @@ def decode(
     if emissions.dtype not in (torch.float32, torch.float64) or transitions.dtype != emissions.dtype:
         return None
     batch, n, c = emissions.shape
-    scores, valid = as_array(emissions), np.ones((batch, n), np.bool_) if mask is None else as_array(mask, np.bool_)
-    shared = as_array(transitions)[None, None], as_array(start), as_array(end)
-    parts = side_by_side(
-        [
-            partial(path_kernels.decode_rows, scores[first:last], *shared, valid[first:last])
-            for first, last in row_ranges(batch, batch * n * c * c)
-        ]
-    )
-    if not all(fine for fine, _, _ in parts):
+    valid = np.ones((batch, n), np.bool_) if mask is None else as_array(mask if mask.dtype == torch.bool else mask != 0)
+    scores, shared = as_array(emissions), (as_array(transitions)[None, None], as_array(start), as_array(end))
+    ranges = row_ranges(batch, batch * n * c * c)
+    if len(ranges) == 1:
+        fine, lengths, tags = path_kernels.decode_rows(scores, *shared, valid)
+    else:
+        calls = [partial(path_kernels.decode_rows, scores[a:z], *shared, valid[a:z]) for a, z in ranges]
+        fines, *found = zip(*side_by_side(calls), strict=True)
+        fine, lengths, tags = all(fines), *map(np.concatenate, found)
+    if not fine:
         return None
-    return [
-        row[:length] for _, lengths, tags in parts for row, length in zip(tags.tolist(), lengths.tolist(), strict=True)
-    ]
+    return [row[:length] for row, length in zip(tags.tolist(), lengths.tolist(), strict=True)]
 
 
 def top_paths(arrays: ChainArrays, k: int) -> tuple[Tensor, Array]:

@@ -58,8 +58,10 @@ def exp_arcs(transitions, arcs, shifts):
 def _times_matrix(row, matrix, out):
     """out = row @ matrix, four rows of the matrix a pass."""
     c, width = matrix.shape
-    out[:] = 0.0
-    i = 0
+    r0 = row[0]
+    for j in range(width):
+        out[j] = r0 * matrix[0, j]
+    i = 1
     while i + 3 < c:
         r0, r1, r2, r3 = row[i], row[i + 1], row[i + 2], row[i + 3]
         for j in range(width):

@@ -51,20 +51,22 @@ def add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start,
 
 
 @njit(**KERNEL)
-def _best_arrivals(delta, arc_scores, arrived):
-    """arrived_j = max_i delta_i + arc_ij, four sources a pass."""
+def _best_arrivals(deltas, t, arc_scores, arrived):
+    """arrived_j = max_i deltas[t, i] + arc_ij, four sources a pass."""
     c, width = arc_scores.shape
-    arrived[:] = NEG_INF
-    i = 0
+    d0 = deltas[t, 0]
+    for j in range(width):
+        arrived[j] = d0 + arc_scores[0, j]
+    i = 1
     while i + 3 < c:
-        d0, d1, d2, d3 = delta[i], delta[i + 1], delta[i + 2], delta[i + 3]
+        d0, d1, d2, d3 = deltas[t, i], deltas[t, i + 1], deltas[t, i + 2], deltas[t, i + 3]
         for j in range(width):
             left = max(d0 + arc_scores[i, j], d1 + arc_scores[i + 1, j])
             right = max(d2 + arc_scores[i + 2, j], d3 + arc_scores[i + 3, j])
             arrived[j] = max(arrived[j], max(left, right))
         i += 4
     while i < c:
-        d0 = delta[i]
+        d0 = deltas[t, i]
         for j in range(width):
             arrived[j] = max(arrived[j], d0 + arc_scores[i, j])
         i += 1
@@ -81,10 +83,19 @@ def _first_best(scores, c):
 
 
 @njit(**KERNEL)
+def _shift_to_zero(delta):
+    """delta -= max(delta), unless that is -inf."""
+    top = highest(delta, delta.shape[0])
+    if top > NEG_INF:
+        for j in range(delta.shape[0]):
+            delta[j] -= top
+
+
+@njit(**KERNEL)
 def _padded(matrix):
-    """A copy whose rows are filled up with -inf to whole vector registers: a third faster to run over if long."""
+    """A copy whose rows are filled up with -inf to whole vector registers: a third faster to run over."""
     c = matrix.shape[0]
-    out = np.full((c, (c + 3) // 4 * 4), matrix.dtype.type(NEG_INF), matrix.dtype)
+    out = np.full((c, (c + 7) // 8 * 8 if c > 16 else c), matrix.dtype.type(NEG_INF), matrix.dtype)
     out[:, :c] = matrix
     return out
 
@@ -98,28 +109,21 @@ def best_paths(first, last, emissions, transitions, start, end, lengths, tags, p
     _, n, c = emissions.shape
     shared = transitions.shape[0] == 1 or transitions.shape[1] == 0
     arc_scores = _padded(transitions[0, 0]) if shared and n > 1 else np.empty((c, c), emissions.dtype)
-    deltas, delta = np.empty((n, c), emissions.dtype), np.empty(c, emissions.dtype)
-    arrived = np.empty(arc_scores.shape[1], emissions.dtype)
+    deltas, arrived = np.empty((n, c), emissions.dtype), np.empty(arc_scores.shape[1], emissions.dtype)
     for b in range(first, last):
         length = lengths[b]
         for j in range(c):
-            arrived[j] = start[j]
-        for t in range(length):
-            if t > 0:
-                if not shared:
-                    arc_scores = transitions[b, t - 1]
-                _best_arrivals(delta, arc_scores, arrived)
+            deltas[0, j] = start[j] + emissions[b, 0, j]
+        for t in range(1, length):
+            if not shared:
+                arc_scores = transitions[b, t - 1]
+            _best_arrivals(deltas, t - 1, arc_scores, arrived)
             for j in range(c):
-                delta[j] = arrived[j] + emissions[b, t, j]  # [S4.101]
+                deltas[t, j] = arrived[j] + emissions[b, t, j]  # [S4.101]
             if t % SHIFT_EVERY == 0:
-                top = highest(delta, c)
-                if top > NEG_INF:
-                    for j in range(c):
-                        delta[j] -= top
-            for j in range(c):
-                deltas[t, j] = delta[j]
+                _shift_to_zero(deltas[t])
         for j in range(c):
-            arrived[j] = delta[j] + end[j]
+            arrived[j] = deltas[length - 1, j] + end[j]
         tag, best = _first_best(arrived, c)  # [S4.102]
         possible[b] = best > NEG_INF
         tags[b, length - 1] = tag
