@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.utils.parametrize
 import torchcrf
 from torch import Tensor, nn
 
@@ -265,8 +266,9 @@ def test_sequences_without_positions_are_refused(call: str) -> None:
         crf(torch.zeros(0, 2, 5), torch.zeros(0, 2).long()) if call == "forward" else crf.decode(torch.zeros(0, 2, 5))
 
 
-def test_an_empty_batch_adds_nothing() -> None:
-    crf = CRF(5)
+@pytest.mark.parametrize("make", [lambda: CRF(5), lambda: constrained("IOBES", batch_first=False)])
+def test_an_empty_batch_adds_nothing(make: Any) -> None:
+    crf = make()
     assert crf.decode(torch.zeros(3, 0, 5)) == []
     assert crf(torch.zeros(3, 0, 5), torch.zeros(3, 0).long()).item() == 0.0
 
@@ -757,6 +759,32 @@ def test_copies_behave_like_the_original(make: Any) -> None:
         assert torch.equal(other(emissions, tags, mask), crf(emissions, tags, mask))
         assert other.decode(emissions, mask) == crf.decode(emissions, mask)
         assert torch.equal(other.marginals(emissions, mask), crf.marginals(emissions, mask))
+
+
+class Doubled(nn.Module):
+    def forward(self, parameter: Tensor) -> Tensor:
+        return 2 * parameter
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters_may_be_reparametrised(name: str) -> None:
+    """Ties, norms and pruning move a parameter elsewhere in the module; the attribute is what counts."""
+    crf = random_layer(batch_first=True)
+    emissions, tags, mask = ragged_batch(True)
+    wanted = copy.deepcopy(crf)
+    with torch.no_grad():
+        getattr(wanted, name).mul_(2)
+    nn.utils.parametrize.register_parametrization(crf, name, Doubled())
+    torch.testing.assert_close(crf(emissions, tags, mask), wanted(emissions, tags, mask))
+    assert crf.decode(emissions, mask) == wanted.decode(emissions, mask)
+
+
+def test_parameters_may_be_given_by_a_functional_call() -> None:
+    crf = random_layer(batch_first=True)
+    emissions, tags, mask = ragged_batch(True)
+    other = random_layer(batch_first=True, seed=8)
+    found = torch.func.functional_call(crf, dict(other.named_parameters()), (emissions, tags, mask))
+    torch.testing.assert_close(found, other(emissions, tags, mask))
 
 
 def test_a_layer_in_double_precision() -> None:
