@@ -20,7 +20,7 @@ def demo(
         str, typer.Option(metavar="DIR", help="Folder for the model, the data and the report.")
     ] = "demo-output",
     seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 10,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 12,
     sentences: Annotated[int, typer.Option(min=40, help="Sentences to train on.")] = 2000,
 ) -> None:
     """See it all in half a minute, on text that comes with the package.
@@ -33,7 +33,7 @@ def demo(
       trelliswork demo --out demo-output
     """
     from trelliswork.cli.kernels import prepare_kernels
-    from trelliswork.cli.report import report_page
+    from trelliswork.cli.report import report_page, standalone_trellis
     from trelliswork.cli.story import examine, train_tagger, write_data
     from trelliswork.data import atomic_write
     from trelliswork.models.storage import check_output
@@ -51,8 +51,10 @@ def demo(
     if result.interrupted:
         raise typer.Exit(130)
     outcome = examine(tagger, corpus, result.history)
-    with atomic_write(folder / "report.html") as file:
-        file.write(report_page(outcome))
+    pages = {"report.html": report_page(outcome), "trellis.svg": standalone_trellis(outcome.explained)}
+    for name, page in pages.items():
+        with atomic_write(folder / name) as file:
+            file.write(page)
     print(_results(outcome))
     print(_one_sentence(outcome))
     print(_where(folder, time.perf_counter() - began))
@@ -126,7 +128,7 @@ def _where(folder: Path, seconds: float) -> str:
         f"   {folder / 'model'}        the tagger\n"
         f"   {folder / 'data'}         the corpus\n\n"
         "   Try\n"
-        f"   echo 'Dr Jordan moved to Lincoln .' | trelliswork tag {folder / 'model'} - --text --confidence\n"
+        f"   echo 'Dr Jordan visited Lincoln on Monday .' | trelliswork tag {folder / 'model'} - --text --confidence\n"
         f"   trelliswork evaluate {folder / 'model'} {folder / 'data' / 'test.conll'}\n"
-        f"   trelliswork check {folder / 'data' / 'train.conll'} {folder / 'data' / 'test.conll'} --tag-column 4"
+        f"   trelliswork check {folder / 'data' / 'train.conll'} {folder / 'data' / 'test.conll'}"
     )

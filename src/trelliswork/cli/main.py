@@ -29,7 +29,6 @@ TRACEBACK = "--traceback"
 
 app = typer.Typer(
     name="trelliswork",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -97,7 +96,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = TRACEBACK in given or os.environ.get("TRELLISWORK_DEBUG", "") not in ("", "0")
-    given = [argument for argument in given if argument != TRACEBACK]
+    given = [argument for argument in given if argument != TRACEBACK] or ["--help"]
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # what is written matches what is read
     try:
@@ -126,8 +125,6 @@ def _usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "trelliswork"
     message = str(error.format_message()).strip().rstrip(".")
-    if type(error).__name__ == "NoArgsIsHelpError":
-        return message or f"expected a command; see {path} --help"
     return f"{message[:1].lower()}{message[1:]}; see {path} --help"
 
 

@@ -19,7 +19,7 @@ LEAST_SHOWN = 0.005  # smaller probabilities get no number
 def trellis_picture(explained: Explained) -> str:
     """The heat map as an SVG element."""
     words, tags = explained.sentence.words, explained.tags
-    left = 14 + max(text_width(tag) for tag in tags)
+    left = 22 + max(text_width(tag) for tag in tags)
     widths = [max(54.0, text_width(word) + 14) for word in words]
     edges = [left + edge for edge in accumulate((width + GAP for width in widths), initial=0.0)]
     height = TOP + len(tags) * (ROW + GAP) + BOTTOM
