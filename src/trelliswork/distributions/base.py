@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
+from trelliswork.semirings.log import log_ratio
+
 
 class StructuredDistribution(Distribution):
     """p(y | x) = exp(score(x, y)) / Z(x) over the structures y of one input, batched."""
@@ -20,8 +22,17 @@ class StructuredDistribution(Distribution):
 
     @property
     @abstractmethod
+    def _log_z(self) -> Tensor:
+        """log Z of each row, flat, in the precision of the computation: differences are rounded once, at the end."""
+
+    @abstractmethod
+    def _batched(self, result: Tensor) -> Tensor:
+        """A result [rows, ...] in the caller's batch shape and dtype."""
+
+    @property
     def log_partition(self) -> Tensor:
         """log Z, the log of the summed exp scores of all structures. -inf if there is none."""
+        return self._batched(self._log_z)
 
     @abstractmethod
     def score(self, value: Tensor) -> Tensor:
@@ -58,14 +69,13 @@ class StructuredDistribution(Distribution):
     def mode(self) -> Tensor:
         return self.argmax
 
+    @abstractmethod
     def log_prob(self, value: Tensor) -> Tensor:
-        """log p(value | x) = score(value) - log Z."""
-        return self.score(value) - self.log_partition
+        """log p(value | x) = score(value) - log Z; -inf for a forbidden structure, never above 0."""
 
     def log_prob_of_set(self, partial: Tensor) -> Tensor:
         """log p(y agrees with `partial` | x) = log Z(constrained) - log Z [S4.131]: the loss for partial labels."""
-        log_p = self.constrain(partial).log_partition - self.log_partition
-        return log_p - log_p.detach().clamp(min=0)  # rounding must not pass certainty
+        return self._batched(log_ratio(self.constrain(partial)._log_z, self._log_z))
 
 
 def weighted_sum(weights: Tensor, costs: Tensor, n_batch_axes: int) -> Tensor:

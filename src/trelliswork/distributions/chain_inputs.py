@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Int
 
     from trelliswork.structures.chain.fast import ChainArrays
-    from trelliswork.structures.chain.structure import Chain
 
 INF = float("inf")
 
@@ -90,34 +89,25 @@ def layout_of(
     return Layout(flat)
 
 
-def _check_range(lengths: Int[Tensor, rows], n: int, fix: str) -> None:
+def _check_range(lengths: Int[Tensor, "rows"], n: int, fix: str) -> None:
     wrong = (lengths < 1) | (lengths > n)
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0])
         raise ScoreError(f"lengths must lie in 1..{n}; got {int(lengths[row])} at row {row}; {fix}")
 
 
-def check_scores(chain: Chain, arrays: ChainArrays | None) -> None:
-    """NaN and +inf are refused, by name and place; `arrays` are the chain's own if the kernels are to use them."""
-    if arrays is not None:
-        which, index = arrays.first_not_a_score()
-        if which >= 0:
-            _raise_not_a_score(chain, which, index)
+def check_scores(parts: tuple[Tensor, ...], arrays: ChainArrays | None) -> None:
+    """NaN and +inf are refused, by name and place; `arrays`, if given, hold the same numbers and are faster to read."""
+    if arrays is not None and arrays.first_not_a_score()[0] < 0:
         return
-    for which, part in enumerate(chain.scores):
-        wrong = ~(part.detach().reshape(-1) < INF)
+    for name, part in zip(("emissions", "transitions", "start", "end"), parts, strict=True):
+        wrong = ~(part.detach() < INF)
         if bool(wrong.any()):
-            _raise_not_a_score(chain, which, int(wrong.nonzero()[0]))
-
-
-def _raise_not_a_score(chain: Chain, which: int, index: int) -> None:
-    part = chain.scores[which].detach()
-    place = ", ".join(str(int(i)) for i in torch.unravel_index(torch.tensor(index), part.shape))
-    raise ScoreError(
-        f"{('emissions', 'transitions', 'start', 'end')[which]} must be finite numbers or -inf; "
-        f"got {part.reshape(-1)[index].item()} at [{place}]; "
-        "look for a division by zero or an overflow upstream, and forbid with -inf"
-    )
+            place = wrong.nonzero()[0].tolist()
+            raise ScoreError(
+                f"{name} must be finite numbers or -inf; got {part[tuple(place)].item()} at {place}; "
+                "look for a division by zero or an overflow upstream, and forbid with -inf"
+            )
 
 
 def check_value(value: Tensor, batch_shape: torch.Size, event_shape: torch.Size) -> Int[Tensor, "samples rows n"]:
@@ -130,7 +120,22 @@ def check_value(value: Tensor, batch_shape: torch.Size, event_shape: torch.Size)
     return cast(value, torch.long).reshape(-1, batch_shape.numel(), *event_shape)
 
 
-def partial_mask(partial: Tensor, emissions: Tensor) -> Bool[Tensor, "*batch n c"]:
+def check_tags(value: Int[Tensor, "*samples *batch n"], valid: Bool[Tensor, "*batch n"], c: int) -> None:
+    """Every valid position must hold a tag; otherwise say which does not."""
+    wrong = valid & ((value < 0) | (value >= c))
+    if bool(wrong.any()):
+        place = wrong.nonzero()[0].tolist()
+        raise ScoreError(
+            f"tags must lie in 0..{c - 1}; got {int(value[tuple(place)])} at row {_row(place)}, position {place[-1]}; "
+            "map labels to indices with the same label list as the scores"
+        )
+
+
+def _row(place: list[int]) -> str:
+    return ", ".join(str(index) for index in place[:-1]) or "0"
+
+
+def partial_mask(partial: Tensor, valid: Bool[Tensor, "*batch n"], emissions: Tensor) -> Bool[Tensor, "*batch n c"]:
     """Allowed tags from tags with negatives for unknown [*batch, n], or from a mask [*batch, n, c] itself."""
     c = emissions.shape[-1]
     if partial.dtype == torch.bool:
@@ -144,6 +149,7 @@ def partial_mask(partial: Tensor, emissions: Tensor) -> Bool[Tensor, "*batch n c
             f"partial tags must be whole numbers {tuple(emissions.shape[:-1])}, -100 = unknown; "
             f"got {partial.dtype} {tuple(partial.shape)}"
         )
+    partial = torch.where(valid, partial, -1)
     if bool((partial >= c).any()):
         raise ScoreError(f"partial tags must lie in 0..{c - 1} or be -100 for unknown; got {int(partial.max())}")
     return (partial[..., None] < 0) | (partial[..., None] == torch.arange(c, device=partial.device))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,10 +11,19 @@ from torch import Tensor
 from torch.distributions import constraints, register_kl
 
 from trelliswork.distributions.base import StructuredDistribution, weighted_sum
-from trelliswork.distributions.chain_inputs import cast, check_scores, check_value, layout_of, partial_mask, promote
+from trelliswork.distributions.chain_inputs import (
+    cast,
+    check_scores,
+    check_tags,
+    check_value,
+    layout_of,
+    partial_mask,
+    promote,
+)
 from trelliswork.distributions.spans import add_up, span_chains
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings import Counting, Log
+from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.chain import fast, structure
 from trelliswork.structures.chain.structure import Chain
 
@@ -44,8 +53,8 @@ class LinearChain(StructuredDistribution):
         self,
         emissions: Float[Tensor, "*batch n c"],
         transitions: Float[Tensor, "c c"] | Float[Tensor, "*batch n-1 c c"],
-        start: Float[Tensor, c] | None = None,
-        end: Float[Tensor, c] | None = None,
+        start: Float[Tensor, "c"] | None = None,
+        end: Float[Tensor, "c"] | None = None,
         *,
         lengths: Int[Tensor, "*batch"] | None = None,
         mask: Bool[Tensor, "*batch n"] | None = None,
@@ -58,7 +67,8 @@ class LinearChain(StructuredDistribution):
         self.backend = _resolve(backend, self.emissions.device)
         super().__init__(batch_shape, torch.Size([n]), validate_args=False)
         if validate_args is None or validate_args:
-            check_scores(self._chain, self._arrays if self.backend == "kernel" else None)
+            arrays = self._arrays if self.backend == "kernel" else None
+            check_scores((self.emissions, self.transitions, self.start, self.end), arrays)
 
     # --- the parts, flat and compact -------------------------------------------------------------------------
 
@@ -71,7 +81,7 @@ class LinearChain(StructuredDistribution):
             emissions = emissions.reshape(-1, n, c)
         emissions = self._layout.compact(emissions)
         if transitions.dim() > 2:
-            transitions = transitions.reshape(-1, n - 1, c, c)
+            transitions = transitions.reshape(self.batch_shape.numel(), n - 1, c, c)
             if self._layout.order is not None:  # arcs belong to the position they lead into
                 lead = transitions.new_zeros(len(transitions), 1, c, c)
                 transitions = self._layout.compact(torch.cat([lead, transitions], 1))[:, 1:]
@@ -99,7 +109,7 @@ class LinearChain(StructuredDistribution):
     def _batched(self, result: Tensor, *lead: int) -> Tensor:
         """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
         if lead or len(self.batch_shape) != 1:
-            result = result.reshape(*lead, *self.batch_shape, *result.shape[len(lead) + 1 :])
+            result = result.reshape((*lead, *self.batch_shape, *result.shape[len(lead) + 1 :]))
         return cast(result, self.dtype)
 
     def _tags_out(self, tags: Int[Tensor, "m rows n"]) -> Int[Tensor, "m *batch n"]:
@@ -110,39 +120,41 @@ class LinearChain(StructuredDistribution):
     # --- queries ---------------------------------------------------------------------------------------------
 
     @property
-    def log_partition(self) -> Float[Tensor, "*batch"]:
+    def _log_z(self) -> Float[Tensor, "rows"]:
         chain = self._chain
         if self.backend == "torch":
-            return self._batched(structure.log_partition(chain))
-        return self._batched(fast.LogPartition.apply(chain, self._arrays, self._forward, *chain.scores))
+            return structure.log_partition(chain)
+        return fast.LogPartition.apply(chain, self._arrays, self._forward, *chain.scores)
 
     def score(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
-        return self._each(value, lambda tags: structure.path_score(self._chain, structure.in_range(tags, self._chain)))
+        """The log score of tag sequences; -inf for a forbidden one."""
+        return self._each(value, lambda tags: structure.path_score(self._chain, tags))
 
     def log_prob(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
         """log p(value | x); -inf for a forbidden sequence, never above 0."""
         chain = self._chain
         if self.backend == "torch":
-            return self._each(value, lambda tags: structure.log_prob(chain, structure.in_range(tags, chain)))
+            return self._each(value, lambda tags: structure.log_prob(chain, tags))
         arrays, run = self._arrays, self._forward
 
         def log_prob(tags: Tensor) -> Tensor:
             path_scores, bad = fast.run_path_scores(arrays, tags)
             if bad >= 0:
-                structure.raise_tag_out_of_range(tags, bad, chain.c)
+                check_tags(value, self.valid, chain.c)
             return fast.LogProb.apply(chain, arrays, run, tags, path_scores, *chain.scores)
 
-        return self._each(value, log_prob)
+        return self._each(value, log_prob, check=False)
 
-    def _each(self, value: Tensor, query: Any) -> Tensor:
-        """Apply a query of tags [rows, n] to every sample of value."""
-        if value.shape == (*self.batch_shape, *self.event_shape) and len(self.batch_shape) == 1:
-            value = check_value(value, self.batch_shape, self.event_shape)[0]
-            return self._batched(query(self._layout.compact(value).contiguous()))
-        rows = check_value(value, self.batch_shape, self.event_shape)  # [samples, rows, n]
-        results = torch.stack([query(self._layout.compact(tags).contiguous()) for tags in rows])
-        samples = value.shape[: value.dim() - len(self.batch_shape) - 1]
-        return self._batched(results, len(rows)).reshape(*samples, *self.batch_shape)
+    def _each(self, value: Tensor, query: Callable[[Tensor], Tensor], check: bool = True) -> Tensor:
+        """Apply a query of tags [rows, n] to every sample of value; `check` that each position holds a tag."""
+        samples = check_value(value, self.batch_shape, self.event_shape)  # [samples, rows, n]
+        if check:
+            check_tags(value, self.valid, self._chain.c)
+        results = [query(self._layout.compact(tags).contiguous()) for tags in samples]
+        if value.dim() == 2 and len(self.batch_shape) == 1:
+            return self._batched(results[0])
+        shape = value.shape[: value.dim() - len(self.batch_shape) - 1]
+        return self._batched(torch.stack(results), len(samples)).reshape((*shape, *self.batch_shape))
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n c"]:
@@ -179,7 +191,7 @@ class LinearChain(StructuredDistribution):
         self._require_paths(possible)
         return self._tags_out(tags[None])[0]
 
-    def top_k(self, k: int) -> tuple[Int[Tensor, "k *batch n"], Float[Tensor, k * batch]]:
+    def top_k(self, k: int) -> tuple[Int[Tensor, "k *batch n"], Float[Tensor, "k * batch"]]:
         """The k best tag sequences and their scores, best first; a score of -inf fills up where there are fewer."""
         if k < 1:
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best sequence or more")
@@ -199,14 +211,14 @@ class LinearChain(StructuredDistribution):
     ) -> Int[Tensor, "*samples *batch n"]:
         """Exact independent samples."""
         shape = torch.Size(sample_shape)
-        self._require_paths(self.log_partition.detach().reshape(-1) > -INF)
+        self._require_paths(self._log_z.detach() > -INF)
         if self.backend == "torch":
             tags = structure.sample(self._chain, shape.numel(), generator)
         else:
             tags = fast.sample_paths(self._arrays, self._forward, shape.numel(), generator)
         return self._tags_out(tags).reshape(*shape, *self.batch_shape, *self.event_shape)
 
-    def _require_paths(self, possible: Bool[Tensor, rows]) -> None:
+    def _require_paths(self, possible: Bool[Tensor, "rows"]) -> None:
         if not bool(possible.all()):
             row = int((~possible).nonzero()[0])
             raise ConstraintError(
@@ -238,7 +250,7 @@ class LinearChain(StructuredDistribution):
         given._layout = self._layout
         return self._batched(self._expected(given._chain))
 
-    def _expected(self, costs: Chain) -> Float[Tensor, rows]:
+    def _expected(self, costs: Chain) -> Float[Tensor, "rows"]:
         shared = costs.transitions.dim() == 2
         unary, arcs = self._marginals("row" if shared else "position")
         rows = torch.arange(len(unary), device=unary.device)
@@ -252,7 +264,7 @@ class LinearChain(StructuredDistribution):
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """H(p) = log Z - E[score], in nats."""
-        return self.log_partition - self._batched(self._expected(self._chain))
+        return self._batched(self._log_z - self._expected(self._chain))
 
     # --- constraints -----------------------------------------------------------------------------------------
 
@@ -261,8 +273,8 @@ class LinearChain(StructuredDistribution):
         partial: Int[Tensor, "*batch n"] | Bool[Tensor, "*batch n c"] | None = None,
         *,
         transitions: Bool[Tensor, "c c"] | None = None,
-        start: Bool[Tensor, c] | None = None,
-        end: Bool[Tensor, c] | None = None,
+        start: Bool[Tensor, "c"] | None = None,
+        end: Bool[Tensor, "c"] | None = None,
     ) -> LinearChain:
         """Only the sequences that agree: everything else scores -inf.
 
@@ -271,7 +283,7 @@ class LinearChain(StructuredDistribution):
         """
         emissions = self.emissions
         if partial is not None:
-            emissions = torch.where(partial_mask(partial, emissions), emissions, -INF)
+            emissions = torch.where(partial_mask(partial, self.valid, emissions), emissions, -INF)
         return self._like(
             emissions,
             self.transitions if transitions is None else torch.where(transitions, self.transitions, -INF),
@@ -316,20 +328,20 @@ class LinearChain(StructuredDistribution):
 
     def span_probabilities(
         self, spans: Sequence[Sequence[tuple[int, int, str]]], *, tags: Sequence[str], scheme: str = "IOB2"
-    ) -> list[Float[Tensor, spans]]:
+    ) -> list[Float[Tensor, "spans"]]:
         """`span_probability` of each row's own spans (start, end, label), in one pass."""
         if self._layout.order is not None:
             raise ScoreError("spans are counted in tokens; got a mask with holes; drop the masked positions first")
-        log_z = self.log_partition.reshape(-1)
+        log_z = self._log_z
         counts = [len(row) for row in spans]
         owner = torch.repeat_interleave(torch.arange(len(spans)), torch.tensor(counts)).to(log_z.device)
         if not len(owner):
-            return [log_z.new_zeros(0) for _ in spans]
+            return [log_z.new_zeros(0, dtype=self.dtype) for _ in spans]
         log_weights = [
-            LinearChain(*chain.scores, lengths=chain.lengths, backend=self.backend, validate_args=False).log_partition
+            LinearChain(*chain.scores, lengths=chain.lengths, backend=self.backend, validate_args=False)._log_z
             for chain in span_chains(self._chain, spans, owner, list(tags), scheme)
         ]
-        return list((add_up(log_weights).to(self.dtype) - log_z[owner]).exp().clamp(max=1).split(counts))
+        return list(log_ratio(add_up(log_weights), log_z[owner]).exp().to(self.dtype).split(counts))
 
     # --- torch.distributions ---------------------------------------------------------------------------------
 
@@ -402,4 +414,4 @@ def _kl(p: LinearChain, q: LinearChain) -> Float[Tensor, "*batch"]:
         gap(mine.start, other.start),
         gap(mine.end, other.end),
     )
-    return p._batched(p._expected(costs)) - p.log_partition + q.log_partition
+    return p._batched(p._expected(costs) - p._log_z + q._log_z)

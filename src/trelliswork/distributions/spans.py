@@ -27,7 +27,7 @@ INF = float("inf")
 def span_chains(
     chain: Chain,
     spans: Sequence[Sequence[Span]],
-    owner: Int[Tensor, m],
+    owner: Int[Tensor, "m"],
     tags: list[str],
     scheme: str,
 ) -> list[Chain]:
@@ -75,6 +75,6 @@ def _allowed(pattern: SpanPattern, span: Span, length: int, chain: Chain) -> Boo
     return allowed
 
 
-def add_up(log_weights: list[Float[Tensor, m]]) -> Float[Tensor, m]:
+def add_up(log_weights: list[Float[Tensor, "m"]]) -> Float[Tensor, "m"]:
     """log of the summed weights of disjoint patterns."""
     return logsumexp(torch.stack(log_weights), dim=0)

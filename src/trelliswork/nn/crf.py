@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -50,8 +50,8 @@ class CRF(nn.Module):
         self.reset_parameters()
 
     allowed_transitions: Bool[Tensor, "c c"] | None
-    allowed_start: Bool[Tensor, c] | None
-    allowed_end: Bool[Tensor, c] | None
+    allowed_start: Bool[Tensor, "c"] | None
+    allowed_end: Bool[Tensor, "c"] | None
 
     @classmethod
     def from_tags(
@@ -84,7 +84,7 @@ class CRF(nn.Module):
         reduction: str = "sum",
         *,
         token_weights: Float[Tensor, "n batch"] | None = None,
-        label_weights: Float[Tensor, c] | None = None,
+        label_weights: Float[Tensor, "c"] | None = None,
     ) -> Tensor:
         """The log likelihood of the tags; its negative is the loss.
 
@@ -124,7 +124,7 @@ class CRF(nn.Module):
 
     def viterbi(
         self, emissions: Float[Tensor, "n batch c"], mask: Bool[Tensor, "n batch"] | None = None
-    ) -> tuple[Int[Tensor, "n batch"], Float[Tensor, batch]]:
+    ) -> tuple[Int[Tensor, "n batch"], Float[Tensor, "batch"]]:
         """The best tags as a tensor shaped like the mask (0 at invalid positions), and their scores."""
         chain = self.distribution(emissions, mask)
         best = chain.argmax
@@ -157,7 +157,7 @@ class CRF(nn.Module):
         last: int,
         label: str,
         mask: Bool[Tensor, "n batch"] | None = None,
-    ) -> Float[Tensor, batch]:
+    ) -> Float[Tensor, "batch"]:
         """P(tokens first..last-1 are exactly one `label` span) of each row; needs a layer made by `from_tags`."""
         if self.tags is None or self.scheme is None:
             raise ScoreError("span probabilities need the tags' names; make the layer with CRF.from_tags(tags, scheme)")
@@ -179,10 +179,7 @@ class CRF(nn.Module):
 
     def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
         """(transitions, start, end) with -inf where the scheme forbids."""
-        own: dict[str, Any] = (
-            self._parameters
-        )  # the attributes are five times slower to read, and decoding one sentence takes 20 µs
-        scores = own["transitions"], own["start_transitions"], own["end_transitions"]
+        scores = self._own("transitions"), self._own("start_transitions"), self._own("end_transitions")
         if self.allowed_transitions is None or self.allowed_start is None or self.allowed_end is None:
             return scores
         return (
@@ -190,6 +187,12 @@ class CRF(nn.Module):
             torch.where(self.allowed_start, scores[1], -INF),
             torch.where(self.allowed_end, scores[2], -INF),
         )
+
+    def _own(self, name: str) -> Tensor:
+        """A parameter, or what a parametrization or replica has put in its place. Reading the attribute alone is
+        right too, but takes five times as long, and decoding one sentence is a matter of 20 µs."""
+        parameter = self._parameters.get(name)
+        return getattr(self, name) if parameter is None else parameter
 
     def _distribution(self, emissions: Tensor, mask: Tensor | None) -> LinearChain:
         rows = None if mask is None else self._rows(mask)
@@ -202,13 +205,15 @@ class CRF(nn.Module):
         mask: Tensor | None,
         token_weights: Tensor | None,
         label_weights: Tensor | None,
-    ) -> Float[Tensor, batch]:
+    ) -> Float[Tensor, "batch"]:
         """Of each row, the general way: any device and precision, holes, unknown tags, weights."""
         chain, rows = self._distribution(emissions, mask), self._rows(tags)
         if token_weights is not None or label_weights is not None:
-            weights = self._weights(rows, token_weights, label_weights)
-            log_likelihood = (chain.token_log_probs(self._partial(chain, rows)) * weights).sum(1)
-        elif bool((chain.valid & (rows < 0)).any()):
+            partial = self._partial(chain, rows)
+            weights, shares = self._weights(partial, token_weights, label_weights), chain.token_log_probs(partial)
+            self._check_allowed(shares.sum(1), chain.valid, rows)
+            return torch.where(weights != 0, shares * weights, 0.0).sum(1)
+        if bool((chain.valid & (rows < 0)).any()):
             log_likelihood = chain.log_prob_of_set(self._partial(chain, rows))
         else:
             log_likelihood = chain.log_prob(rows)
@@ -222,7 +227,7 @@ class CRF(nn.Module):
         found = fast.log_likelihood(
             self._rows(emissions), *self._scores(), self._rows(tags), None if mask is None else self._rows(mask)
         )
-        if found is not None and self.allowed_transitions is not None and float(found.detach().min()) == -INF:
+        if found is not None and self.allowed_transitions is not None and bool((found.detach() == -INF).any()):
             return None
         return found
 
@@ -251,21 +256,22 @@ class CRF(nn.Module):
 
     def _check_allowed(self, log_likelihood: Tensor, valid: Tensor, tags: Tensor) -> None:
         """Gold tags that the constraints forbid have no likelihood: say which, instead of training on -inf."""
-        if self.allowed_transitions is None or float(log_likelihood.detach().min()) > -INF:
+        forbidden = (log_likelihood.detach() == -INF).nonzero()
+        if self.allowed_transitions is None or not len(forbidden):
             return
-        row = int((log_likelihood == -INF).nonzero()[0])
-        known = tags[row][valid[row]].tolist()
+        row = int(forbidden[0])
+        place = self._first_forbidden(tags[row], valid[row])
         raise ConstraintError(
-            f"the gold tags of row {row} are forbidden by the {self.scheme} scheme at {self._first_forbidden(known)}; "
+            f"the gold tags of row {row} are forbidden by the {self.scheme} scheme at {place}; "
             "correct the annotation, convert it to the scheme, or use CRF(num_tags) without constraints"
         )
 
-    def _first_forbidden(self, tags: list[int]) -> str:
+    def _first_forbidden(self, tags: Int[Tensor, "n"], valid: Bool[Tensor, "n"]) -> str:
         """Where and why a row breaks the scheme: between two known tags, or else across unknown ones."""
-        names = [self.tags[tag] if tag >= 0 else "?" for tag in tags] if self.tags else []
-        for position, why in violations(["O" if name == "?" else name for name in names], self.scheme or ""):
-            if "?" not in names[max(position - 1, 0) : position + 1]:
-                return f"position {position} ({why})"
+        names = [self.tags[tag] if tag >= 0 else "?" for tag in tags[valid].tolist()] if self.tags else []
+        for index, why in violations(["O" if name == "?" else name for name in names], self.scheme or ""):
+            if "?" not in names[max(index - 1, 0) : index + 1]:
+                return f"position {int(valid.nonzero()[index])} ({why})"
         return f"tags {' '.join(names)}"
 
     def _validate(self, emissions: Tensor, tags: Tensor | None = None, mask: Tensor | None = None) -> None:
@@ -274,6 +280,8 @@ class CRF(nn.Module):
         *shape, c = emissions.shape
         if c != self.num_tags:
             raise ScoreError(f"expected last dimension of emissions is {self.num_tags}, got {c}")
+        if 0 in (shape[1:] if self.batch_first else shape[:1]):
+            raise ScoreError(f"emissions must have n >= 1 positions; got {tuple(emissions.shape)}; drop empty rows")
         for name, other in (("tags", tags), ("mask", mask)):
             if other is not None and list(other.shape) != shape:
                 raise ScoreError(

@@ -57,10 +57,7 @@ class Counting(Semiring):
         return elements.sum(dim)
 
     def times(self, left: Tensor, right: Tensor) -> Tensor:
-        return left * right
-
-    def matmul(self, left: Tensor, right: Tensor) -> Tensor:
-        return left @ right
+        return torch.where((left == 0) | (right == 0), 0.0, left * right)  # a count past 1e308 times 0 is 0
 
     def star(self, elements: Tensor) -> Tensor:
         """1 if there is no way round; with one there are infinitely many."""

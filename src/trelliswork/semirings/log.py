@@ -26,6 +26,13 @@ def logsumexp(scores: Tensor, dim: int) -> Tensor:
     return torch.where(empty, torch.full_like(total, -INF), log_total)
 
 
+def log_ratio(log_part: Tensor, log_whole: Tensor) -> Tensor:
+    """log(part / whole) of a part of a whole: -inf for nothing, even of nothing; never above 0 by rounding."""
+    something = log_part > -INF
+    ratio = torch.where(something, log_part, 0.0) - torch.where(something, log_whole, 0.0)
+    return torch.where(something, ratio - ratio.detach().clamp(min=0), -INF)
+
+
 class Log(Semiring):
     """⊕ = logaddexp, ⊗ = +."""
 

@@ -23,7 +23,7 @@ class Layout:
     `order[b, i]` is the place of row b's i-th valid position; the places left out follow behind. None: right padding.
     """
 
-    lengths: Int[Tensor, batch]
+    lengths: Int[Tensor, "batch"]
     order: Int[Tensor, "batch n"] | None = None
 
     @staticmethod

@@ -163,10 +163,13 @@ def _to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor, ...]) -> tuple[Te
 def _by_reference(query: Any, chain: Chain, scores: tuple[Tensor, ...], grads: tuple[Tensor, ...]) -> Any:
     """The gradient of query(chain) by autograd, as a graph to differentiate again if one is being recorded."""
     again = torch.is_grad_enabled()
+    needed = [tensor for tensor in scores if tensor.requires_grad]
     with torch.enable_grad():
         results = query(chain.with_scores(*scores))
-        needed = [tensor for tensor in scores if tensor.requires_grad]
-        found = torch.autograd.grad(results, needed, grads, create_graph=again, allow_unused=True)
+        results = results if isinstance(results, tuple) else (results,)
+        moving = [(result, grad) for result, grad in zip(results, grads, strict=True) if result.requires_grad]
+        ends, seeds = [result for result, _ in moving], [grad for _, grad in moving]
+        found = torch.autograd.grad(ends, needed, seeds, create_graph=again, allow_unused=True)
     by_tensor = iter(found)
     return tuple(next(by_tensor) if tensor.requires_grad else None for tensor in scores)
 
@@ -203,7 +206,8 @@ class LogProb(torch.autograd.Function):
     ) -> Tensor:
         ctx.chain, ctx.arrays, ctx.run, ctx.tags = chain, arrays, run, tags
         ctx.save_for_backward(*scores)
-        log_prob = path_scores - run.log_z
+        log_prob = np.full(len(path_scores), -np.inf)
+        np.subtract(path_scores, run.log_z, out=log_prob, where=path_scores > -np.inf)
         return _as_tensor(np.minimum(log_prob, 0.0), scores[0].dtype)  # rounding must not pass certainty
 
     @staticmethod

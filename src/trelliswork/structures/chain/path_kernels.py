@@ -107,8 +107,8 @@ def best_paths(first, last, emissions, transitions, start, end, lengths, tags, p
     δ is shifted to a highest of 0 every few steps: rounding stays that of a few scores, however long the row.
     """
     _, n, c = emissions.shape
-    shared = transitions.shape[0] == 1 or transitions.shape[1] == 0
-    arc_scores = _padded(transitions[0, 0]) if shared and n > 1 else np.empty((c, c), emissions.dtype)
+    shared = transitions.shape[0] == 1 and transitions.shape[1] == 1
+    arc_scores = _padded(transitions[0, 0]) if shared else np.empty((c, c), emissions.dtype)
     deltas, arrived = np.empty((n, c), emissions.dtype), np.empty(arc_scores.shape[1], emissions.dtype)
     for b in range(first, last):
         length = lengths[b]

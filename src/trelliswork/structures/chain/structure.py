@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from trelliswork.errors import ScoreError
 from trelliswork.semirings import Expectation, KBest, Log, Max, Sampling, Semiring
+from trelliswork.semirings.log import log_ratio
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -32,9 +32,9 @@ class Chain:
 
     emissions: Float[Tensor, "batch n c"]
     transitions: Float[Tensor, "c c"] | Float[Tensor, "batch n-1 c c"]
-    start: Float[Tensor, c]
-    end: Float[Tensor, c]
-    lengths: Int[Tensor, batch]
+    start: Float[Tensor, "c"]
+    end: Float[Tensor, "c"]
+    lengths: Int[Tensor, "batch"]
 
     @property
     def n(self) -> int:
@@ -130,11 +130,11 @@ def total(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> Tenso
     return semiring.sum(semiring.times(alphas[-1], parts.end), dim=-1)
 
 
-def log_partition(chain: Chain) -> Float[Tensor, batch]:
+def log_partition(chain: Chain) -> Float[Tensor, "batch"]:
     return total(chain, Log())
 
 
-def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batch]:
+def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
     """score(y) [S3's s, S4.73]. Parts are gathered, never multiplied: -inf times 0 does not occur."""
     real = chain.token_mask
     safe = torch.where(real, tags, 0)
@@ -153,10 +153,9 @@ def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batc
     return score + chain.end[last]
 
 
-def log_prob(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, batch]:
+def log_prob(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
     """log p(tags | x) = score - log Z [S4.73, 104], never above 0: rounding must not pass certainty."""
-    log_p = path_score(chain, tags) - log_partition(chain)
-    return log_p - log_p.detach().clamp(min=0)
+    return log_ratio(path_score(chain, tags), log_partition(chain))
 
 
 def marginals(chain: Chain) -> tuple[Float[Tensor, "batch n c"], Float[Tensor, "batch n-1 c c"]]:
@@ -167,17 +166,18 @@ def marginals(chain: Chain) -> tuple[Float[Tensor, "batch n c"], Float[Tensor, "
     possible = log_z > -INF
     log_z = torch.where(possible, log_z, 0.0)[:, None, None]
     real = (chain.token_mask & possible[:, None])[:, :, None]
-    unary = torch.where(real, (torch.stack(alphas, 1) + torch.stack(betas, 1) - log_z).exp(), 0.0)
-    pairs = [
-        (alphas[t - 1][:, :, None] + chain.arc(t) + (chain.emissions[:, t] + betas[t])[:, None, :] - log_z).exp()
+    log_unary = torch.stack(alphas, 1) + torch.stack(betas, 1) - log_z
+    log_pairs = [
+        alphas[t - 1][:, :, None] + chain.arc(t) + (chain.emissions[:, t] + betas[t])[:, None, :] - log_z
         for t in range(1, chain.n)
     ]
-    if not pairs:
+    unary = torch.where(real, log_unary, -INF).exp()  # masked before the exp: padding may hold anything
+    if not log_pairs:
         return unary, chain.emissions.new_zeros(len(unary), 0, chain.c, chain.c)
-    return unary, torch.where(real[:, 1:, :, None], torch.stack(pairs, 1), 0.0)
+    return unary, torch.where(real[:, 1:, :, None], torch.stack(log_pairs, 1), -INF).exp()
 
 
-def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch n"], Float[Tensor, batch]]:
+def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "batch"]]:
     """The best tag sequence and its score [S4.100-103, 111; the index of 103 corrected].
 
     δ is `forward` in (max, +); then y_L = argmax_i δ_L(i) + end_i, y_t = argmax_i δ_t(i) + a_{t+1}(i, y_{t+1}).
@@ -217,21 +217,3 @@ def _path_of_gradient(scores: Tensor, emissions: Tensor) -> Tensor:
     """Gradients of semiring totals are indicators of the chosen parts: 1 at the tag of each real position."""
     (indicator,) = torch.autograd.grad(scores.sum(), emissions, retain_graph=True)
     return indicator.argmax(-1)
-
-
-def in_range(tags: Int[Tensor, "batch n"], chain: Chain) -> Int[Tensor, "batch n"]:
-    """The tags, once each real position is known to hold one of the chain's."""
-    wrong = chain.token_mask & ((tags < 0) | (tags >= chain.c))
-    if bool(wrong.any()):
-        raise_tag_out_of_range(tags, int(wrong.reshape(-1).nonzero()[0]), chain.c)
-    return tags
-
-
-def raise_tag_out_of_range(tags: Tensor, flat_index: int, c: int) -> None:
-    """Say which tag of which row does not exist."""
-    row, position = divmod(flat_index, tags.shape[-1])
-    tag = tags.reshape(-1)[flat_index].item()
-    raise ScoreError(
-        f"tags must lie in 0..{c - 1}; got {tag} at row {row}, position {position}; "
-        "map labels to indices with the same label list as the scores"
-    )

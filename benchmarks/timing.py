@@ -1,0 +1,53 @@
+"""Interleaved timing: every candidate is measured in every round, so that drifting clocks hit all alike."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something to time: `call` runs once, with torch set to `threads` threads."""
+
+    name: str
+    call: Callable[[], object]
+    threads: int = 1
+
+
+def medians(candidates: list[Candidate], rounds: int = 15, sample_ms: float = 3.0) -> dict[tuple[str, int], float]:
+    """Median milliseconds of one call for each (name, threads), all candidates in turn in every round.
+
+    Fast calls are repeated inside a sample until it takes about `sample_ms`; slow ones (over a second) get fewer
+    rounds, spread evenly.
+    """
+    repeats, samples = {}, {(each.name, each.threads): list[float]() for each in candidates}
+    for each in candidates:
+        once = min(_time(each, 1) for _ in range(2))
+        repeats[each.name, each.threads] = max(1, int(sample_ms / max(once, 1e-3)))
+    gc.collect()
+    gc.disable()
+    try:
+        for turn in range(rounds):
+            for each in candidates:
+                key = each.name, each.threads
+                if samples[key] and samples[key][0] > 1000 and turn % 5:
+                    continue
+                samples[key].append(_time(each, repeats[key]))
+    finally:
+        gc.enable()
+        torch.set_num_threads(1)
+    return {key: statistics.median(values) for key, values in samples.items()}
+
+
+def _time(candidate: Candidate, repeats: int) -> float:
+    torch.set_num_threads(candidate.threads)
+    begin = time.perf_counter()
+    for _ in range(repeats):
+        candidate.call()
+    return (time.perf_counter() - begin) * 1000 / repeats
