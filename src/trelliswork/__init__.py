@@ -1,3 +1,93 @@
-"""Trelliswork: structured prediction, p(y | x) = exp(score(x, y)) / Z(x), exact and fast."""
+"""Trelliswork: structured prediction, p(y | x) = exp(score(x, y)) / Z(x), exact and fast.
+
+    >>> import trelliswork as tw
+    >>> chain = tw.LinearChain(emissions, transitions, lengths=lengths)   # a distribution over tag sequences
+    >>> chain.log_prob(tags), chain.marginals, chain.argmax, chain.top_k(3), chain.entropy()
+    >>> crf = tw.CRF.from_tags(tags, scheme="IOB2", batch_first=True)      # a layer for your network
+    >>> tagger = tw.Tagger.load("model")                                   # a trained model from disk
+
+Names are imported when first used: `import trelliswork` alone loads neither torch nor numba.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from trelliswork.errors import (
+    ConstraintError,
+    DataError,
+    ModelError,
+    OutputError,
+    ScoreError,
+    TrellisworkError,
+)
+
+if TYPE_CHECKING:
+    from trelliswork import semirings
+    from trelliswork.data import Sentence, read_conll, read_jsonl
+    from trelliswork.data.corpus import builtin_corpus
+    from trelliswork.distributions import LinearChain, StructuredDistribution, kl_divergence
+    from trelliswork.metrics import calibration, span_scores, token_accuracy
+    from trelliswork.models import Tagger, TaggerConfig
+    from trelliswork.nn import CRF
+    from trelliswork.training import TrainingConfig, train
 
 __version__ = "0.1.0"
+
+_HOME = {
+    "semirings": "trelliswork.semirings",
+    "LinearChain": "trelliswork.distributions",
+    "StructuredDistribution": "trelliswork.distributions",
+    "kl_divergence": "trelliswork.distributions",
+    "CRF": "trelliswork.nn",
+    "Sentence": "trelliswork.data",
+    "read_conll": "trelliswork.data",
+    "read_jsonl": "trelliswork.data",
+    "builtin_corpus": "trelliswork.data.corpus",
+    "calibration": "trelliswork.metrics",
+    "span_scores": "trelliswork.metrics",
+    "token_accuracy": "trelliswork.metrics",
+    "Tagger": "trelliswork.models",
+    "TaggerConfig": "trelliswork.models",
+    "TrainingConfig": "trelliswork.training",
+    "train": "trelliswork.training",
+}
+
+__all__ = [
+    "CRF",
+    "ConstraintError",
+    "DataError",
+    "LinearChain",
+    "ModelError",
+    "OutputError",
+    "ScoreError",
+    "Sentence",
+    "StructuredDistribution",
+    "Tagger",
+    "TaggerConfig",
+    "TrainingConfig",
+    "TrellisworkError",
+    "builtin_corpus",
+    "calibration",
+    "kl_divergence",
+    "read_conll",
+    "read_jsonl",
+    "semirings",
+    "span_scores",
+    "token_accuracy",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'trelliswork' has no attribute {name!r}")
+    module = import_module(_HOME[name])
+    value = module if _HOME[name].rpartition(".")[2] == name else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

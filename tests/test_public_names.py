@@ -1,0 +1,34 @@
+"""The public surface: every name is there, comes lazily, and the version is said once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import trelliswork
+
+
+@pytest.mark.parametrize("name", trelliswork.__all__)
+def test_every_public_name_can_be_had(name: str) -> None:
+    assert getattr(trelliswork, name) is not None
+    assert name in dir(trelliswork)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Trellis'"):
+        trelliswork.Trellis  # noqa: B018
+
+
+def test_importing_the_package_loads_neither_torch_nor_numba() -> None:
+    code = "import sys, trelliswork; print(sorted({'torch', 'numba', 'numpy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_one_version() -> None:
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
+    assert project["project"]["version"] == trelliswork.__version__
