@@ -127,7 +127,8 @@ def _writer(format: Output, columns: ColumnFormat | None, scheme: str, target: I
     if format is Output.jsonl:
         return jsonl_writer()
     if format is Output.conll:
-        return conll_writer(" " if columns is not None and columns.delimiter == " " else "\t")
+        spaced = columns is not None and columns.n_columns > 1 and columns.delimiter == " "
+        return conll_writer(" " if spaced else "\t")
 
     from rich.console import Console
 

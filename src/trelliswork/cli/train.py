@@ -139,12 +139,13 @@ def read_data(
     from trelliswork.cli.inputs import open_tagged, say
 
     format, stream = open_tagged(train_file, choices)
-    say(f"{train_file}: {format.describe() if format is not None else 'JSON lines'}", quiet=quiet)
     train = list(stream)
     if dev_file is not None:
         dev = list(open_tagged(dev_file, columns_of(format, choices))[1])
     else:
         train, dev = hold_out(train, train_file)
+    say(f"{train_file}: {format.describe() if format is not None else 'JSON lines'}", quiet=quiet)
+    if dev_file is None:
         say(f"dev: the last {len(dev):,} of the sentences (10 %), as there is no --dev", quiet=quiet)
     say(f"train: {_size(train)}; dev: {_size(dev)}", quiet=quiet)
     return format, train, dev

@@ -1,0 +1,70 @@
+"""Help, version, usage errors: quick and without the heavy libraries."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli
+from trelliswork import __version__
+from trelliswork.cli.train import train
+from trelliswork.models import TaggerConfig
+from trelliswork.training import TrainingConfig
+
+COMMANDS = ("train", "evaluate", "tag", "check", "info", "demo", "warmup")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["tag", "-h"], ["--version"], ["foo"]])
+def test_help_and_usage_errors_import_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys; from trelliswork.cli.main import run; run(sys.argv[1:]);"
+        "print([m for m in ('torch', 'numba', 'numpy', 'scipy', 'safetensors') if m in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_shows_an_example(cli: Cli, command: str) -> None:
+    answer = cli(command, "--help")
+    assert answer.status == 0
+    assert f"trelliswork {command}" in answer.out.split("Example")[1]
+
+
+def test_no_arguments_is_help(cli: Cli) -> None:
+    answer = cli()
+    assert (answer.status, answer.err) == (0, "")
+    assert all(command in answer.out for command in COMMANDS)
+
+
+def test_version(cli: Cli) -> None:
+    assert cli("--version") == (0, f"trelliswork {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["foo"], "error: no such command 'foo'; see trelliswork --help\n"),
+        (["info"], "error: missing argument 'DIR'; see trelliswork info --help\n"),
+        (["demo", "--epochs", "x"], "--epochs"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(cli: Cli, arguments: list[str], sentence: str) -> None:
+    answer = cli(*arguments)
+    assert answer.status == 2
+    assert answer.out == ""
+    assert sentence in answer.err
+    assert answer.err.startswith("error: ") and answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("config", [TaggerConfig, TrainingConfig])
+def test_defaults_of_train_are_those_of_the_library(config: Any) -> None:
+    options = inspect.signature(train).parameters
+    for field in dataclasses.fields(config):
+        if field.name in options:
+            assert options[field.name].default == field.default, field.name
