@@ -20,11 +20,12 @@ class Candidate:
     threads: int = 1
 
 
-def medians(candidates: list[Candidate], rounds: int = 15, sample_ms: float = 3.0) -> dict[tuple[str, int], float]:
+def medians(candidates: list[Candidate], rounds: int = 15, sample_ms: float = 10.0) -> dict[tuple[str, int], float]:
     """Median milliseconds of one call for each (name, threads), all candidates in turn in every round.
 
-    Fast calls are repeated inside a sample until it takes about `sample_ms`; slow ones (over a second) get fewer
-    rounds, spread evenly.
+    A sample starts with a call that is not timed: the candidate before has left the caches and the allocator to its
+    own liking. Fast calls are repeated inside a sample until it takes about `sample_ms`; slow ones (over a second) get
+    fewer rounds, spread evenly.
     """
     repeats, samples = {}, {(each.name, each.threads): list[float]() for each in candidates}
     for each in candidates:
@@ -47,6 +48,8 @@ def medians(candidates: list[Candidate], rounds: int = 15, sample_ms: float = 3.
 
 def _time(candidate: Candidate, repeats: int) -> float:
     torch.set_num_threads(candidate.threads)
+    if repeats > 1:
+        candidate.call()
     begin = time.perf_counter()
     for _ in range(repeats):
         candidate.call()

@@ -39,7 +39,7 @@ class LinearChain(StructuredDistribution):
 
     A forbidden tag or transition scores -inf. Rows may be ragged (`lengths`) or have holes anywhere (`mask`, True =
     valid; masked positions are skipped and their neighbours touch; per-position transitions belong to the position
-    they lead into). Values are tags [..., batch, n]; what stands at invalid positions is ignored going in and 0
+    they lead into [S4.81]). Values are tags [..., batch, n]; what stands at invalid positions is ignored going in and 0
     coming out. `backend`: "kernel" (CPU), "torch" (any device), or "auto".
 
     >>> chain = LinearChain(torch.zeros(1, 3, 2), torch.zeros(2, 2))

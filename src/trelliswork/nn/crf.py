@@ -86,7 +86,7 @@ class CRF(nn.Module):
         token_weights: Float[Tensor, "n batch"] | None = None,
         label_weights: Float[Tensor, "c"] | None = None,
     ) -> Tensor:
-        """The log likelihood of the tags; its negative is the loss.
+        """The log likelihood of the tags [S2, log-likelihood; S4.113]; its negative is the loss [S1, loss].
 
         `reduction`: none (one value a row), sum, mean (over rows) or token_mean. Weights multiply each token's share
         of the log likelihood, log p(y_t | y_1..y_{t-1}, x), by its own weight and by that of its label; the shares

@@ -24,7 +24,7 @@ FanInScheme = Literal["uniform", "normal", "literal"]
 
 
 def fan_in(layer: nn.Module) -> int:
-    """Number of inputs behind one output of `layer`; 1 for a lookup table and for anything unknown.
+    """Number of inputs behind one output of `layer`; 1 for a lookup table and for anything unknown [S3, Initialization].
 
     >>> fan_in(nn.Linear(400, 300)), fan_in(nn.Embedding(5000, 50))
     (400, 1)
@@ -43,7 +43,7 @@ def initialize_fan_in(module: nn.Module, scheme: FanInScheme = "uniform") -> Non
 
     - `"uniform"`: U(-F^(-1/2), F^(-1/2)), which leaves about 8 % of HardTanh units saturated;
     - `"normal"`: standard deviation F^(-1/2), about 32 % saturated;
-    - `"literal"`: centred uniform of *variance* F^(-1/2), the words of [S3]: 70 % and more saturated, so that
+    - `"literal"`: centred uniform of *variance* F^(-1/2), the words of [S3, Initialization]: 70 % and more saturated, so that
       most units pass no gradient (erratum 17). It is there to be compared with.
     """
     if scheme not in get_args(FanInScheme):
@@ -69,7 +69,7 @@ def _draw(weight: Tensor, fan: int, scheme: FanInScheme) -> None:
 
 
 def fan_in_parameter_groups(module: nn.Module, lr: float) -> list[dict[str, Any]]:
-    """Optimizer groups in which the learning rate is `lr` divided by the fan-in [S3].
+    """Optimizer groups in which the learning rate is `lr` divided by the fan-in [S3, Initialization].
 
     >>> network = nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 2))
     >>> [(group["fan_in"], group["lr"]) for group in fan_in_parameter_groups(network, lr=0.1)]

@@ -11,7 +11,7 @@ INF = float("inf")
 
 
 class Real(Semiring):
-    """(+, ×, 0, 1): its total is Z itself. Small inputs and closures; use `Log` for long ones."""
+    """(+, ×, 0, 1): its total is Z itself [S2, inside semiring]. Small inputs and closures; use `Log` for long ones."""
 
     def lift(self, log_scores: Tensor) -> Tensor:
         return log_scores.exp()
@@ -65,7 +65,7 @@ class Counting(Semiring):
 
 
 class Boolean(Semiring):
-    """(or, and, false, true): is there any structure at all?"""
+    """(or, and, false, true): is there any structure at all [S2, boolean semiring]?"""
 
     def lift(self, log_scores: Tensor) -> Tensor:
         return log_scores > -INF

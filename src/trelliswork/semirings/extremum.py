@@ -11,7 +11,7 @@ INF = float("inf")
 
 
 class Max(Semiring):
-    """(max, +, -inf, 0) on scores: its total is the best score, its gradient one best path.
+    """(max, +, -inf, 0) on scores: its total is the best score, its gradient one best path [S2, Viterbi semiring].
 
     Among ties the gradient goes to the first label only, so that it always marks a single path.
     """
@@ -37,7 +37,7 @@ class Max(Semiring):
 
 
 class Tropical(Semiring):
-    """(min, +, +inf, 0) on costs; the cost of a log score is its negative."""
+    """(min, +, +inf, 0) on costs; the cost of a log score is its negative [S2, tropical semiring]."""
 
     def lift(self, log_scores: Tensor) -> Tensor:
         return -log_scores

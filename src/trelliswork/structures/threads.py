@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 
 Result = TypeVar("Result")
-WORTH_SPLITTING = 1_000_000  # multiply-adds; below, handing work to a thread costs more than it saves
+WORTH_SPLITTING = 4_000_000  # multiply-adds (a millisecond); below, a thread is not worth waking
 
 
 @lru_cache(maxsize=1)

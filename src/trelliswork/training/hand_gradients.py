@@ -30,7 +30,7 @@ def lookup(table: Float[Tensor, "v d"], words: Int[Tensor, " n"]) -> Float[Tenso
 
 
 def lookup_backward(grad_output: Float[Tensor, "n d"], words: Int[Tensor, " n"], n_rows: int) -> Float[Tensor, "v d"]:
-    """dC/dW_i sums the gradient at the *positions* t with w_t = i (erratum 18: column t, not column i)."""
+    """dC/dW_i sums the gradient at the *positions* t with w_t = i [S3, Lookup Table Layer] (erratum 18: not column i)."""
     return grad_output.new_zeros(n_rows, grad_output.shape[1]).index_add(0, words, grad_output)
 
 
@@ -55,7 +55,7 @@ def linear_backward(
 
 
 def max_over_time(inputs: Float[Tensor, "n d"]) -> tuple[Float[Tensor, " d"], Int[Tensor, " d"]]:
-    """Max Layer: the largest value of each feature over positions m, and its position a_i (erratum 18)."""
+    """The largest value of each feature over positions m, and its position a_i [S3, Max Layer] (erratum 18)."""
     largest = inputs.max(dim=0)
     return largest.values, largest.indices
 
@@ -87,7 +87,7 @@ def sentence_score(
     start: Float[Tensor, " c"],
     tags: Int[Tensor, " n"],
 ) -> Float[Tensor, ""]:
-    """s = sum_n A_(t_(n-1), t_n) + f_(t_n, n). `start` is the row of A for t_0 (erratum 18)."""
+    """s = sum_n A_(t_(n-1), t_n) + f_(t_n, n). `start` is A's row for t_0 (erratum 18) [S3, sentence score]."""
     chained = start[tags[0]] + transitions[tags[:-1], tags[1:]].sum()
     return chained + f[torch.arange(len(tags)), tags].sum()
 
@@ -127,7 +127,7 @@ def sentence_cost_gradient(
     *,
     gold_accumulator: float = -1.0,
 ) -> SentenceCostGradient:
-    """dC/df, dC/dA and dC/dstart through the delta recursion [S3].
+    """dC/df, dC/dA and dC/dstart through the delta recursion [S3, delta gradient].
 
     The gold path accumulates -1 where [S3] prints +1 (erratum 16): C contains *minus* its score.
     `gold_accumulator=1.0` gives the printed form, for the test that shows it wrong.
@@ -211,7 +211,7 @@ class ContextWeights(NamedTuple):
 
 
 def context_scores(x: Float[Tensor, "n d"], weights: ContextWeights) -> Float[Tensor, "n c"]:
-    """a_u(y_k) = b + W(0) x_k + 1[k>1] W(-1) x_(k-1) + 1[k<K] W(+1) x_(k+1) [S1]."""
+    """a_u(y_k) = b + W(0) x_k + 1[k>1] W(-1) x_(k-1) + 1[k<K] W(+1) x_(k+1) [S1, context factors]."""
     nothing = x.new_zeros(1, len(weights.bias))
     from_previous = torch.cat([nothing, x[:-1] @ weights.previous.T])
     from_following = torch.cat([x[1:] @ weights.following.T, nothing])
@@ -221,7 +221,7 @@ def context_scores(x: Float[Tensor, "n d"], weights: ContextWeights) -> Float[Te
 def chain_marginals(
     unary: Float[Tensor, "n c"], pairwise: Float[Tensor, "c c"]
 ) -> tuple[Float[Tensor, "n c"], Float[Tensor, "n-1 c c"]]:
-    """p(y_k | X) and p(y_k, y_(k+1) | X) by forward and backward sums."""
+    """p(y_k | X) and p(y_k, y_(k+1) | X) by forward and backward sums [S4.106-107]."""
     log_alpha = delta_recursion(unary, pairwise, torch.zeros_like(unary[0]))
     log_beta = [torch.zeros_like(unary[0])]
     for scores in unary[1:].flip(0):
@@ -233,12 +233,12 @@ def chain_marginals(
 
 
 def unary_gradient(p: Float[Tensor, "n c"], tags: Int[Tensor, " n"]) -> Float[Tensor, "n c"]:
-    """d -log p(y|X) / d a_u(y_k) = -(e(y_k) - p(y_k|X)) [S1]."""
+    """d -log p(y|X) / d a_u(y_k) = -(e(y_k) - p(y_k|X)) [S1, unary gradient]."""
     return -(torch.nn.functional.one_hot(tags, p.shape[1]) - p)
 
 
 def pairwise_gradient(p: Float[Tensor, "n-1 c c"], tags: Int[Tensor, " n"]) -> Float[Tensor, "n-1 c c"]:
-    """d -log p(y|X) / d a_p(y_k, y_(k+1)) = -(1[y_k, y_(k+1)] - p(y_k, y_(k+1)|X)), which [S1] leaves out."""
+    """d -log p(y|X) / d a_p(y_k, y_(k+1)) = -(1[y_k, y_(k+1)] - p(y_k, y_(k+1)|X)) [S4.115]; [S1] has no such line."""
     gold = torch.zeros_like(p)
     gold[torch.arange(len(p)), tags[:-1], tags[1:]] = 1
     return -(gold - p)

@@ -18,7 +18,7 @@ UNKNOWN = 1
 
 
 class LookupTables(nn.Module):
-    """One table per feature; their vectors are concatenated.
+    """One table per feature; their vectors are concatenated [S3, Lookup Table Layer].
 
     Index 0 of each table is the padding that stands outside a sentence (it has a trained vector of its own),
     index 1 is the unknown value. While training, the first feature (the word) is replaced by unknown with

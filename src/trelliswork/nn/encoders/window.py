@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class WindowEncoder(nn.Module):
-    """Lookup tables, concatenated over a window, then linear, then HardTanh [S3.13, S3.4].
+    """Lookup tables, concatenated over a window, then linear, then HardTanh [S3.13; S3.4].
 
     The features of a token are indices, one per table. Outside the sentence the window reads the padding
     index 0, whose vectors are trained; masked positions count as outside. So neither the width of a batch nor

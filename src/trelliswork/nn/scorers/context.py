@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ContextScorer(nn.Module):
-    """a_u(y_k) = b + W(0) x_k + 1[k>1] W(-1) x_(k-1) + 1[k<K] W(+1) x_(k+1)  [S1].
+    """a_u(y_k) = b + W(0) x_k + 1[k>1] W(-1) x_(k-1) + 1[k<K] W(+1) x_(k+1)  [S1, context factors].
 
     The indicators are border masks: a neighbour counts only where there is one, which in a ragged batch means
     that it is not masked either. `here`, `previous` and `following` hold W(0) with b, W(-1) and W(+1).

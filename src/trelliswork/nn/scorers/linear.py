@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class LinearScorer(nn.Module):
-    """f = W h + b at each token [S3.13].
+    """f = W h + b at each token [S3.13; S4.80].
 
     >>> import torch
     >>> LinearScorer(300, num_tags=9)(torch.zeros(2, 7, 300)).shape

@@ -110,7 +110,7 @@ def run_forward(arrays: ChainArrays) -> Forward:
 def run_backward(
     arrays: ChainArrays, forward: Forward, grad: Array, arcs_by: ArcsBy
 ) -> tuple[Array, Array, Array, Array]:
-    """Gradients of Σ_b grad[b] log Z[b] by emissions, transitions, start and end [S4.115].
+    """Gradients of Σ_b grad[b] log Z[b] by emissions, transitions, start and end [S4.115-120; S1, log Z gradient].
 
     Arc gradients are summed over all arcs ("batch": [1, 1, c, c]), over each row's arcs ("row": [batch, 1, c, c]),
     or kept apart ("position": [batch, n-1, c, c]).
@@ -198,7 +198,7 @@ class LogPartition(torch.autograd.Function):
 
 
 class LogProb(torch.autograd.Function):
-    """score(tags) - log Z [batch] in one node, from `run_forward` and `run_path_scores` of the same chain."""
+    """score(tags) - log Z [batch] [S4.114] in one node, from `run_forward` and `run_path_scores` of the same chain."""
 
     @staticmethod
     def forward(
@@ -229,7 +229,7 @@ def sum_arcs(arcs: Tensor, arcs_by: ArcsBy) -> Tensor:
 
 
 class Marginals(torch.autograd.Function):
-    """p(y_t | x) [batch, n, c] and arc posteriors, summed as `arcs_by` says (see `run_backward`).
+    """p(y_t | x) [batch, n, c] [S4.107] and arc posteriors [S4.106], summed as `arcs_by` says (see `run_backward`).
 
     The kernels compute them; they are differentiated through the reference.
     """

@@ -37,7 +37,7 @@ def shifted_exp(scores, weights):
 
 @njit(**KERNEL)
 def exp_arcs(transitions, arcs, shifts):
-    """exp of every transition matrix, each shifted by its own highest score.
+    """exp of every transition matrix, each shifted by its own highest score [S4.59].
 
     `arcs` is [..., c, width]: rows filled up with zeros to whole vector registers are a third faster to run over.
     """
@@ -128,7 +128,7 @@ def _end_vanished(alpha, end, final):
 def forward_scaled(
     first, last, emissions, transitions, arcs, arc_shifts, start, end, lengths, alphas, emits, finals, log_z, wide
 ):
-    """α of [S4.92, 109] as distributions over tags, and log Z [S4.108].
+    """α of [S4.63, 92, 109] as distributions over tags, and log Z [S4.108].
 
     alphas[b, t] = α_t / Σα_t;  emits[b, t] = e^{emissions} over the same scale;  finals[b] = Σ_j α_L(j) e^{end_j}.
     A row that turns out wide, or has no path, is left with finals = 0 and log_z = -inf.
@@ -186,7 +186,7 @@ def forward_scaled(
 def backward_scaled(first, last, alphas, emits, arcs, end, finals, lengths, grad, d_emissions, outgoing):
     """Posteriors times the incoming gradient [S4.107, 115], and what the transition gradient needs.
 
-    β_L = e^{end} / final;  d_emissions = g α β;  outgoing[b, t] = g e^{emission} β;  β_{t-1} = arcs @ outgoing_t.
+    β_L = e^{end} / final;  d_emissions = g α β;  outgoing[b, t] = g e^{emission} β;  β_{t-1} = arcs @ outgoing_t [S4.96].
     p(y_{t-1}=i, y_t=j) g = α_{t-1}(i) arcs_ij outgoing_t(j) [S4.106]. A row with Z = 0 or g = 0 stays 0.
     """
     c = alphas.shape[2]
@@ -221,7 +221,7 @@ def edge_gradients(d_emissions, lengths, d_start, d_end):
 
 @njit(**KERNEL)
 def arc_posteriors(alphas, arcs, outgoing, d_transitions):
-    """d_transitions[b, t-1, i, j] = α_{t-1}(i) arcs_ij outgoing_t(j), for arcs that vary by position."""
+    """d_transitions[b, t-1, i, j] = α_{t-1}(i) arcs_ij outgoing_t(j), for arcs that vary by position [S4.106]."""
     batch, n, c = alphas.shape
     for b in range(batch):
         for t in range(1, n):
@@ -233,7 +233,7 @@ def arc_posteriors(alphas, arcs, outgoing, d_transitions):
 
 @njit(**KERNEL)
 def _log_arrivals(log_alpha, arc_scores, tops, arrived):
-    """arrived_j = log Σ_i exp(log_alpha_i + arc_ij) [S3's logadd]; -inf where nothing arrives."""
+    """arrived_j = log Σ_i exp(log_alpha_i + arc_ij) [S3.9]; -inf where nothing arrives."""
     c = arrived.shape[0]
     tops[:] = NEG_INF
     for i in range(c):
@@ -294,7 +294,7 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
 
 @njit(**KERNEL)
 def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, grad, d_emissions, d_transitions):
-    """∂C/∂δ_{t-1}(i) = Σ_j ∂C/∂δ_t(j) exp(δ_{t-1}(i) + a_ij - logadd_j) [S3]: every factor is a probability.
+    """∂C/∂δ_{t-1}(i) = Σ_j ∂C/∂δ_t(j) exp(δ_{t-1}(i) + a_ij - logadd_j) [S3, delta gradient]: all probabilities.
 
     Each summand is the gradient of one arc; d_transitions may sum over rows or positions: [1|batch, 1|n-1, c, c].
     """

@@ -16,7 +16,7 @@ SHIFT_EVERY = 16
 
 @njit(**EXACT)
 def path_scores(emissions, transitions, start, end, lengths, tags, scores):
-    """score(y) of each row [S3's s]. Returns the flat index of the first tag out of range, or -1."""
+    """score(y) of each row [S3, sentence score]. Returns the flat index of the first tag out of range, or -1."""
     batch, n, c = emissions.shape
     for b in range(batch):
         before, score = -1, 0.0
@@ -36,7 +36,7 @@ def path_scores(emissions, transitions, start, end, lengths, tags, scores):
 
 @njit(**EXACT)
 def add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start, d_end):
-    """Add grad[b] at every part of the path: the observed counts of [S4.115]."""
+    """Add grad[b] at every part of the path: the observed counts of [S4.115; S2, log-linear gradient]."""
     for b in range(tags.shape[0]):
         before = -1
         for t in range(lengths[b]):

@@ -27,7 +27,8 @@ INF = float("inf")
 class Chain:
     """The parts of a batch of chains, right-padded; position t of row b is real while t < lengths[b].
 
-    The arc into position t scores `transitions` [c, c] or, per position, `transitions[b, t-1]`: [from, to].
+    The arc into position t scores `transitions` [c, c] or, per position, `transitions[b, t-1]`: [from, to] [S4.81-82].
+    Together, log ψ_t(j, i) = arc_t(i, j) + emissions_t(j) [S4.59-60, 75, 105].
     """
 
     emissions: Float[Tensor, "batch n c"]
@@ -94,7 +95,7 @@ class Lifted(NamedTuple):
 
 
 def forward(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> list[Tensor]:
-    """α_1..α_n, each [batch, c] [S4.88-92, 109; S3's δ]; a finished row keeps its last α.
+    """α_1..α_n, each [batch, c] [S4.63, 88-92, 109; S3.9]; a finished row keeps its last α.
 
     α_1(j) = start_j ⊗ e_1(j);   α_t(j) = (⊕_i α_{t-1}(i) ⊗ a_t(i, j)) ⊗ e_t(j)
     """
@@ -110,9 +111,9 @@ def forward(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> lis
 
 
 def backward(chain: Chain, semiring: Semiring) -> list[Tensor]:
-    """β_1..β_n, each [batch, c] [S4.94-96, 110; S2's backward, corrected]; β = end from the last position on.
+    """β_1..β_n, each [batch, c] [S4.64, 94-96, 110; S2, backward]; β = end from the last position on.
 
-    β_t(i) = ⊕_j a_{t+1}(i, j) ⊗ e_{t+1}(j) ⊗ β_{t+1}(j)
+    β_t(i) = ⊕_j a_{t+1}(i, j) ⊗ e_{t+1}(j) ⊗ β_{t+1}(j);   the total is ⊕_j start_j ⊗ e_1(j) ⊗ β_1(j) [S4.97]
     """
     parts = chain.lift(semiring)
     last = semiring.times(parts.end, semiring.one((len(chain.lengths), chain.c), chain.emissions))
@@ -125,7 +126,7 @@ def backward(chain: Chain, semiring: Semiring) -> list[Tensor]:
 
 
 def total(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> Tensor:
-    """⊕ over all tag sequences of ⊗ of their parts [S4.74, 93, 108]: log Z for `Log`, and so on."""
+    """⊕ over all tag sequences of ⊗ of their parts [S4.61, 74, 87, 93, 99, 108; S2, normalizer]: log Z for `Log`."""
     parts, alphas = chain.lift(semiring, costs), forward(chain, semiring, costs)
     return semiring.sum(semiring.times(alphas[-1], parts.end), dim=-1)
 
@@ -135,7 +136,7 @@ def log_partition(chain: Chain) -> Float[Tensor, "batch"]:
 
 
 def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
-    """score(y) [S3's s, S4.73]. Parts are gathered, never multiplied: -inf times 0 does not occur."""
+    """score(y) [S4.58, 73; S2, score; S3, sentence score]. Parts are gathered, never multiplied: -inf times 0 does not occur."""
     real = chain.token_mask
     safe = torch.where(real, tags, 0)
     emitted = chain.emissions.gather(2, safe.unsqueeze(2)).squeeze(2)
@@ -154,12 +155,12 @@ def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "bat
 
 
 def log_prob(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
-    """log p(tags | x) = score - log Z [S4.73, 104], never above 0: rounding must not pass certainty."""
+    """log p(tags | x) = score - log Z [S4.62, 73, 104, 114; S2, CRF], at most 0: rounding must not pass certainty."""
     return log_ratio(path_score(chain, tags), log_partition(chain))
 
 
 def marginals(chain: Chain) -> tuple[Float[Tensor, "batch n c"], Float[Tensor, "batch n-1 c c"]]:
-    """p(y_t | x) and p(y_{t-1}, y_t | x) from α and β [S4.98, 106-107]; 0 at padding and where Z = 0."""
+    """p(y_t | x) and p(y_{t-1}, y_t | x) from α and β [S4.98, 106-107; S1, log Z gradient]; 0 at padding or Z = 0."""
     log = Log()
     alphas, betas = forward(chain, log), backward(chain, log)
     log_z = log.sum(alphas[-1] + chain.end, dim=-1)
@@ -178,7 +179,7 @@ def marginals(chain: Chain) -> tuple[Float[Tensor, "batch n c"], Float[Tensor, "
 
 
 def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "batch"]]:
-    """The best tag sequence and its score [S4.100-103, 111; the index of 103 corrected].
+    """The best tag sequence and its score [S4.100-103, 111; S2, Viterbi], the index of 103 corrected.
 
     δ is `forward` in (max, +); then y_L = argmax_i δ_L(i) + end_i, y_t = argmax_i δ_t(i) + a_{t+1}(i, y_{t+1}).
     Among ties the lowest tag wins. Padding holds 0.
