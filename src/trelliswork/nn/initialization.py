@@ -24,7 +24,7 @@ FanInScheme = Literal["uniform", "normal", "literal"]
 
 
 def fan_in(layer: nn.Module) -> int:
-    """Number of inputs behind one output of `layer`; 1 for a lookup table and for anything unknown [S3, Initialization].
+    """Number of inputs behind one output of `layer`; 1 for a lookup table and anything unknown [S3, Initialization].
 
     >>> fan_in(nn.Linear(400, 300)), fan_in(nn.Embedding(5000, 50))
     (400, 1)
@@ -43,8 +43,8 @@ def initialize_fan_in(module: nn.Module, scheme: FanInScheme = "uniform") -> Non
 
     - `"uniform"`: U(-F^(-1/2), F^(-1/2)), which leaves about 8 % of HardTanh units saturated;
     - `"normal"`: standard deviation F^(-1/2), about 32 % saturated;
-    - `"literal"`: centred uniform of *variance* F^(-1/2), the words of [S3, Initialization]: 70 % and more saturated, so that
-      most units pass no gradient (erratum 17). It is there to be compared with.
+    - `"literal"`: centred uniform of *variance* F^(-1/2), the words of [S3, Initialization]: 70 % and more
+      saturated, so that most units pass no gradient (erratum 17). It is there to be compared with.
     """
     if scheme not in get_args(FanInScheme):
         raise TrellisworkError(

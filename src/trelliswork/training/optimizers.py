@@ -10,7 +10,7 @@ from trelliswork.training.config import TrainingConfig
 
 
 def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """The optimizer of a run: AdamW, Adam, or SGD with the fan-in learning rates of [S3, Initialization]; l2 as in [S4.113]."""
+    """The optimizer of a run: AdamW, Adam, or SGD with the fan-in rates of [S3, Initialization]; l2 as in [S4.113]."""
     if config.optimizer == "sgd":
         groups = fan_in_parameter_groups(model, config.learning_rate)
         return torch.optim.SGD(groups, lr=config.learning_rate, weight_decay=config.l2)

@@ -186,8 +186,8 @@ def forward_scaled(
 def backward_scaled(first, last, alphas, emits, arcs, end, finals, lengths, grad, d_emissions, outgoing):
     """Posteriors times the incoming gradient [S4.107, 115], and what the transition gradient needs.
 
-    β_L = e^{end} / final;  d_emissions = g α β;  outgoing[b, t] = g e^{emission} β;  β_{t-1} = arcs @ outgoing_t [S4.96].
-    p(y_{t-1}=i, y_t=j) g = α_{t-1}(i) arcs_ij outgoing_t(j) [S4.106]. A row with Z = 0 or g = 0 stays 0.
+    β_L = e^{end} / final;  d_emissions = g α β;  outgoing[b, t] = g e^{emission} β;  β_{t-1} = arcs @ outgoing_t
+    [S4.96]; p(y_{t-1}=i, y_t=j) g = α_{t-1}(i) arcs_ij outgoing_t(j) [S4.106]. A row with Z = 0 or g = 0 stays 0.
     """
     c = alphas.shape[2]
     end_weights, beta, out = np.empty(c), np.empty(c), np.zeros(arcs.shape[3])

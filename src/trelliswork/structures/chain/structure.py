@@ -136,7 +136,7 @@ def log_partition(chain: Chain) -> Float[Tensor, "batch"]:
 
 
 def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
-    """score(y) [S4.58, 73; S2, score; S3, sentence score]. Parts are gathered, never multiplied: -inf times 0 does not occur."""
+    """score(y) [S4.58, 73; S2, score; S3, sentence score]. Parts are gathered, never multiplied: no -inf times 0."""
     real = chain.token_mask
     safe = torch.where(real, tags, 0)
     emitted = chain.emissions.gather(2, safe.unsqueeze(2)).squeeze(2)
