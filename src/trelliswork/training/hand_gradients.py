@@ -30,7 +30,7 @@ def lookup(table: Float[Tensor, "v d"], words: Int[Tensor, " n"]) -> Float[Tenso
 
 
 def lookup_backward(grad_output: Float[Tensor, "n d"], words: Int[Tensor, " n"], n_rows: int) -> Float[Tensor, "v d"]:
-    """dC/dW_i sums the gradient at the *positions* t with w_t = i, not column i [S3, Lookup Table Layer] (erratum 18)."""
+    """dC/dW_i sums the gradient at the positions t with w_t = i, not column i [S3, Lookup Table Layer] (erratum 18)."""
     return grad_output.new_zeros(n_rows, grad_output.shape[1]).index_add(0, words, grad_output)
 
 
