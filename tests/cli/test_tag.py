@@ -48,7 +48,7 @@ def test_confidence_columns_are_the_exact_probabilities(cli: Cli, model: Path, t
 def test_jsonl_in_and_out(cli: Cli, model: Path, tmp_path: Path) -> None:
     path = tmp_path / "new.jsonl"
     path.write_text('{"tokens": ["Dr", "May", "Lincoln", "smiled"]}\n')
-    answer = cli("tag", model, path, "--format", "jsonl", "--confidence", "--top-k", "2")
+    answer = cli("tag", model, path, "--format", "jsonl", "--confidence", "--top-k", "2", "--pin", "2=B-PER")
     record = json.loads(answer.out)
     assert record["tokens"] == ["Dr", "May", "Lincoln", "smiled"] and len(record["confidences"]) == 4
     best, second = record["analyses"]

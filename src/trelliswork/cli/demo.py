@@ -22,6 +22,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 12,
     sentences: Annotated[int, typer.Option(min=40, help="Sentences to train on.")] = 2000,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads; so small a model gains little from more.")] = 1,
 ) -> None:
     """See it all in half a minute, on text that comes with the package.
 
@@ -32,6 +33,8 @@ def demo(
     Example:
       trelliswork demo --out demo-output
     """
+    import torch
+
     from trelliswork.cli.kernels import prepare_kernels
     from trelliswork.cli.report import report_page, standalone_trellis
     from trelliswork.cli.story import examine, train_tagger, write_data
@@ -40,6 +43,7 @@ def demo(
     from trelliswork.training import make_progress
 
     began = time.perf_counter()
+    torch.set_num_threads(threads)
     folder = Path(out)
     check_output(folder / "model")
     _make_folder(folder / "data")

@@ -14,7 +14,7 @@ def confusion_picture(confusion: Confusion) -> str:
     kept = _most_frequent(confusion)
     names = [confusion.labels[i] for i in kept]
     longest = max(text_width(name) for name in names)
-    left, top = 34 + longest, 30 + longest * 0.75
+    left, top = 38 + longest, 22 + longest * 0.75
     width, height = left + len(kept) * (COLUMN + GAP) + longest * 0.75, top + len(kept) * (ROW + GAP) + 6
     parts = []
     for row, i in enumerate(kept):
@@ -36,7 +36,7 @@ def confusion_picture(confusion: Confusion) -> str:
 def _axis_names(left: float, top: float, n: int) -> list[str]:
     middle = top + n * (ROW + GAP) / 2
     return [
-        text(left, 16, "predicted", class_="note"),
+        text(left - 10, top - 10, "predicted", class_="note", text_anchor="end"),
         text(14, middle, "gold", class_="note", text_anchor="middle", transform=f"rotate(-90 14 {middle:.0f})"),
     ]
 

@@ -36,6 +36,13 @@ def shifted_exp(scores, weights):
 
 
 @njit(**KERNEL)
+def _copy(source, target):
+    """target[: len(source)] = source, as a loop: each slice assignment would take a second to compile."""
+    for j in range(source.shape[0]):
+        target[j] = source[j]
+
+
+@njit(**KERNEL)
 def exp_arcs(transitions, arcs, shifts):
     """exp of every transition matrix, each shifted by its own highest score [S4.59].
 
@@ -143,7 +150,7 @@ def forward_scaled(
         wide[b], finals[b], log_z[b] = False, 0.0, NEG_INF
         for t in range(length):
             if t == 0:
-                arrived[:c] = start_weights
+                _copy(start_weights, arrived)
             else:
                 bb, tt = at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])
                 _times_matrix(alpha, arcs[bb, tt], arrived)
@@ -274,11 +281,11 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
         for t in range(lengths[b]):
             log_alpha, arrived = log_alphas[r, t], arrivals[r, t]
             if t == 0:
-                arrived[:] = start
+                _copy(start, arrived)
             else:
                 arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
                 _log_arrivals(log_alphas[r, t - 1], arc_scores, tops, arrived)
-            log_alpha[:] = emissions[b, t]
+            _copy(emissions[b, t], log_alpha)
             total += _subtract_highest(log_alpha)
             for j in range(c):
                 log_alpha[j] += arrived[j]
@@ -311,7 +318,7 @@ def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, g
         for j in range(c):
             d_delta[j] *= scale
         for t in range(lengths[b] - 1, -1, -1):
-            d_emissions[b, t] = d_delta
+            _copy(d_delta, d_emissions[b, t])
             if t == 0:
                 break
             arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
@@ -325,4 +332,4 @@ def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, g
                     d_row[j] += posterior
                     weight += posterior
                 d_before[i] = weight
-            d_delta[:] = d_before
+            _copy(d_before, d_delta)
