@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trelliswork.cli.options import Threads
 from trelliswork.errors import OutputError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 12,
     sentences: Annotated[int, typer.Option(min=40, help="Sentences to train on.")] = 2000,
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads; so small a model gains little from more.")] = 1,
+    threads: Threads = 1,
 ) -> None:
     """See it all in half a minute, on text that comes with the package.
 

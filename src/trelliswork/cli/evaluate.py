@@ -30,7 +30,7 @@ def evaluate(
     tag_column: TagColumn = None,
     feature_columns: FeatureColumns = None,
     scheme: Scheme = None,
-    threads: Threads = None,
+    threads: Threads = 1,
     quiet: Quiet = False,
 ) -> None:
     """Score a model on a tagged file.
@@ -53,7 +53,7 @@ def evaluate(
     from trelliswork.data import Choices, atomic_write
     from trelliswork.models import Tagger
 
-    torch.set_num_threads(threads or torch.get_num_threads())
+    torch.set_num_threads(threads)
     given = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
     tagger = Tagger.load(model)
     format, stream = open_tagged(file, choices_of(tagger, given))

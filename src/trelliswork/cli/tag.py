@@ -66,7 +66,7 @@ def tag(
     delimiter: Delimiter = None,
     word_column: WordColumn = None,
     feature_columns: FeatureColumns = None,
-    threads: Threads = None,
+    threads: Threads = 1,
 ) -> None:
     """Tag new text, with confidences and alternatives if wanted.
 
@@ -94,7 +94,7 @@ def tag(
     from trelliswork.data import Choices
     from trelliswork.models import Tagger
 
-    torch.set_num_threads(threads or torch.get_num_threads())
+    torch.set_num_threads(threads)
     tagger = Tagger.load(model)
     given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
     kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None)

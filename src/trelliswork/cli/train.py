@@ -35,7 +35,7 @@ def train(
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the model.", show_default=False)],
     dev: Annotated[str | None, typer.Option(help="Tagged file to stop early on; else the last 10 % of TRAIN.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that is already in DIR.")] = False,
-    threads: Threads = None,
+    threads: Threads = 1,
     quiet: Quiet = False,
     delimiter: Delimiter = None,
     word_column: WordColumn = None,
@@ -98,7 +98,7 @@ def _train(
     network: dict[str, Any],
     *,
     force: bool,
-    threads: int | None,
+    threads: int,
     quiet: bool,
 ) -> None:
     import torch
@@ -111,7 +111,7 @@ def _train(
 
     settings, config = TrainingConfig(**learning), TaggerConfig(**network)
     check_folder(out, force)
-    torch.set_num_threads(threads or torch.get_num_threads())
+    torch.set_num_threads(threads)
     format, train, dev = read_data(train_file, dev_file, choices, quiet)
     scheme = choices.scheme or (format.scheme if format is not None else None)
     tagger = Tagger.from_data(train, config, scheme=scheme, seed=settings.seed)
