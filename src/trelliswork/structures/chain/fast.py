@@ -297,20 +297,19 @@ def best_paths(arrays: ChainArrays) -> tuple[Array, Array]:
     return tags, possible
 
 
-def decode(
-    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, mask: Tensor | None
-) -> list[list[int]] | None:
-    """`best_paths` as lists, with the least work per call; None where `decode_rows` wants the general way instead."""
-    if emissions.dtype not in (torch.float32, torch.float64) or transitions.dtype != emissions.dtype:
-        return None
+def decode(emissions: Tensor, others: tuple[Array, Array, Array], mask: Tensor | None) -> list[list[int]] | None:
+    """`best_paths` as lists, with the least work per call; None where `decode_rows` wants the general way instead.
+
+    `others` are transitions [1, 1, c, c], start and end, in the dtype of the emissions.
+    """
     batch, n, c = emissions.shape
     valid = np.ones((batch, n), np.bool_) if mask is None else as_array(mask if mask.dtype == torch.bool else mask != 0)
-    scores, shared = as_array(emissions), (as_array(transitions)[None, None], as_array(start), as_array(end))
+    scores = as_array(emissions)
     ranges = row_ranges(batch, batch * n * c * c)
     if len(ranges) == 1:
-        fine, lengths, tags = path_kernels.decode_rows(scores, *shared, valid)
+        fine, lengths, tags = path_kernels.decode_rows(scores, *others, valid)
     else:
-        calls = [partial(path_kernels.decode_rows, scores[a:z], *shared, valid[a:z]) for a, z in ranges]
+        calls = [partial(path_kernels.decode_rows, scores[a:z], *others, valid[a:z]) for a, z in ranges]
         fines, *found = zip(*side_by_side(calls), strict=True)
         fine, lengths, tags = all(fines), *map(np.concatenate, found)
     if not fine:
