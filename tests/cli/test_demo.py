@@ -121,5 +121,5 @@ def test_warmup_says_when_there_is_nothing_to_do(cli: Cli, shown: Answer) -> Non
 def test_compiling_is_announced(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "kernels_are_cached", lambda: False)
     answer = cli("warmup")
-    assert answer.err.startswith("compiling kernels for this machine, once (about 15 s) ...\nkernels compiled in ")
+    assert answer.err.startswith("compiling kernels for this machine, once (about 10 s) ...\nkernels compiled in ")
     assert cli("warmup", "--quiet") == (0, "", "")

@@ -13,7 +13,7 @@ def prepare_kernels(*, quiet: bool = False) -> None:
     if kernels_are_cached():
         return
     if not quiet:
-        print("compiling kernels for this machine, once (about 15 s) ...", file=sys.stderr, flush=True)
+        print("compiling kernels for this machine, once (about 10 s) ...", file=sys.stderr, flush=True)
     seconds = compile_kernels()
     if not quiet:
         print(f"kernels compiled in {seconds:.1f} s", file=sys.stderr, flush=True)

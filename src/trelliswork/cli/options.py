@@ -30,7 +30,7 @@ Scheme = Annotated[
     typer.Option(help="How tags spell spans: IOB1, IOB2, IOBES or plain.", rich_help_panel=COLUMNS),
 ]
 # One by default: a second thread gains at most a fifth on small networks, and on a busy machine the two wait for
-# each other at every operation, which made training up to 80 times slower.
+# each other at every operation, which made training more than 50 times slower in one measurement.
 Threads = Annotated[int, typer.Option(help="CPU threads; more help large networks on idle machines.", min=1)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and the result.")]
 
