@@ -126,7 +126,7 @@ def main() -> None:
     """Train, score, write the page; status 1 when a goal is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the corpora")
-    parser.add_argument("--seed", type=int, nargs="+", default=[0], help="one run for each seed")
+    parser.add_argument("--seed", type=int, nargs="+", default=[0, 1, 2], help="one run for each seed")
     options = parser.parse_args()
     rows = []
     for corpus in CORPORA:
