@@ -78,6 +78,16 @@ def highest(row, c):
     return max(max(m0, m1), max(m2, m3))
 
 
+@njit(**KERNEL)
+def subtract_highest(row):
+    """row -= max(row); returns the maximum (-inf and no change if all are)."""
+    top = highest(row, row.shape[0])
+    if top > -np.inf:
+        for j in range(row.shape[0]):
+            row[j] -= top
+    return top
+
+
 @njit(**EXACT)
 def right_padded(mask, lengths):
     """Fill in the lengths of right-padded rows; False if a row is empty or has a hole."""

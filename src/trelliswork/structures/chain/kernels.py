@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numba import njit
 
-from trelliswork.structures.kernel_math import KERNEL, at, exp, highest
+from trelliswork.structures.kernel_math import KERNEL, at, exp, highest, subtract_highest
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 NEG_INF = -np.inf
@@ -259,16 +259,6 @@ def _log_arrivals(log_alpha, arc_scores, tops, arrived):
 
 
 @njit(**KERNEL)
-def _subtract_highest(row):
-    """row -= max(row); returns the maximum (-inf and no change if all are)."""
-    top = highest(row, row.shape[0])
-    if top > NEG_INF:
-        for j in range(row.shape[0]):
-            row[j] -= top
-    return top
-
-
-@njit(**KERNEL)
 def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, arrivals, log_z):
     """δ_t(j) = log Σ_i exp(δ_{t-1}(i) + a_ij) + e_t(j) [S3.9], each δ_t shifted so that its highest is 0.
 
@@ -286,13 +276,13 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
                 arc_scores = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
                 _log_arrivals(log_alphas[r, t - 1], arc_scores, tops, arrived)
             _copy(emissions[b, t], log_alpha)
-            total += _subtract_highest(log_alpha)
+            total += subtract_highest(log_alpha)
             for j in range(c):
                 log_alpha[j] += arrived[j]
-            total += _subtract_highest(log_alpha)
+            total += subtract_highest(log_alpha)
         for j in range(c):
             last[j] = log_alphas[r, lengths[b] - 1, j] + end[j]
-        total += _subtract_highest(last)
+        total += subtract_highest(last)
         weight = 0.0
         for j in range(c):
             weight += exp(last[j])

@@ -8,7 +8,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL, at, exp, first_not_a_score, highest, right_padded
+from trelliswork.structures.kernel_math import (
+    EXACT,
+    KERNEL,
+    at,
+    exp,
+    first_not_a_score,
+    highest,
+    right_padded,
+    subtract_highest,
+)
 
 NEG_INF = -np.inf
 SHIFT_EVERY = 16
@@ -83,15 +92,6 @@ def _first_best(scores, c):
 
 
 @njit(**KERNEL)
-def _shift_to_zero(delta):
-    """delta -= max(delta), unless that is -inf."""
-    top = highest(delta, delta.shape[0])
-    if top > NEG_INF:
-        for j in range(delta.shape[0]):
-            delta[j] -= top
-
-
-@njit(**KERNEL)
 def _padded(matrix):
     """A copy whose rows are filled up with -inf to whole vector registers: a third faster to run over."""
     c = matrix.shape[0]
@@ -126,7 +126,7 @@ def best_paths(first, last, emissions, transitions, start, end, lengths, tags, p
             for j in range(c):
                 deltas[t, j] = arrived[j] + emissions[b, t, j]  # [S4.101]
             if t % SHIFT_EVERY == 0:
-                _shift_to_zero(deltas[t])
+                subtract_highest(deltas[t])
         for j in range(c):
             arrived[j] = deltas[length - 1, j] + end[j]
         tag, best = _first_best(arrived, c)  # [S4.102]
