@@ -13,7 +13,7 @@ INF = float("inf")
 def logsumexp(scores: Tensor, dim: int) -> Tensor:
     """log Σ exp with real -inf: an all -inf row gives -inf and passes gradients of exactly 0, never NaN.
 
-    The maximum is a constant shift: it cancels, so treating it as one leaves all derivatives exact (a softmax first) [S2, softmax].
+    The maximum is a constant shift: it cancels, so treating it as one leaves all derivatives exact [S2, softmax].
 
     >>> logsumexp(torch.tensor([0.0, 0.0]), dim=-1)
     tensor(0.6931)

@@ -1,0 +1,113 @@
+"""`docs/equations.md` and the code agree: no equation without its function and test, no citation without its row."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs import documents
+from tests.docs.documents import PACKAGE, Row, cited, equations_of, find_test, rows
+
+every_row = pytest.mark.parametrize("row", rows(), ids=lambda row: f"line {row.line}")
+SOURCES = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.md")]
+
+
+@every_row
+def test_a_row_is_complete(row: Row) -> None:
+    assert row.equations, f"docs/equations.md:{row.line}: no equation"
+    assert row.functions, f"docs/equations.md:{row.line}: no function"
+    assert row.tests, f"docs/equations.md:{row.line}: no test"
+
+
+def test_each_equation_has_one_row() -> None:
+    found = [equation for row in rows() for equation in row.equations]
+    assert sorted(found) == sorted(set(found))
+
+
+@every_row
+def test_functions_exist(row: Row) -> None:
+    for name in row.functions:
+        try:
+            found = documents.function(name)
+        except (ImportError, AttributeError) as error:
+            pytest.fail(f"docs/equations.md:{row.line}: no function {name}: {error}")
+        assert callable(found) or isinstance(found, property), name
+
+
+@every_row
+def test_named_tests_exist(row: Row) -> None:
+    for name in row.tests:
+        assert find_test(name), f"docs/equations.md:{row.line}: no test {name}"
+
+
+@every_row
+def test_functions_cite_their_equations(row: Row) -> None:
+    """Each function of a row cites one of its equations, and each equation is cited by one of the functions."""
+    citations = {name: cited(documents.source(name)) for name in row.functions}
+    for name, found in citations.items():
+        assert found & row.equations, f"{name} cites none of {sorted(row.equations)} of docs/equations.md:{row.line}"
+    missing = row.equations - set().union(*citations.values())
+    assert not missing, f"docs/equations.md:{row.line}: {sorted(missing)} cited by none of {list(row.functions)}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_what_the_code_cites_has_a_row(path: Path) -> None:
+    known = {equation for row in rows() for equation in row.equations}
+    orphans = cited(path.read_text(encoding="utf-8")) - known
+    assert not orphans, f"{path.name} cites {sorted(orphans)}: add a row to docs/equations.md"
+
+
+@every_row
+def test_errata_of_a_row_have_a_section(row: Row) -> None:
+    sections = {int(n) for n in re.findall(r"^## Erratum (\d+)$", documents.ERRATA.read_text(encoding="utf-8"), re.M)}
+    assert row.errata <= sections, f"docs/equations.md:{row.line}: {sorted(row.errata - sections)} not in errata.md"
+
+
+# --- the reading itself --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("citation", "equations"),
+    [
+        ("S4.92", {"S4.92"}),
+        ("S4.98, 106-107", {"S4.98", "S4.106", "S4.107"}),
+        ("S3, Max Layer", {"S3, Max Layer"}),
+        ("S4.63; S3.9; S2, log-likelihood", {"S4.63", "S3.9", "S2, log-likelihood"}),
+        ("S3", set()),
+        ("S3, Sentence-Level\n    Log-Likelihood", {"S3, Sentence-Level Log-Likelihood"}),
+    ],
+)
+def test_citations_are_written_out(citation: str, equations: set[str]) -> None:
+    assert equations_of(citation) == equations
+
+
+@pytest.mark.parametrize("citation", ["S3's logadd", "S3.13, S3.4", "S4.92,93", "S4.", "S4.99-98", "S4.9; ", "S4 92"])
+def test_another_syntax_is_refused(citation: str) -> None:
+    with pytest.raises(ValueError, match=r"no citation: write|does not rise"):
+        equations_of(citation)
+
+
+def test_tests_are_found_by_file_class_and_name() -> None:
+    here = "tests/docs/test_equations.py"
+    inherited = "tests/contract/test_linear_chain.py::TestLinearChain::test_marginals"
+    assert find_test(f"{here}::test_a_row_is_complete")
+    assert find_test(inherited)
+    for absent in (
+        f"{here}::test_of_nothing",
+        f"{here}::every_row",
+        f"{here}::TestNothing::test_a_row_is_complete",
+        "tests/docs/test_nothing.py::test_a_row_is_complete",
+        inherited.replace("test_marginals", "test_of_nothing"),
+        inherited.replace("TestLinearChain::", ""),
+    ):
+        assert not find_test(absent), absent
+
+
+def test_a_row_is_read_with_escaped_bars() -> None:
+    line = (
+        r"| [S4.98-99] | p(y \| x) ([erratum 9](errata.md#erratum-9)) | `a.py:f`, `b.py:C.g` | `tests/t.py::test_t` |"
+    )
+    (row,) = documents.rows_of(line)
+    assert row == Row(1, frozenset({"S4.98", "S4.99"}), ("a.py:f", "b.py:C.g"), ("tests/t.py::test_t",), frozenset({9}))
