@@ -5,6 +5,7 @@ numba's own parallel loops would load a second OpenMP next to torch's and slow b
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
@@ -19,6 +20,10 @@ WORTH_SPLITTING = 4_000_000  # multiply-adds (a millisecond); below, a thread is
 @lru_cache(maxsize=1)
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="trelliswork")
+
+
+if hasattr(os, "register_at_fork"):  # a forked child has the pool, but none of its threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def row_ranges(n_rows: int, work: int) -> list[tuple[int, int]]:

@@ -1,0 +1,53 @@
+"""Row ranges cover every row once, results come back in order, and a forked child can use threads again."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import pytest
+import torch
+
+from trelliswork.structures.threads import WORTH_SPLITTING, over_rows, row_ranges, side_by_side
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "work", "parts"), [(7, 10 * WORTH_SPLITTING, 2), (1, 10 * WORTH_SPLITTING, 1), (7, 5, 1)]
+)
+def test_ranges_cover_the_rows(two_threads: None, n_rows: int, work: int, parts: int) -> None:
+    ranges = row_ranges(n_rows, work)
+    assert len(ranges) == parts
+    assert [row for first, last in ranges for row in range(first, last)] == list(range(n_rows))
+
+
+def test_results_come_in_the_order_of_the_calls(two_threads: None) -> None:
+    assert side_by_side([lambda i=i: i * i for i in range(5)]) == [0, 1, 4, 9, 16]
+
+
+def test_an_error_in_a_thread_reaches_the_caller(two_threads: None) -> None:
+    with pytest.raises(ZeroDivisionError):
+        side_by_side([lambda: 1, lambda: 1 // 0])
+
+
+def _sum_in_child(queue) -> None:
+    torch.set_num_threads(2)
+    seen: list[int] = []
+    over_rows(lambda first, last: seen.extend(range(first, last)), 4, 10 * WORTH_SPLITTING)
+    queue.put(sorted(seen))
+
+
+def test_a_forked_child_has_threads_of_its_own(two_threads: None) -> None:
+    side_by_side([lambda: 1, lambda: 2])  # the parent's pool is running
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_sum_in_child, args=(queue,), daemon=True)
+    child.start()
+    assert queue.get(timeout=20) == [0, 1, 2, 3]
+    child.join(timeout=20)
