@@ -94,14 +94,19 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """Write a whole file or nothing: the name appears, complete, when the block ends without error.
 
     The content goes to a temporary name in the same folder, is flushed to disk and renamed. `mode` is "w"
-    (UTF-8 text, "\\n" line ends) or "wb". Whatever fails, the temporary file goes and an earlier file stays.
+    (UTF-8 text, "\\n" line ends) or "wb". Whatever fails, the temporary file goes and an earlier file stays. A link
+    keeps pointing where it points; a device or pipe, which cannot be renamed onto, is written to as it is.
 
     >>> with atomic_write("scores.json") as file:  # doctest: +SKIP
     ...     file.write("{}")
     """
     if mode not in ("w", "wb"):
         raise OutputError(f"mode must be 'w' or 'wb'; got {mode!r}")
-    target = Path(path)
+    target = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
+    if target.exists() and not target.is_file() and not target.is_dir():
+        with _explained(target), _open_to_write(target, mode) as file:
+            yield file
+        return
     with _explained(target):
         temporary = _temporary_for(target)
     try:
