@@ -1,14 +1,19 @@
-"""Interleaved timing: every candidate is measured in every round, so that drifting clocks hit all alike."""
+"""Interleaved timing: every candidate is measured in every round, in a new order, so that drifting clocks and what a
+neighbour leaves behind hit all alike."""
 
 from __future__ import annotations
 
 import gc
+import random
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+
+
+SPIN_SECONDS = 0.25  # OpenMP workers spin for up to 0.2 s after their work and would slow whoever comes next
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,7 @@ class Candidate:
 
 
 def medians(candidates: list[Candidate], rounds: int = 15, sample_ms: float = 10.0) -> dict[tuple[str, int], float]:
-    """Median milliseconds of one call for each (name, threads), all candidates in turn in every round.
+    """Median milliseconds of one call for each (name, threads), all candidates in every round.
 
     A sample starts with a call that is not timed: the candidate before has left the caches and the allocator to its
     own liking. Fast calls are repeated inside a sample until it takes about `sample_ms`; slow ones (over a second) get
@@ -35,7 +40,7 @@ def medians(candidates: list[Candidate], rounds: int = 15, sample_ms: float = 10
     gc.disable()
     try:
         for turn in range(rounds):
-            for each in candidates:
+            for each in random.Random(turn).sample(candidates, len(candidates)):
                 key = each.name, each.threads
                 if samples[key] and samples[key][0] > 1000 and turn % 5:
                     continue
@@ -53,4 +58,7 @@ def _time(candidate: Candidate, repeats: int) -> float:
     begin = time.perf_counter()
     for _ in range(repeats):
         candidate.call()
-    return (time.perf_counter() - begin) * 1000 / repeats
+    elapsed = time.perf_counter() - begin
+    if candidate.threads > 1:
+        time.sleep(SPIN_SECONDS)
+    return elapsed * 1000 / repeats
