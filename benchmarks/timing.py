@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import torch
 
-
 SPIN_SECONDS = 0.25  # OpenMP workers spin for up to 0.2 s after their work and would slow whoever comes next
 
 
