@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.structures import buffers
 from trelliswork.structures.chain import kernels, path_kernels, structure
 from trelliswork.structures.chain.structure import Chain
 from trelliswork.structures.kernel_math import first_not_a_score, right_padded
@@ -30,6 +31,10 @@ def as_array(tensor: Tensor, dtype: type | None = None) -> Array:
     array = tensor.numpy(force=True)
     if dtype is None and array.flags.c_contiguous:
         return array
+    if dtype is np.float64 and array.dtype != np.float64:
+        converted = buffers.empty(array.shape)
+        np.copyto(converted, array)
+        return converted
     return np.ascontiguousarray(array, dtype)
 
 
@@ -78,10 +83,10 @@ def run_forward(arrays: ChainArrays) -> Forward:
     """log Z of every row, in scaled exp space where that is exact and in log space where it is not."""
     emissions, transitions = arrays.emissions, arrays.transitions
     batch, n, c = emissions.shape
-    arcs = np.empty((*transitions.shape[:3], (c + 7) // 8 * 8))
+    arcs = buffers.empty((*transitions.shape[:3], (c + 7) // 8 * 8))
     arc_shifts = np.empty(transitions.shape[:2])
     kernels.exp_arcs(transitions, arcs, arc_shifts)
-    alphas, emits = np.zeros((batch, n, c)), np.empty((batch, n, c))
+    alphas, emits = buffers.empty((batch, n, c)), buffers.empty((batch, n, c))
     finals, log_z, wide = np.empty(batch), np.empty(batch), np.empty(batch, np.bool_)
     over_rows(
         kernels.forward_scaled, batch, arrays.work,
@@ -117,7 +122,7 @@ def run_backward(
     """
     alphas = forward.alphas
     batch = len(alphas)
-    d_emissions, outgoing = np.zeros(alphas.shape), np.zeros(alphas.shape)
+    d_emissions, outgoing = buffers.empty(alphas.shape), buffers.empty(alphas.shape)
     over_rows(
         kernels.backward_scaled, batch, arrays.work,
         alphas, forward.emits, forward.arcs, arrays.end, forward.finals, arrays.lengths, grad, d_emissions, outgoing,

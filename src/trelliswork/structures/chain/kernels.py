@@ -43,6 +43,14 @@ def _copy(source, target):
 
 
 @njit(**KERNEL)
+def _clear(table, b, first):
+    """table[b, first:] = 0: outputs are written everywhere, so that they may start as any memory."""
+    for t in range(first, table.shape[1]):
+        for j in range(table.shape[2]):
+            table[b, t, j] = 0.0
+
+
+@njit(**KERNEL)
 def exp_arcs(transitions, arcs, shifts):
     """exp of every transition matrix, each shifted by its own highest score [S4.59].
 
@@ -148,6 +156,7 @@ def forward_scaled(
         length = lengths[b]
         log_total, product = edge_shifts, 1.0  # log Z = log_total + log(product): few logarithms are taken
         wide[b], finals[b], log_z[b] = False, 0.0, NEG_INF
+        _clear(alphas, b, length)
         for t in range(length):
             if t == 0:
                 _copy(start_weights, arrived)
@@ -170,6 +179,7 @@ def forward_scaled(
                 else:
                     wide[b] = _vanished(alpha, transitions[bb, tt], emissions[b, t], weights)
                 if wide[b] or scale == 0.0:
+                    _clear(alphas, b, t)
                     break
             inverse = 1.0 / scale
             for j in range(c):
@@ -200,7 +210,10 @@ def backward_scaled(first, last, alphas, emits, arcs, end, finals, lengths, grad
     end_weights, beta, out = np.empty(c), np.empty(c), np.zeros(arcs.shape[3])
     shifted_exp(end, end_weights)
     for b in range(first, last):
-        if finals[b] == 0.0 or grad[b] == 0.0:
+        used = lengths[b] if finals[b] > 0.0 and grad[b] != 0.0 else 0
+        _clear(d_emissions, b, used)
+        _clear(outgoing, b, used)
+        if used == 0:
             continue
         for j in range(c):
             beta[j] = end_weights[j] * (grad[b] / finals[b])
@@ -210,10 +223,10 @@ def backward_scaled(first, last, alphas, emits, arcs, end, finals, lengths, grad
                 reached = beta[j] if alphas[b, t, j] > 0.0 else 0.0
                 d_emissions[b, t, j] = alphas[b, t, j] * reached
                 out[j] = emits[b, t, j] * reached
+            for j in range(c):
+                outgoing[b, t, j] = out[j] if t > 0 else 0.0
             if t == 0:
                 break
-            for j in range(c):
-                outgoing[b, t, j] = out[j]
             _matrix_times(arcs[at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])], out, beta)
 
 

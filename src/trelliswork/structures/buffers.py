@@ -1,0 +1,68 @@
+"""Large arrays from memory that was used before.
+
+A forward-backward pass needs a few arrays of megabytes for a moment. The C allocator gives such memory back to the
+system each time and gets it again page by page, which can take as long as the computation itself. Here it is kept.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import weakref
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+LARGE = 1 << 15  # numbers (256 KB): what is smaller stays with the allocator anyway
+MOST_KEPT = 1 << 24  # numbers (128 MB)
+
+_parked: list[Array] = []
+
+
+def empty(shape: tuple[int, ...]) -> Array:
+    """np.empty(shape) in float64; the memory of a large one is used again after the array is gone.
+
+    Views of it are safe to keep: while there is one, the memory is not used again.
+    """
+    size = math.prod(shape)
+    if size < LARGE:
+        return np.empty(shape)
+    block = _take(size)
+    array = block[:size].reshape(shape)
+    weakref.finalize(array, _park, block).atexit = False
+    return array
+
+
+def _take(size: int) -> Array:
+    """The smallest parked block that fits and is not more than twice too large, or a new one."""
+    fitting = [index for index, block in enumerate(_parked) if size <= len(block) <= 2 * size]
+    if not fitting:
+        return np.empty(size)
+    try:
+        return _parked.pop(min(fitting, key=lambda index: len(_parked[index])))
+    except IndexError:  # another thread was faster
+        return np.empty(size)
+
+
+def _park(block: Array) -> None:
+    if sys.getrefcount(block) > UNSEEN:  # a view is still in use: it owns the memory from now on
+        return
+    _parked.append(block)
+    while sum(len(each) for each in _parked) > MOST_KEPT:
+        _parked.pop(0)
+
+
+def _references_when_unseen() -> int:
+    """How many references `_park` finds to a block that nobody else sees; -1 where objects do not go at once."""
+    found: list[int] = []
+    block = np.empty(1)
+    array = block[:1].reshape((1,))
+    weakref.finalize(array, lambda block: found.append(sys.getrefcount(block)), block)
+    del block
+    del array
+    return found[0] if found else -1
+
+
+UNSEEN = _references_when_unseen()

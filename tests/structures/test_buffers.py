@@ -1,0 +1,72 @@
+"""Memory is used again when, and only when, nobody can see it any more."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from trelliswork.structures import buffers
+
+SHAPE = (4, 100, 100)
+
+
+@pytest.fixture(autouse=True)
+def nothing_parked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffers, "_parked", [])
+
+
+def address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def test_memory_of_a_large_array_is_used_again() -> None:
+    first = buffers.empty(SHAPE)
+    where = address(first)
+    del first
+    again = buffers.empty((4, 90, 100))  # a little smaller fits too
+    assert address(again) == where
+    assert again.shape == (4, 90, 100)
+    assert again.flags.c_contiguous
+    assert again.dtype == np.float64
+
+
+def test_two_arrays_in_use_do_not_share() -> None:
+    first, second = buffers.empty(SHAPE), buffers.empty(SHAPE)
+    assert not np.shares_memory(first, second)
+
+
+@pytest.mark.parametrize(
+    "view", [lambda a: a[1:], lambda a: a.reshape(-1)[5:], lambda a: torch.from_numpy(a.reshape(400, 100))]
+)
+def test_a_view_keeps_the_memory(view) -> None:
+    first = buffers.empty(SHAPE)
+    first.fill(7.0)
+    kept = view(first)
+    del first
+    second = buffers.empty(SHAPE)
+    second.fill(0.0)
+    assert (np.asarray(kept) == 7.0).all()
+
+
+@pytest.mark.parametrize("shape", [(400, 100, 10), (4, 100, 99, 3)])
+def test_blocks_that_are_too_small_or_far_too_large_are_left_alone(shape: tuple[int, ...]) -> None:
+    parked = buffers.empty(SHAPE if len(shape) == 3 else (40, 100, 100))
+    del parked
+    array = buffers.empty(shape)
+    assert array.shape == shape
+    assert len(buffers._parked) == 1
+
+
+def test_small_arrays_are_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    array = buffers.empty((10, 10))
+    del array
+    assert buffers._parked == []
+
+
+def test_no_more_is_kept_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffers, "MOST_KEPT", 100_000)
+    arrays = [buffers.empty(SHAPE) for _ in range(5)]
+    del arrays
+    assert sum(len(block) for block in buffers._parked) <= 100_000
+    assert buffers._parked
