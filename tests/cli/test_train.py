@@ -76,6 +76,16 @@ def test_tags_that_only_dev_has_are_told(cli: Cli, tmp_path: Path) -> None:
     assert f"first 'B-LOC' at {tmp_path / 'dev.conll'}:1; they count as mistakes" in answer.err
 
 
+def test_tags_that_break_the_scheme_are_told(cli: Cli, tmp_path: Path) -> None:
+    legal = "Ann B-PER\nsings O\n\n" * 8
+    train = tmp_path / "train.conll"
+    train.write_text(legal + "Bob O\nRoe I-PER\n\n" + legal)
+    answer = cli("train", train, "--out", tmp_path / "m", "--epochs", "1", *SMALL)
+    assert answer.status == 0
+    assert "note: 1 training tag broke the IOB2 scheme" in answer.err
+    assert f"{train}:26 (I-PER after O" in answer.err
+
+
 def test_ctrl_c_keeps_the_best_model(cli: Cli, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from trelliswork.training.progress import LineProgress
 

@@ -117,6 +117,8 @@ def _train(
     tagger = Tagger.from_data(train, config, scheme=scheme, seed=settings.seed)
     tagger.metrics["data"] = provenance(train_file, dev_file, train, dev, format)
     known_tags(tagger, dev)
+    if tagger.labels.scheme != tagger.labels.data_scheme:
+        broken_tags(tagger, train)
     say(f"model: {len(tagger.labels.vocabulary)} labels, {tagger.n_parameters:,} parameters", quiet=quiet)
     prepare_kernels(quiet=quiet)
     result = train_model(tagger, train, dev, settings, out=out, progress=make_progress(not quiet))
@@ -179,6 +181,22 @@ def known_tags(tagger: Tagger, dev: list[Sentence]) -> None:
         say(
             f"note: {count(len(unknown), 'dev sentence')} with tags that the training data lacks, "
             f"first {tag!r} at {dev[0].file}:{line}; they count as mistakes"
+        )
+
+
+def broken_tags(tagger: Tagger, train: list[Sentence]) -> None:
+    """Say how many training tags break their scheme: converting them reads each as a span of its own."""
+    from trelliswork.cli.inputs import count, say
+    from trelliswork.structures.chain.schemes import violations
+
+    scheme = tagger.labels.data_scheme
+    broken = [(each, at, why) for each in train for at, why in violations(each.tags or (), scheme)]
+    if broken:
+        sentence, at, why = broken[0]
+        say(
+            f"note: {count(len(broken), 'training tag')} broke the {scheme} scheme, first at "
+            f"{sentence.file}:{sentence.line + at} ({why}); read as conlleval reads them; "
+            "see all with trelliswork check"
         )
 
 
