@@ -693,3 +693,14 @@ def test_an_empty_batch_has_empty_results(backend: str) -> None:
         assert dist.log_partition.shape == (0,)
         assert dist.marginals.shape == (0, 3, 2)
         assert dist.argmax.shape == (0, 3)
+
+
+def test_what_is_handed_out_may_be_changed() -> None:
+    """Results do not share memory with what a distribution keeps for its next query."""
+    chain = LinearChain(*random_scores(3, 5, 4))
+    log_z, marginals = chain.log_partition, chain.marginals
+    kept = log_z.clone(), marginals.clone()
+    log_z.zero_()
+    marginals.zero_()
+    assert torch.equal(chain.log_partition, kept[0])
+    assert torch.equal(chain.marginals, kept[1])

@@ -176,7 +176,6 @@ class LinearChain(StructuredDistribution):
         if self.backend == "torch":
             unary, pairs = structure.marginals(chain)
             return unary, fast.sum_arcs(pairs, arcs_by)
-
         return fast.Marginals.apply(chain, self._arrays, self._forward, arcs_by, *chain.scores)
 
     @property
@@ -191,7 +190,7 @@ class LinearChain(StructuredDistribution):
         self._require_paths(possible)
         return self._tags_out(tags[None])[0]
 
-    def top_k(self, k: int) -> tuple[Int[Tensor, "k *batch n"], Float[Tensor, "k * batch"]]:
+    def top_k(self, k: int) -> tuple[Int[Tensor, "k *batch n"], Float[Tensor, "k *batch"]]:
         """The k best tag sequences and their scores, best first; a score of -inf fills up where there are fewer."""
         if k < 1:
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best sequence or more")

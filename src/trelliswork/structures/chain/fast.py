@@ -190,7 +190,7 @@ class LogPartition(torch.autograd.Function):
     def forward(ctx: Any, chain: Chain, arrays: ChainArrays, run: Forward, *scores: Tensor) -> Tensor:
         ctx.chain, ctx.arrays, ctx.run = chain, arrays, run
         ctx.save_for_backward(*scores)
-        return _as_tensor(run.log_z, scores[0].dtype)
+        return _as_tensor(run.log_z.copy(), scores[0].dtype)  # `run` is used again: its numbers are not handed out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
