@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -70,3 +73,22 @@ def test_no_more_is_kept_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None
     del arrays
     assert sum(len(block) for block in buffers._parked) <= 100_000
     assert buffers._parked
+
+
+def test_threads_get_arrays_of_the_size_they_asked_for() -> None:
+    """Blocks taken by one thread move those that another is about to take."""
+    sizes = [buffers.LARGE * (2 + number) // 2 for number in range(24)]
+
+    def take(number: int) -> bool:
+        array = buffers.empty((sizes[number % 24],))
+        array[:3] = number
+        array[-3:] = number
+        return bool((array[:3] == number).all() and (array[-3:] == number).all())
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(take, range(20_000)))
+    finally:
+        sys.setswitchinterval(interval)

@@ -6,6 +6,7 @@ system each time and gets it again page by page, which can take as long as the c
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import weakref
@@ -38,12 +39,12 @@ def empty(shape: tuple[int, ...]) -> Array:
 def _take(size: int) -> Array:
     """The smallest parked block that fits and is not more than twice too large, or a new one."""
     fitting = [index for index, block in enumerate(_parked) if size <= len(block) <= 2 * size]
-    if not fitting:
-        return np.empty(size)
     try:
-        return _parked.pop(min(fitting, key=lambda index: len(_parked[index])))
-    except IndexError:  # another thread was faster
+        block = _parked.pop(min(fitting, key=lambda index: len(_parked[index])))
+    except (ValueError, IndexError):  # nothing fits, or another thread was faster
         return np.empty(size)
+    # Blocks that other threads take or park meanwhile move the rest: what was popped may be another one.
+    return block if size <= len(block) <= 2 * size else np.empty(size)
 
 
 def _park(block: Array) -> None:
@@ -51,7 +52,8 @@ def _park(block: Array) -> None:
         return
     _parked.append(block)
     while sum(len(each) for each in _parked) > MOST_KEPT:
-        _parked.pop(0)
+        with contextlib.suppress(IndexError):  # other threads may have taken all of them
+            _parked.pop(0)
 
 
 def _references_when_unseen() -> int:
