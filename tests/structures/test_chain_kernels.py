@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from trelliswork.distributions import LinearChain
+from trelliswork.distributions import LinearChain, kl_divergence
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.structures.chain import fast
 
@@ -107,6 +107,39 @@ def test_every_number_of_tags(dtype: torch.dtype, c: int) -> None:
 @pytest.mark.parametrize("scale", [1.0, 10.0])
 def test_ten_thousand_positions(dtype: torch.dtype, scale: float) -> None:
     kernel_equals_reference(random_scores(1, 10_000, 4, scale=scale), dtype)
+
+
+@both_types
+@pytest.mark.parametrize(("n", "scale"), [(3_000, 1.0), (100, 1e3), (20, 1e30)])
+def test_what_rests_on_marginals_is_as_exact_by_reference(dtype: torch.dtype, n: int, scale: float) -> None:
+    """The reference serves other devices, so it must not lose a long or wide chain either."""
+    given = tuple(part.to(dtype) for part in random_scores(1, n, 4, scale=scale))
+    kernel, plain = (LinearChain(*given, backend=backend) for backend in ("kernel", "torch"))
+    agree(plain.marginals, kernel.marginals, TOLERANCE[dtype])
+    agree(plain.marginals.sum(-1), torch.ones(1, n), TOLERANCE[dtype])
+    agree(plain.pairwise_marginals, kernel.pairwise_marginals, TOLERANCE[dtype])
+    if scale == 1.0:  # a difference of numbers as large as the scores
+        agree(plain.entropy(), kernel.entropy(), TOLERANCE[dtype])
+
+
+def test_float32_differences_are_rounded_once() -> None:
+    """Entropy, sets, divergences and their gradients are small numbers from large ones."""
+    exact = random_scores(1, 3_000, 4)
+    given = tuple(part.float() for part in exact)
+    known = torch.full((1, 3_000), -100)
+    known[0, ::500] = 1
+    found, wanted = [], []
+    for scores, answers in ((given, found), (tuple(part.double() for part in given), wanted)):
+        leaves = [part.clone().requires_grad_() for part in scores]
+        chain = LinearChain(*leaves)
+        other = LinearChain(leaves[0] * 0.5, *leaves[1:])
+        values = chain.entropy(), chain.log_prob_of_set(known), kl_divergence(chain, other)
+        shares = chain.token_log_probs(known)
+        gradients = torch.autograd.grad(values[0].sum() + shares.sum(), leaves)
+        answers += [*values, shares, *gradients]
+    for one, other in zip(found, wanted, strict=True):
+        assert one.dtype == torch.float32
+        agree(one, other, 1e-5)
 
 
 def test_ten_thousand_positions_in_log_space() -> None:

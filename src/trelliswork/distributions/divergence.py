@@ -30,7 +30,7 @@ def _kl(p: LinearChain, q: LinearChain) -> Float[Tensor, "*batch"]:
         both_forbid = (mine == -INF) & (other == -INF)
         return torch.where(both_forbid, 0.0, torch.where(both_forbid, 0.0, mine) - torch.where(both_forbid, 0.0, other))
 
-    mine, other = p._chain, q._chain
+    mine, other = p._precise, q._precise
     transitions, q_transitions = mine.transitions, other.transitions
     if transitions.dim() != q_transitions.dim():
         transitions, q_transitions = torch.broadcast_tensors(transitions, q_transitions)

@@ -95,8 +95,16 @@ class LinearChain(StructuredDistribution):
         )
 
     @cached_property
+    def _precise(self) -> Chain:
+        """The chain in float64, for sums over all sequences: float32 loses them with the length (decision 1)."""
+        chain = self._chain
+        if chain.emissions.device.type == "mps":  # has no float64
+            return chain
+        return chain.with_scores(*(cast(scores, torch.float64) for scores in chain.scores))
+
+    @cached_property
     def _arrays(self) -> fast.ChainArrays:
-        return fast.ChainArrays.of(self._chain)
+        return fast.ChainArrays.of(self._precise)
 
     @cached_property
     def _forward(self) -> fast.Forward:
@@ -121,7 +129,7 @@ class LinearChain(StructuredDistribution):
 
     @property
     def _log_z(self) -> Float[Tensor, "rows"]:
-        chain = self._chain
+        chain = self._precise
         if self.backend == "torch":
             return structure.log_partition(chain)
         return fast.LogPartition.apply(chain, self._arrays, self._forward, *chain.scores)
@@ -134,7 +142,7 @@ class LinearChain(StructuredDistribution):
         """log p(value | x); -inf for a forbidden sequence, never above 0."""
         chain = self._chain
         if self.backend == "torch":
-            return self._each(value, lambda tags: structure.log_prob(chain, tags))
+            return self._each(value, lambda tags: structure.log_prob(self._precise, tags))
         arrays, run = self._arrays, self._forward
 
         def log_prob(tags: Tensor) -> Tensor:
@@ -172,7 +180,7 @@ class LinearChain(StructuredDistribution):
 
     def _marginals(self, arcs_by: fast.ArcsBy) -> tuple[Tensor, Tensor]:
         """Unary posteriors, and arc posteriors summed as asked; compact."""
-        chain = self._chain
+        chain = self._precise
         if self.backend == "torch":
             unary, pairs = structure.marginals(chain)
             return unary, fast.sum_arcs(pairs, arcs_by)
@@ -212,7 +220,7 @@ class LinearChain(StructuredDistribution):
         shape = torch.Size(sample_shape)
         self._require_paths(self._log_z.detach() > -INF)
         if self.backend == "torch":
-            tags = structure.sample(self._chain, shape.numel(), generator)
+            tags = structure.sample(self._precise, shape.numel(), generator)
         else:
             tags = fast.sample_paths(self._arrays, self._forward, shape.numel(), generator)
         return self._tags_out(tags).reshape(*shape, *self.batch_shape, *self.event_shape)
@@ -263,7 +271,7 @@ class LinearChain(StructuredDistribution):
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """H(p) = log Z - E[score], in nats."""
-        return self._batched(self._log_z - self._expected(self._chain))
+        return self._batched(self._log_z - self._expected(self._precise))
 
     # --- constraints -----------------------------------------------------------------------------------------
 
@@ -298,7 +306,7 @@ class LinearChain(StructuredDistribution):
         `partial` is as in `constrain`. From the constrained α and the free β:
         log p(y_1..y_t agree) = log Σ_j α'_t(j) β_t(j) - log Z. Invalid positions have share 0.
         """
-        log, free, kept = Log(), self._chain, self.constrain(partial)._chain
+        log, free, kept = Log(), self._precise, self.constrain(partial)._precise
         alphas, betas = structure.forward(kept, log), structure.backward(free, log)
         prefixes = log.sum(torch.stack(alphas, 1) + torch.stack(betas, 1), dim=-1)
         before = torch.cat([structure.log_partition(free)[:, None], prefixes[:, :-1]], 1)

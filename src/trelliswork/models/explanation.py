@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from trelliswork.distributions import LinearChain
 
 
+INF = float("inf")
+
+
 @dataclass(frozen=True)
 class Analysis:
     """One tag sequence of a sentence with its probability p(y | x)."""
@@ -51,7 +54,8 @@ def analyses_of(
 ) -> list[list[Analysis]]:
     """The `top_k` best analyses of each sentence; fewer when fewer are possible."""
     values, scores = distribution.top_k(top_k)  # (k, batch, n), (k, batch)
-    probabilities = (scores - distribution.log_partition).exp().tolist()
+    exists = scores > -INF
+    probabilities = torch.where(exists, distribution.log_prob(values), -INF).exp().tolist()
     answers: list[list[Analysis]] = []
     for i, sentence in enumerate(sentences):
         possible = [k for k in range(len(probabilities)) if probabilities[k][i] > 0]

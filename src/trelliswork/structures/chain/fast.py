@@ -166,13 +166,14 @@ def _to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor, ...]) -> tuple[Te
 
 
 def _by_reference(query: Any, chain: Chain, scores: tuple[Tensor, ...], grads: tuple[Tensor, ...]) -> Any:
-    """The gradient of query(chain) by autograd, as a graph to differentiate again if one is being recorded."""
+    """The gradient of query(chain) by autograd in float64, as a graph to differentiate again if one is recorded."""
     again = torch.is_grad_enabled()
     needed = [tensor for tensor in scores if tensor.requires_grad]
     with torch.enable_grad():
-        results = query(chain.with_scores(*scores))
+        results = query(chain.with_scores(*(tensor.double() for tensor in scores)))
         results = results if isinstance(results, tuple) else (results,)
-        moving = [(result, grad) for result, grad in zip(results, grads, strict=True) if result.requires_grad]
+        pairs = zip(results, grads, strict=True)
+        moving = [(result, grad.to(result.dtype)) for result, grad in pairs if result.requires_grad]
         ends, seeds = [result for result, _ in moving], [grad for _, grad in moving]
         found = torch.autograd.grad(ends, needed, seeds, create_graph=again, allow_unused=True)
     by_tensor = iter(found)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.semirings import Expectation, KBest, Log, Max, Sampling, Semiring
-from trelliswork.semirings.log import log_ratio
+from trelliswork.semirings.log import log_ratio, logsumexp
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -161,21 +161,25 @@ def log_prob(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch
 
 def marginals(chain: Chain) -> tuple[Float[Tensor, "batch n c"], Float[Tensor, "batch n-1 c c"]]:
     """p(y_t | x) and p(y_{t-1}, y_t | x) from α and β [S4.98, 106-107; S1, log Z gradient]; 0 at padding or Z = 0."""
-    log = Log()
-    alphas, betas = forward(chain, log), backward(chain, log)
-    log_z = log.sum(alphas[-1] + chain.end, dim=-1)
-    possible = log_z > -INF
-    log_z = torch.where(possible, log_z, 0.0)[:, None, None]
-    real = (chain.token_mask & possible[:, None])[:, :, None]
-    log_unary = torch.stack(alphas, 1) + torch.stack(betas, 1) - log_z
+    alphas, betas = forward(chain, Log()), backward(chain, Log())
+    real = chain.token_mask[:, :, None]
+    unary = _posteriors(torch.stack(alphas, 1) + torch.stack(betas, 1), real)
     log_pairs = [
-        alphas[t - 1][:, :, None] + chain.arc(t) + (chain.emissions[:, t] + betas[t])[:, None, :] - log_z
+        alphas[t - 1][:, :, None] + chain.arc(t) + (chain.emissions[:, t] + betas[t])[:, None, :]
         for t in range(1, chain.n)
     ]
-    unary = torch.where(real, log_unary, -INF).exp()  # masked before the exp: padding may hold anything
     if not log_pairs:
         return unary, chain.emissions.new_zeros(len(unary), 0, chain.c, chain.c)
-    return unary, torch.where(real[:, 1:, :, None], torch.stack(log_pairs, 1), -INF).exp()
+    pairs = _posteriors(torch.stack(log_pairs, 1).flatten(2), real[:, 1:])
+    return unary, pairs.unflatten(2, (chain.c, chain.c))
+
+
+def _posteriors(log_weights: Float[Tensor, "batch n m"], real: Bool[Tensor, "batch n 1"]) -> Float[Tensor, "batch n m"]:
+    """exp(log_weights) / Z where real. Z is their sum at every position [S4.97]; dividing by the sum found at each one
+    keeps rounding in α and β, which grows with the length and the scores, out of the probabilities."""
+    log_weights = torch.where(real, log_weights, -INF)  # before anything else: padding may hold anything
+    log_z = logsumexp(log_weights, -1)[:, :, None]
+    return (log_weights - torch.where(log_z > -INF, log_z, 0.0)).exp()
 
 
 def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "batch"]]:
