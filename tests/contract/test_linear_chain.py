@@ -14,7 +14,7 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from tests.contract import chains
 from tests.contract.base import BACKENDS, INF, Instance, PartialKnowledge, Plain, StructureContract, close, finite_parts
-from trelliswork.distributions import LinearChain, kl_divergence
+from trelliswork.distributions import LinearChain, kl_divergence, linear_chain
 from trelliswork.errors import ScoreError
 from trelliswork.structures.chain import oracle
 from trelliswork.structures.chain.schemes import spans_of
@@ -421,6 +421,25 @@ def test_span_probability_of_one_span_in_each_row(backend: str, scheme: str, bat
         assert found.shape == batch
         wanted = [probability_of_span(instance, row, span, scheme) for row in range(chains.n_rows(instance))]
         close(found, wanted)
+
+
+def test_many_spans_of_a_long_text_go_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    names, generator = ["O", "B-X", "I-X"], torch.Generator().manual_seed(0)
+    dist = LinearChain(torch.randn(2, 9, 3, generator=generator), torch.randn(3, 3, generator=generator))
+    spans = [[(i, j, "X") for i in range(row, 9) for j in range(i + 1, 10)] for row in range(2)]
+    whole = dist.span_probabilities(spans, tags=names)
+    sizes: list[int] = []
+    one_group = LinearChain._span_log_probs
+
+    def counted(self: LinearChain, owned: list[Any], *others: Any) -> Tensor:
+        sizes.append(len(owned))
+        return one_group(self, owned, *others)
+
+    monkeypatch.setattr(LinearChain, "_span_log_probs", counted)
+    monkeypatch.setattr(linear_chain, "GROUP_SCORES", 7 * 27)
+    for found, wanted in zip(dist.span_probabilities(spans, tags=names), whole, strict=True):
+        torch.testing.assert_close(found, wanted)
+    assert max(sizes) == 7 and sum(sizes) == 45 + 36
 
 
 def test_spans_of_nothing_and_of_too_much() -> None:

@@ -20,7 +20,7 @@ from trelliswork.distributions.chain_inputs import (
     partial_mask,
     promote,
 )
-from trelliswork.distributions.spans import add_up, span_chains
+from trelliswork.distributions.spans import Span, add_up, span_chains
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings import Counting, Log
 from trelliswork.semirings.log import log_ratio
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
+GROUP_SCORES = 1 << 22  # 32 MB
 Backend = Literal["auto", "kernel", "torch"]
 
 
@@ -334,21 +335,31 @@ class LinearChain(StructuredDistribution):
         return self._batched(torch.cat(found))
 
     def span_probabilities(
-        self, spans: Sequence[Sequence[tuple[int, int, str]]], *, tags: Sequence[str], scheme: str = "IOB2"
+        self, spans: Sequence[Sequence[Span]], *, tags: Sequence[str], scheme: str = "IOB2"
     ) -> list[Float[Tensor, "spans"]]:
         """`span_probability` of each row's own spans (start, end, label), in one pass."""
         if self._layout.order is not None:
             raise ScoreError("spans are counted in tokens; got a mask with holes; drop the masked positions first")
-        log_z = self._log_z
-        counts = [len(row) for row in spans]
-        owner = torch.repeat_interleave(torch.arange(len(spans)), torch.tensor(counts)).to(log_z.device)
-        if not len(owner):
+        log_z, counts = self._log_z, [len(row) for row in spans]
+        owned = [(row, span) for row, each in enumerate(spans) for span in each]
+        if not owned:
             return [log_z.new_zeros(0, dtype=self.dtype) for _ in spans]
+        # Each span takes a row of n x c scores: thousands of spans in one long text go in groups.
+        size = max(1, GROUP_SCORES // self._chain.emissions[0].numel())
+        groups = [owned[first : first + size] for first in range(0, len(owned), size)]
+        found = torch.cat([self._span_log_probs(group, log_z, list(tags), scheme) for group in groups])
+        return list(found.exp().to(self.dtype).split(counts))
+
+    def _span_log_probs(
+        self, owned: list[tuple[int, Span]], log_z: Float[Tensor, "rows"], tags: list[str], scheme: str
+    ) -> Float[Tensor, "spans"]:
+        """log P of each (row, span)."""
+        owner = torch.tensor([row for row, _ in owned], device=log_z.device)
         log_weights = [
             LinearChain(*chain.scores, lengths=chain.lengths, backend=self.backend, validate_args=False)._log_z
-            for chain in span_chains(self._chain, spans, owner, list(tags), scheme)
+            for chain in span_chains(self._chain, [span for _, span in owned], owner, tags, scheme)
         ]
-        return list(log_ratio(add_up(log_weights), log_z[owner]).exp().to(self.dtype).split(counts))
+        return log_ratio(add_up(log_weights), log_z[owner])
 
     # --- torch.distributions ---------------------------------------------------------------------------------
 

@@ -26,24 +26,23 @@ INF = float("inf")
 
 def span_chains(
     chain: Chain,
-    spans: Sequence[Sequence[Span]],
+    spans: Sequence[Span],
     owner: Int[Tensor, "m"],
     tags: list[str],
     scheme: str,
 ) -> list[Chain]:
-    """One chain per pattern, each with a row per span: that span's own row, restricted to the pattern."""
+    """One chain per pattern, each with a row per span: the row that owns it, restricted to the pattern."""
     if len(tags) != chain.c:
         raise ScoreError(f"tags must name all {chain.c} tag indices; got {len(tags)} names")
-    lengths = chain.lengths.tolist()
-    flat = [(span, lengths[row]) for row, each in enumerate(spans) for span in each]
-    patterns = {label: span_patterns(tags, scheme, label) for label in {span[2] for span, _ in flat}}
-    emissions, row_lengths = chain.emissions[owner], chain.lengths[owner]
+    patterns = {label: span_patterns(tags, scheme, label) for label in {span[2] for span in spans}}
+    emissions, lengths = chain.emissions[owner], chain.lengths[owner]
+    bounded = list(zip(spans, lengths.tolist(), strict=True))
     transitions = chain.transitions if chain.transitions.dim() == 2 else chain.transitions[owner]
     chains = []
     for p in range(max((len(found) for found in patterns.values()), default=0)):
-        masks = [_allowed(patterns[span[2]][p], span, length, chain) for span, length in flat]
+        masks = [_allowed(patterns[span[2]][p], span, length, chain) for span, length in bounded]
         kept = torch.where(torch.stack(masks).to(emissions.device), emissions, -INF)
-        chains.append(Chain(kept, transitions, chain.start, chain.end, row_lengths))
+        chains.append(Chain(kept, transitions, chain.start, chain.end, lengths))
     return chains
 
 
