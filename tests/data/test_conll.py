@@ -150,6 +150,13 @@ def test_text_round_trip(write: Write) -> None:
     assert (back.words, back.tags, back.features) == (sentence.words, sentence.tags, sentence.features)
 
 
+@pytest.mark.parametrize("word", ["a\tb", "a\nb", "a\r"])
+def test_words_that_columns_cannot_hold_are_not_torn_apart(word: str) -> None:
+    sentence = Sentence(("fine", word), ("O", "O"), line=3, file="new.jsonl")
+    with pytest.raises(DataError, match=r"new\.jsonl:3: columns cannot hold 'a.*; write JSON lines"):
+        conll_text(sentence)
+
+
 @pytest.mark.parametrize(
     ("name", "n_sentences", "n_tokens", "layout"),
     [

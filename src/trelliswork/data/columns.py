@@ -11,6 +11,7 @@ CoNLL-U is the same with ten fixed columns, comments, and lines for multiword to
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -135,4 +136,8 @@ def conll_text(sentence: Sentence, *, delimiter: str = "\t") -> str:
     columns = [sentence.words, *sentence.features]
     if sentence.tags is not None:
         columns.append(sentence.tags)
+    for value in itertools.chain(*columns):
+        if delimiter in value or "\n" in value or "\r" in value:
+            problem = f"columns cannot hold {value!r}: it has a line end or the {delimiter!r} between columns in it"
+            raise DataError(sentence.file or "sentence", f"{problem}; write JSON lines", line=sentence.line)
     return "".join(delimiter.join(row) + "\n" for row in zip(*columns, strict=True)) + "\n"
