@@ -62,7 +62,17 @@ def test_overlap_counts_shared_sentences(cli: Cli, data: Path) -> None:
 
 @pytest.mark.parametrize(
     ("word", "reason"),
-    [("fine", ""), ("naïve", ""), ("a\u00a0b", "holds U+00A0 NO-BREAK SPACE"), ("x" * 61, "61 characters long")],
+    [
+        ("fine", ""),
+        ("naïve", ""),
+        ("a\u00a0b", "holds U+00A0 NO-BREAK SPACE"),
+        ("x" * 61, "61 characters long"),
+        ("می\u200cرود", ""),
+        ("\U0001f469\u200d\U0001f467", ""),
+        ("a\u200db", "holds U+200D ZERO WIDTH JOINER"),
+        ("\u200d", "holds U+200D ZERO WIDTH JOINER"),
+        ("می\u200bرود", "holds U+200B ZERO WIDTH SPACE"),
+    ],
 )
 def test_odd_words(word: str, reason: str) -> None:
     assert why_odd(word) == reason

@@ -16,6 +16,7 @@ from trelliswork.structures.chain.schemes import infer_scheme, spans_of, violati
 LONGEST_WORD = 60  # letters; longer "words" are mostly addresses or damage
 ENOUGH = 20  # sentences, to say that one is unlike the rest
 
+JOINERS = "\u200c\u200d"  # spelling in Persian, in Indic scripts and between emoji; damage in ASCII words
 _ODD = {"Cc", "Cf", "Co", "Cn", "Cs", "Zs", "Zl", "Zp"}  # control, format, private, unassigned, spaces
 
 
@@ -125,7 +126,8 @@ def why_odd(word: str) -> str:
         return f"{len(word)} characters long"
     if word.isascii() and word.isprintable() and " " not in word:
         return ""
-    for character in word:
+    others = word.translate(dict.fromkeys(map(ord, JOINERS)))
+    for character in word if others.isascii() else others:
         if character == "\ufffd" or unicodedata.category(character) in _ODD:
             name = unicodedata.name(character, "a control character")
             return f"holds U+{ord(character):04X} {name}"
