@@ -104,4 +104,4 @@ def test_ctrl_c_elsewhere_is_one_line(cli: Cli, model: Path, monkeypatch: pytest
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Tagger, "load", interrupt)
-    assert cli("info", model) == (130, "", "error: interrupted; nothing was written\n")
+    assert cli("info", model) == (130, "", "error: interrupted; no file is left half-written\n")

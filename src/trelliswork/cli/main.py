@@ -77,7 +77,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing to say when Python closes it
             raise typer.Exit(BROKEN_PIPE) from None
         except KeyboardInterrupt:
-            _complain("interrupted; nothing was written")
+            _complain("interrupted; no file is left half-written")
             raise typer.Exit(INTERRUPTED) from None
 
     return guarded
