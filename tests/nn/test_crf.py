@@ -826,3 +826,27 @@ def test_training_reaches_the_gold_tags(batch_first: bool) -> None:
     rows, row_mask = rows_of(crf, tags, mask)
     assert loss.item() < 0.1
     assert crf.decode(scores.detach(), mask) == [row[keep].tolist() for row, keep in zip(rows, row_mask, strict=True)]
+
+
+def test_torch_func_and_forward_mode_derivatives() -> None:
+    """Neither can look into a kernel, so the reference answers."""
+    crf, tags = CRF(3, batch_first=True), torch.tensor([[0, 1, 2, 0], [2, 2, 1, 0]])
+    emissions = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    parameters = {name: parameter.detach() for name, parameter in crf.named_parameters()}
+
+    def loss(values: dict[str, Tensor], scores: Tensor) -> Tensor:
+        return -torch.func.functional_call(crf, values, (scores, tags))
+
+    crf.zero_grad()
+    (-crf(emissions, tags)).backward()
+    by_parameter, by_emission = torch.func.grad(loss, argnums=(0, 1))(parameters, emissions.detach())
+    torch.testing.assert_close(by_emission, emissions.grad)
+    for name, parameter in crf.named_parameters():
+        torch.testing.assert_close(by_parameter[name], parameter.grad)
+
+    direction = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(1))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(emissions.detach(), direction)
+        slope = torch.autograd.forward_ad.unpack_dual(-crf(dual, tags)).tangent
+        assert crf.decode(dual) == crf.decode(emissions)
+    torch.testing.assert_close(slope, (emissions.grad * direction).sum())

@@ -406,4 +406,6 @@ def _resolve(backend: Backend, device: torch.device) -> Literal["kernel", "torch
         raise ScoreError(f'backend must be "auto", "kernel" or "torch"; got {backend!r}')
     if backend == "kernel" and device.type != "cpu":
         raise ScoreError(f'backend "kernel" runs on the CPU; the scores are on {device}; use "auto" or "torch"')
-    return "torch" if backend == "torch" or device.type != "cpu" else "kernel"
+    if backend == "auto" and (device.type != "cpu" or fast.out_of_reach()):
+        return "torch"
+    return "torch" if backend == "torch" else "kernel"

@@ -222,7 +222,7 @@ class CRF(nn.Module):
 
     def _log_likelihood_fast(self, emissions: Tensor, tags: Tensor, mask: Tensor | None) -> Tensor | None:
         """The kernel without a `LinearChain` between; None where that does not apply or something is wrong."""
-        if self.backend == "torch" or not emissions.is_cpu:
+        if self.backend == "torch" or not emissions.is_cpu or fast.out_of_reach():
             return None
         found = fast.log_likelihood(
             self._rows(emissions), *self._scores(), self._rows(tags), None if mask is None else self._rows(mask)
@@ -292,7 +292,12 @@ class CRF(nn.Module):
     def _decode_fast(self, emissions: Tensor, mask: Tensor | None) -> list[list[int]] | None:
         """Kernel and lists without a `LinearChain` between; None where that does not apply."""
         transitions, start, end = self._scores()
-        if self.backend == "torch" or not emissions.is_cpu or transitions.dtype != emissions.dtype:
+        if (
+            self.backend == "torch"
+            or not emissions.is_cpu
+            or fast.out_of_reach()
+            or transitions.dtype != emissions.dtype
+        ):
             return None
         if emissions.dtype not in (torch.float32, torch.float64):
             return None

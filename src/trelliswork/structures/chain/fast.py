@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from trelliswork.structures import buffers
 from trelliswork.structures.chain import kernels, path_kernels, structure
@@ -36,6 +37,12 @@ def as_array(tensor: Tensor, dtype: type | None = None) -> Array:
         np.copyto(converted, array)
         return converted
     return np.ascontiguousarray(array, dtype)
+
+
+def out_of_reach() -> bool:
+    """Whether torch.func or forward-mode derivatives are at work: their tensors have no memory that kernels could read,
+    or carry tangents that they would drop. The reference handles both."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
 class ChainArrays(NamedTuple):
