@@ -517,3 +517,30 @@ def test_any_chain_has_the_log_partition_count_and_marginals_of_its_enumeration(
         alone = contract.build(contract.one_row(instance, row), backend)
         best = contract.to_plain(contract.one_row(instance, row), alone.argmax)[0]
         assert supports[row][best] == max(supports[row].values())
+
+
+NARROW = torch.ones(2, 2, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(
+    ("ask", "problem"),
+    [
+        (
+            lambda chain: chain.expected(torch.zeros(2, 3)),
+            r"costs must be \(2, 3, 4\) like the emissions; got \(2, 3\)",
+        ),
+        (lambda chain: chain.constrain(transitions=NARROW), r"allowed transitions must be bool \(4, 4\).*\(2, 2\)"),
+        (lambda chain: chain.constrain(start=torch.ones(4)), r"allowed start must be bool \(4,\).*float32"),
+        (lambda chain: chain.constrain(end=NARROW[0]), r"allowed end must be bool \(4,\).*\(2,\)"),
+        (lambda chain: chain.span_probabilities([[]], tags=list("OBIX")), r"each of the 2 rows; got 1 lists"),
+    ],
+)
+def test_arguments_of_the_wrong_shape_are_named(ask: Any, problem: str) -> None:
+    with pytest.raises(ScoreError, match=problem):
+        ask(LinearChain(torch.zeros(2, 3, 4), torch.zeros(4, 4)))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_samples_have_no_probabilities(backend: str) -> None:
+    chain = LinearChain(torch.zeros(2, 3, 4), torch.zeros(4, 4), backend=backend)
+    assert chain.log_prob(chain.sample((0,))).shape == chain.score(chain.sample((0,))).shape == (0, 2)

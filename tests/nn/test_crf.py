@@ -850,3 +850,8 @@ def test_torch_func_and_forward_mode_derivatives() -> None:
         slope = torch.autograd.forward_ad.unpack_dual(-crf(dual, tags)).tangent
         assert crf.decode(dual) == crf.decode(emissions)
     torch.testing.assert_close(slope, (emissions.grad * direction).sum())
+
+
+def test_tags_named_twice() -> None:
+    with pytest.raises(ScoreError, match="tags must differ from one another; got O more than once"):
+        CRF.from_tags(["O", "B-X", "I-X", "O"], scheme="IOB2")

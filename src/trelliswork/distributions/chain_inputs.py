@@ -131,6 +131,18 @@ def check_tags(value: Int[Tensor, "*samples *batch n"], valid: Bool[Tensor, "*ba
         )
 
 
+def keep_allowed(name: str, scores: Tensor, allowed: Tensor | None, axes: int) -> Tensor:
+    """Scores, -inf where `allowed` is False; it is shaped like them, or like their last `axes` axes."""
+    if allowed is None:
+        return scores
+    shape = tuple(scores.shape[-axes:])
+    if allowed.dtype != torch.bool or allowed.shape not in (shape, scores.shape):
+        raise ScoreError(
+            f"allowed {name} must be bool {shape}, True = allowed; got {allowed.dtype} {tuple(allowed.shape)}"
+        )
+    return torch.where(allowed, scores, -INF)
+
+
 def _row(place: list[int]) -> str:
     return ", ".join(str(index) for index in place[:-1]) or "0"
 

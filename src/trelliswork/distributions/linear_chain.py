@@ -16,6 +16,7 @@ from trelliswork.distributions.chain_inputs import (
     check_scores,
     check_tags,
     check_value,
+    keep_allowed,
     layout_of,
     partial_mask,
     promote,
@@ -160,6 +161,8 @@ class LinearChain(StructuredDistribution):
         if check:
             check_tags(value, self.valid, self._chain.c)
         results = [query(self._layout.compact(tags).contiguous()) for tags in samples]
+        if not results:
+            return self.emissions.new_zeros(value.shape[:-1])
         if value.dim() == 2 and len(self.batch_shape) == 1:
             return self._batched(results[0])
         shape = value.shape[: value.dim() - len(self.batch_shape) - 1]
@@ -248,6 +251,10 @@ class LinearChain(StructuredDistribution):
     ) -> Float[Tensor, "*batch"]:
         """E[Σ_t costs[t, y_t] + Σ transitions[y_{t-1}, y_t] + start[y_1] + end[y_L]]; costs are shaped like scores."""
         n, c = self.emissions.shape[-2:]
+        if costs is not None and costs.shape != self.emissions.shape:
+            raise ScoreError(
+                f"costs must be {tuple(self.emissions.shape)} like the emissions; got {tuple(costs.shape)}"
+            )
         given = LinearChain(
             self.emissions.new_zeros(n, c).expand(self.emissions.shape) if costs is None else costs,
             self.emissions.new_zeros(c, c) if transitions is None else transitions,
@@ -294,9 +301,9 @@ class LinearChain(StructuredDistribution):
             emissions = torch.where(partial_mask(partial, self.valid, emissions), emissions, -INF)
         return self._like(
             emissions,
-            self.transitions if transitions is None else torch.where(transitions, self.transitions, -INF),
-            self.start if start is None else torch.where(start, self.start, -INF),
-            self.end if end is None else torch.where(end, self.end, -INF),
+            keep_allowed("transitions", self.transitions, transitions, 2),
+            keep_allowed("start", self.start, start, 1),
+            keep_allowed("end", self.end, end, 1),
         )
 
     def token_log_probs(
@@ -341,6 +348,8 @@ class LinearChain(StructuredDistribution):
         if self._layout.order is not None:
             raise ScoreError("spans are counted in tokens; got a mask with holes; drop the masked positions first")
         log_z, counts = self._log_z, [len(row) for row in spans]
+        if len(counts) != len(log_z):
+            raise ScoreError(f"spans must be one list for each of the {len(log_z)} rows; got {len(counts)} lists")
         owned = [(row, span) for row, each in enumerate(spans) for span in each]
         if not owned:
             return [log_z.new_zeros(0, dtype=self.dtype) for _ in spans]

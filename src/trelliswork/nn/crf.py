@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,9 @@ class CRF(nn.Module):
         cls, tags: Sequence[str], scheme: str = "IOBES", batch_first: bool = False, *, backend: Backend = "auto"
     ) -> CRF:
         """A layer for named tags that forbids the transitions their scheme forbids (IOB1, IOB2, IOBES, plain)."""
+        if len(set(tags)) < len(tags):
+            repeated = ", ".join(tag for tag, n in Counter(tags).items() if n > 1)
+            raise ScoreError(f"tags must differ from one another; got {repeated} more than once; name each tag once")
         crf = cls(len(tags), batch_first, backend=backend)
         crf.tags, crf.scheme = tuple(tags), scheme
         if scheme.lower() != "plain":
