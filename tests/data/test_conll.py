@@ -150,6 +150,13 @@ def test_text_round_trip(write: Write) -> None:
     assert (back.words, back.tags, back.features) == (sentence.words, sentence.tags, sentence.features)
 
 
+def test_lines_of_tokens_where_some_are_skipped(write: Write) -> None:
+    blank = "\t_" * 7
+    text = f"# text = cannot go\n1-2\tcannot\t_{blank}\n1\tcan\t_{blank}\n# odd\n2\tnot\t_{blank}\n3\tgo\t_{blank}\n\n"
+    (sentence,) = read_conll(write(text))
+    assert [sentence.line_of(i) for i in range(3)] == [3, 5, 6]
+
+
 @pytest.mark.parametrize("word", ["a\tb", "a\nb", "a\r"])
 def test_words_that_columns_cannot_hold_are_not_torn_apart(word: str) -> None:
     sentence = Sentence(("fine", word), ("O", "O"), line=3, file="new.jsonl")

@@ -23,6 +23,7 @@ def test_round_trip(write: Write) -> None:
     assert [(s.words, s.tags, s.features) for s in back] == [(s.words, s.tags, s.features) for s in written]
     assert "Zoë" in path.read_text(encoding="utf-8")
     assert [s.line for s in back] == [1, 3]
+    assert back[1].line_of(0) == back[1].line and back[0].line_of(1) == 1  # a sentence is one line
 
 
 def test_tags_are_optional_when_not_wanted(write: Write) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from trelliswork.cli.gold import line_of
 from trelliswork.data import Sentence
 from trelliswork.structures.chain.schemes import infer_scheme, spans_of, violations
 
@@ -66,7 +65,7 @@ class Survey:
     def violations(self) -> list[Finding]:
         """Tags that break the scheme."""
         return [
-            Finding(line_of(sentence, i), reason)
+            Finding(sentence.line_of(i), reason)
             for sentence in self.sentences
             for i, reason in violations(sentence.tags or (), self.scheme)
         ]
@@ -96,7 +95,7 @@ class Survey:
         for sentence in self.sentences:
             for i, word in enumerate(sentence.words):
                 if word in left:
-                    yield Finding(line_of(sentence, i), f"{word!r}: {left.pop(word)}")
+                    yield Finding(sentence.line_of(i), f"{word!r}: {left.pop(word)}")
 
     @cached_property
     def rare_tags(self) -> list[str]:

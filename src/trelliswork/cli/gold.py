@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trelliswork.data import Sentence, is_jsonl
+from trelliswork.data import Sentence
 from trelliswork.errors import DataError
 from trelliswork.structures.chain.schemes import canonical, convert, infer_scheme, split_tag
 
 if TYPE_CHECKING:
     from trelliswork.models.labels import Labels
+
+SHOWN = 20  # tags, of which a model may know thousands
 
 
 def in_scheme_of(labels: Labels, sentences: Sequence[Sentence], scheme: str | None) -> tuple[list[Sentence], str]:
@@ -39,7 +41,7 @@ def require_known(labels: Labels, sentences: Sequence[Sentence]) -> None:
         unknown = first_unknown(labels, sentence)
         if unknown:
             line, tag = unknown
-            known = ", ".join(labels.data_tags)
+            known = ", ".join(labels.data_tags[:SHOWN]) + (" ..." if len(labels.data_tags) > SHOWN else "")
             problem = f"the model does not know the tag {tag!r}, only {known}; correct it or train on data that has it"
             raise DataError(sentence.file, problem, line=line)
 
@@ -49,10 +51,5 @@ def first_unknown(labels: Labels, sentence: Sentence) -> tuple[int, str] | None:
     known = labels.data_tags
     for i, tag in enumerate(sentence.tags or ()):
         if tag not in known:
-            return line_of(sentence, i), tag
+            return sentence.line_of(i), tag
     return None
-
-
-def line_of(sentence: Sentence, i: int) -> int:
-    """The line of token `i`: JSON keeps a sentence on one line, columns give each token its own."""
-    return sentence.line if is_jsonl(sentence.file) else sentence.line + i

@@ -195,7 +195,7 @@ def broken_tags(tagger: Tagger, train: list[Sentence]) -> None:
         sentence, at, why = broken[0]
         say(
             f"note: {count(len(broken), 'training tag')} broke the {scheme} scheme, first at "
-            f"{sentence.file}:{sentence.line + at} ({why}); read as conlleval reads them; "
+            f"{sentence.file}:{sentence.line_of(at)} ({why}); read as conlleval reads them; "
             "see all with trelliswork check"
         )
 

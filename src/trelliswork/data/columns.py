@@ -110,7 +110,10 @@ def _sentence(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat
 
     tags = column(format.tag_column) if with_tags and format.tag_column is not None else None
     features = tuple(column(i) for i in format.feature_columns)
-    return Sentence(column(format.word_column), tags, features, line=rows[0][0], file=file)
+    numbers = tuple(number for number, _ in rows)
+    first = numbers[0]
+    lines = () if numbers[-1] == first + len(rows) - 1 else numbers  # lines in between were skipped
+    return Sentence(column(format.word_column), tags, features, line=first, file=file, lines=lines)
 
 
 def _check_row(columns: list[str], file: str, number: int, format: ColumnFormat, with_tags: bool) -> None:

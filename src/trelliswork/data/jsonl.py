@@ -63,7 +63,8 @@ def _sentence(record: dict[str, Any], file: str, number: int, with_tags: bool) -
     tags = _strings(record, "tags", file, number) if with_tags else None
     if tags is not None and len(tags) != len(words):
         raise DataError(file, f"expected {len(words)} tags, one per token; got {len(tags)}", line=number)
-    return Sentence(words, tags, _features(record, len(words), file, number), line=number, file=file)
+    features, lines = _features(record, len(words), file, number), (number,) * len(words)
+    return Sentence(words, tags, features, line=number, file=file, lines=lines)
 
 
 def _strings(record: dict[str, Any], key: str, file: str, number: int) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +10,7 @@ class Sentence:
     """Words, their tags if known, further columns, and where the sentence was read.
 
     `features` holds one tuple per extra column (part of speech, ...), each as long as `words`; `line` is the
-    1-based line of the first token.
+    1-based line of the first token, `lines` the line of each where they do not follow one another.
 
     >>> len(Sentence(("Ann", "sings"), ("B-PER", "O"), (("NNP", "VBZ"),)))
     2
@@ -21,6 +21,11 @@ class Sentence:
     features: tuple[tuple[str, ...], ...] = ()
     line: int = 1
     file: str = ""
+    lines: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def line_of(self, i: int) -> int:
+        """The line of token `i`."""
+        return self.lines[i] if self.lines else self.line + i

@@ -71,7 +71,7 @@ class Labels:
         for i, (tag, label) in enumerate(zip(tags, labels, strict=True)):
             if label not in self.vocabulary:
                 problem = f"expected one of the {len(self.vocabulary)} known tags, got {tag!r} (token {i + 1})"
-                raise DataError(sentence.file or "sentence", problem, line=sentence.line + i)
+                raise DataError(sentence.file or "sentence", problem, line=sentence.line_of(i))
         if constrained and self.has_spans:
             self._refuse_illegal(labels, sentence)
         return self.vocabulary.indices(labels)
@@ -79,7 +79,7 @@ class Labels:
     def _refuse_illegal(self, labels: Sequence[str], sentence: Sentence) -> None:
         for i, reason in violations(labels, self.scheme)[:1]:
             raise ConstraintError(
-                f"{sentence.file or 'sentence'}:{sentence.line + i}: the constraints forbid the gold tag: {reason}; "
+                f"{sentence.file or 'sentence'}:{sentence.line_of(i)}: the constraints forbid the gold tag: {reason}; "
                 'correct the tag, or train with label_scheme="IOBES" or constrained=False'
             )
 
