@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from trelliswork import semirings
     from trelliswork.data import Sentence, read_conll, read_jsonl
     from trelliswork.data.corpus import builtin_corpus
-    from trelliswork.distributions import LinearChain, StructuredDistribution, kl_divergence
+    from trelliswork.distributions import (
+        LinearChain,
+        ProjectiveTree,
+        SemiMarkov,
+        SpanningTree,
+        StructuredDistribution,
+        kl_divergence,
+    )
     from trelliswork.metrics import calibration, span_scores, token_accuracy
     from trelliswork.models import Tagger, TaggerConfig
     from trelliswork.nn import CRF
@@ -38,6 +45,9 @@ __version__ = "0.1.0"
 _HOME = {
     "semirings": "trelliswork.semirings",
     "LinearChain": "trelliswork.distributions",
+    "ProjectiveTree": "trelliswork.distributions",
+    "SpanningTree": "trelliswork.distributions",
+    "SemiMarkov": "trelliswork.distributions",
     "StructuredDistribution": "trelliswork.distributions",
     "kl_divergence": "trelliswork.distributions",
     "CRF": "trelliswork.nn",
@@ -61,8 +71,11 @@ __all__ = [
     "LinearChain",
     "ModelError",
     "OutputError",
+    "ProjectiveTree",
     "ScoreError",
+    "SemiMarkov",
     "Sentence",
+    "SpanningTree",
     "StructuredDistribution",
     "Tagger",
     "TaggerConfig",

@@ -43,8 +43,7 @@ def arcs_of(instance: Instance, row: int) -> list[list[list[float]]]:
     return [[], *by_row[row].tolist()]
 
 
-def edge(instance: Instance, name: str) -> list[float]:
-    c = instance.scores["emissions"].shape[-1]
+def edge_scores(instance: Instance, name: str, c: int) -> list[float]:
     return instance.scores[name].double().tolist() if name in instance.scores else [0.0] * c
 
 
@@ -53,7 +52,7 @@ def support(instance: Instance, row: int) -> dict[Plain, float]:
     """Every tag sequence of a row with a score above -inf, and that score."""
     *_, n, c = instance.scores["emissions"].shape
     emissions = instance.scores["emissions"].double().reshape(-1, n, c)[row].tolist()
-    arcs, start, end = arcs_of(instance, row), edge(instance, "start"), edge(instance, "end")
+    arcs, start, end = arcs_of(instance, row), edge_scores(instance, "start", c), edge_scores(instance, "end", c)
     read, found = places(instance, row), {}
     for tags in itertools.product(range(c), repeat=len(read)):
         score = start[tags[0]] + end[tags[-1]]

@@ -6,13 +6,17 @@ A subclass brings a structure and its queries; what follows from them is written
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
+from trelliswork.errors import ScoreError
 from trelliswork.semirings.log import log_ratio
+from trelliswork.structures import bridge
+
+Backend = Literal["auto", "kernel", "torch"]
 
 
 class StructuredDistribution(Distribution):
@@ -35,7 +39,7 @@ class StructuredDistribution(Distribution):
         return self._batched(self._log_z)
 
     @abstractmethod
-    def score(self, value: Tensor) -> Tensor:
+    def score(self, value: Any) -> Tensor:
         """The unnormalised log score of a structure."""
 
     @property
@@ -45,11 +49,11 @@ class StructuredDistribution(Distribution):
 
     @property
     @abstractmethod
-    def argmax(self) -> Tensor:
+    def argmax(self) -> Any:
         """The structure with the highest score."""
 
     @abstractmethod
-    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
+    def top_k(self, k: int) -> tuple[Any, Tensor]:
         """The k best structures, best first, and their scores; exact, without duplicates."""
 
     @property
@@ -58,7 +62,7 @@ class StructuredDistribution(Distribution):
         """How many structures have a score above -inf."""
 
     @abstractmethod
-    def constrain(self, partial: Tensor | None = None) -> Self:
+    def constrain(self, partial: Any = None) -> Self:
         """The same distribution restricted to the structures that agree with partial knowledge."""
 
     @abstractmethod
@@ -66,14 +70,14 @@ class StructuredDistribution(Distribution):
         """E[Σ cost of the parts of y]: the risk when costs are losses."""
 
     @property
-    def mode(self) -> Tensor:
+    def mode(self) -> Any:
         return self.argmax
 
     @abstractmethod
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: Any) -> Tensor:
         """log p(value | x) = score(value) - log Z; -inf for a forbidden structure, never above 0."""
 
-    def log_prob_of_set(self, partial: Tensor) -> Tensor:
+    def log_prob_of_set(self, partial: Any) -> Tensor:
         """log p(y agrees with `partial` | x) = log Z(constrained) - log Z [S4.131]: the loss for partial labels."""
         return self._batched(log_ratio(self.constrain(partial)._log_z, self._log_z))
 
@@ -82,3 +86,13 @@ def weighted_sum(weights: Tensor, costs: Tensor, n_batch_axes: int) -> Tensor:
     """Σ weights * costs over all but the batch axes, where a weight of 0 silences any cost, infinite ones too."""
     heard = torch.where(weights > 0, costs, 0.0)
     return (weights * heard).flatten(n_batch_axes).sum(-1)
+
+
+def resolve_backend(backend: Backend, device: torch.device) -> Literal["kernel", "torch"]:
+    if backend not in ("auto", "kernel", "torch"):
+        raise ScoreError(f'backend must be "auto", "kernel" or "torch"; got {backend!r}')
+    if backend == "kernel" and device.type != "cpu":
+        raise ScoreError(f'backend "kernel" runs on the CPU; the scores are on {device}; use "auto" or "torch"')
+    if backend == "auto" and (device.type != "cpu" or bridge.out_of_reach()):
+        return "torch"
+    return "torch" if backend == "torch" else "kernel"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from trelliswork.distributions.base import StructuredDistribution, weighted_sum
+from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
 from trelliswork.distributions.chain_inputs import (
     cast,
     check_scores,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 INF = float("inf")
 GROUP_SCORES = 1 << 22  # 32 MB
-Backend = Literal["auto", "kernel", "torch"]
 
 
 class LinearChain(StructuredDistribution):
@@ -66,7 +65,7 @@ class LinearChain(StructuredDistribution):
         self.emissions, self.transitions, self.start, self.end = promote(emissions, transitions, start, end)
         batch_shape, (n, _) = self.emissions.shape[:-2], self.emissions.shape[-2:]
         self._layout = layout_of(batch_shape, n, self.emissions.device, lengths, mask)
-        self.backend = _resolve(backend, self.emissions.device)
+        self.backend = resolve_backend(backend, self.emissions.device)
         super().__init__(batch_shape, torch.Size([n]), validate_args=False)
         if validate_args is None or validate_args:
             arrays = self._arrays if self.backend == "kernel" else None
@@ -408,13 +407,3 @@ class LinearChain(StructuredDistribution):
     def __repr__(self) -> str:
         n, c = self.emissions.shape[-2:]
         return f"LinearChain(batch_shape={tuple(self.batch_shape)}, n={n}, c={c}, backend={self.backend!r})"
-
-
-def _resolve(backend: Backend, device: torch.device) -> Literal["kernel", "torch"]:
-    if backend not in ("auto", "kernel", "torch"):
-        raise ScoreError(f'backend must be "auto", "kernel" or "torch"; got {backend!r}')
-    if backend == "kernel" and device.type != "cpu":
-        raise ScoreError(f'backend "kernel" runs on the CPU; the scores are on {device}; use "auto" or "torch"')
-    if backend == "auto" and (device.type != "cpu" or fast.out_of_reach()):
-        return "torch"
-    return "torch" if backend == "torch" else "kernel"

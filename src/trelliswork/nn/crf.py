@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.distributions import LinearChain
-from trelliswork.distributions.linear_chain import Backend
+from trelliswork.distributions.base import Backend
 from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.structures import bridge
 from trelliswork.structures.chain import fast
 from trelliswork.structures.chain.schemes import allowed_transitions, violations
 
@@ -226,7 +227,7 @@ class CRF(nn.Module):
 
     def _log_likelihood_fast(self, emissions: Tensor, tags: Tensor, mask: Tensor | None) -> Tensor | None:
         """The kernel without a `LinearChain` between; None where that does not apply or something is wrong."""
-        if self.backend == "torch" or not emissions.is_cpu or fast.out_of_reach():
+        if self.backend == "torch" or not emissions.is_cpu or bridge.out_of_reach():
             return None
         found = fast.log_likelihood(
             self._rows(emissions), *self._scores(), self._rows(tags), None if mask is None else self._rows(mask)
@@ -299,7 +300,7 @@ class CRF(nn.Module):
         if (
             self.backend == "torch"
             or not emissions.is_cpu
-            or fast.out_of_reach()
+            or bridge.out_of_reach()
             or transitions.dtype != emissions.dtype
         ):
             return None
@@ -310,7 +311,7 @@ class CRF(nn.Module):
         addresses = transitions.data_ptr(), start.data_ptr(), end.data_ptr()
         known_addresses, arrays = self.__dict__.get("_parameter_arrays", (None, ()))
         if addresses != known_addresses:
-            arrays = fast.as_array(transitions)[None, None], fast.as_array(start), fast.as_array(end)
+            arrays = bridge.as_array(transitions)[None, None], bridge.as_array(start), bridge.as_array(end)
             if self.allowed_transitions is None:
                 self.__dict__["_parameter_arrays"] = addresses, arrays
         return fast.decode(self._rows(emissions), arrays, None if mask is None else self._rows(mask))

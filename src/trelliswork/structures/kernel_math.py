@@ -21,6 +21,7 @@ EXACT: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy")
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 6.93145751953125e-1  # ln 2 in two parts: n * _LN2_HIGH is exact for |n| < 2048
 _LN2_LOW = 1.42860682030941723212e-6
+_ROOT_HALF_BITS = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _LOWEST = -708.0  # below, e^x is denormal: taken as 0
 
 
@@ -30,6 +31,14 @@ def _bits_as_float(typing_context, bits):
         return builder.bitcast(arguments[0], ir.DoubleType())
 
     return types.float64(types.int64), generate
+
+
+@intrinsic
+def _float_as_bits(typing_context, number):
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
 
 
 # Reassociation would fold x - n*HIGH - n*LOW into x - n*ln2 and lose digits: contraction only.
@@ -56,6 +65,30 @@ def exp(x):
     p = p * r + 1.0
     y = p * _bits_as_float((np.int64(n) + np.int64(1023)) << np.int64(52))
     return y if x >= _LOWEST else 0.0
+
+
+@njit(inline="always", fastmath={"contract", "nnan", "nsz"}, error_model="numpy")
+def log(x):
+    """ln x for normal x > 0, to about 1 ulp: n ln 2 + 2 artanh((m-1)/(m+1)) with m in [1/√2, √2). ln 0 is -inf."""
+    bits = _float_as_bits(x)
+    n = (bits - np.int64(_ROOT_HALF_BITS)) >> np.int64(52)
+    m = _bits_as_float(bits - (n << np.int64(52)))
+    s = (m - 1.0) / (m + 1.0)
+    q = s * s
+    p = 1.0 / 21.0
+    p = p * q + 1.0 / 19.0
+    p = p * q + 1.0 / 17.0
+    p = p * q + 1.0 / 15.0
+    p = p * q + 1.0 / 13.0
+    p = p * q + 1.0 / 11.0
+    p = p * q + 1.0 / 9.0
+    p = p * q + 1.0 / 7.0
+    p = p * q + 1.0 / 5.0
+    p = p * q + 1.0 / 3.0
+    p = p * q
+    exponent = float(n)
+    y = exponent * _LN2_HIGH + (2.0 * s + (2.0 * s * p + exponent * _LN2_LOW))
+    return y if x > 0.0 else -np.inf
 
 
 @njit(inline="always")
@@ -86,6 +119,44 @@ def subtract_highest(row):
         for j in range(row.shape[0]):
             row[j] -= top
     return top
+
+
+@njit(**KERNEL)
+def first_best(scores, c):
+    """(index, value) of the highest of the first c scores; the first among ties."""
+    best = highest(scores, c)
+    index = 0
+    while scores[index] < best:
+        index += 1
+    return index, best
+
+
+@njit(**KERNEL)
+def insert(value, origin, values, origins):
+    """Put a value into a descending list at its place, after its equals; the lowest falls out."""
+    r = values.shape[0] - 1
+    while r > 0 and values[r - 1] < value:
+        values[r], origins[r] = values[r - 1], origins[r - 1]
+        r -= 1
+    values[r], origins[r] = value, origin
+
+
+@njit(**KERNEL)
+def draw(log_weights, weights, uniform):
+    """The index that a uniform number in [0, 1) picks from unnormalised log weights; -inf is never picked."""
+    c = log_weights.shape[0]
+    top, total = highest(log_weights, c), 0.0
+    for j in range(c):
+        weights[j] = exp(log_weights[j] - top)
+        total += weights[j]
+    left, chosen = uniform * total, -1
+    for j in range(c):
+        if weights[j] > 0.0:
+            chosen = j
+            left -= weights[j]
+            if left < 0.0:
+                break
+    return chosen
 
 
 @njit(**EXACT)

@@ -1,4 +1,4 @@
-"""The gradients of [S3] and [S1] written out by hand: plain torch arithmetic, no autograd.
+"""The gradients of [S3], [S1] and [S0] written out by hand: plain torch arithmetic, no autograd.
 
 Nothing trains with these; they are the derivations, readable and tested equal to autograd. One sentence at a
 time, one row per position: `f [n, c]` is the transpose of the matrix of [S3], whose columns are positions.
@@ -256,6 +256,16 @@ def context_gradient(grad_unary: Float[Tensor, "n c"], x: Float[Tensor, "n d"]) 
         previous=grad_unary[1:].T @ x[:-1],
         following=grad_unary[:-1].T @ x[1:],
     )
+
+
+def segment_weight_gradient(
+    grad_segments: Float[Tensor, "batch n k c"], features: Float[Tensor, "batch n k d"], *, by_length: bool = False
+) -> Float[Tensor, "c d"] | Float[Tensor, "k c d"]:
+    """dL/dV0 where F(s) = V0 z(s): each segment's gradient times its own features, both by start [S0.9] (erratum 5).
+
+    `by_length` keeps durations apart: one V0 for each.
+    """
+    return torch.einsum("bidy,bidj->dyj" if by_length else "bidy,bidj->yj", grad_segments, features)
 
 
 def sgd_step(parameter: Tensor, grad_loss: Tensor, grad_regularizer: Tensor, *, lr: float, strength: float) -> Tensor:

@@ -13,9 +13,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from trelliswork.structures import buffers
+from trelliswork.structures.bridge import as_array, as_tensor, by_reference, to_tensors
 from trelliswork.structures.chain import kernels, path_kernels, structure
 from trelliswork.structures.chain.structure import Chain
 from trelliswork.structures.kernel_math import first_not_a_score, right_padded
@@ -25,24 +25,6 @@ Array = np.ndarray[Any, Any]
 ArcsBy = Literal["batch", "row", "position"]
 SUMMED_AXES: dict[ArcsBy, tuple[int, ...]] = {"batch": (0, 1), "row": (1,), "position": ()}
 NO_ROWS, NO_ALPHAS = np.empty(0, np.int64), np.empty((0, 0, 0))
-
-
-def as_array(tensor: Tensor, dtype: type | None = None) -> Array:
-    """A C-contiguous array, sharing memory where it can. numpy converts small tensors faster than torch does."""
-    array = tensor.numpy(force=True)
-    if dtype is None and array.flags.c_contiguous:
-        return array
-    if dtype is np.float64 and array.dtype != np.float64:
-        converted = buffers.empty(array.shape)
-        np.copyto(converted, array)
-        return converted
-    return np.ascontiguousarray(array, dtype)
-
-
-def out_of_reach() -> bool:
-    """Whether torch.func or forward-mode derivatives are at work: their tensors have no memory that kernels could read,
-    or carry tangents that they would drop. The reference handles both."""
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
 class ChainArrays(NamedTuple):
@@ -161,32 +143,6 @@ def _arc_gradients(alphas: Array, arcs: Array, outgoing: Array, arcs_by: ArcsBy)
     return torch.mm(torch.from_numpy(before), torch.from_numpy(after)).numpy() * arcs[..., :c]
 
 
-def _as_tensor(array: Array, dtype: torch.dtype) -> Tensor:
-    """The way back from `as_array`; chains are float32 or float64."""
-    return torch.from_numpy(array if dtype == torch.float64 else array.astype(np.float32))
-
-
-def _to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Arrays as tensors of the shapes and dtypes of `like`."""
-    pairs = zip(arrays, like, strict=True)
-    return tuple(_as_tensor(array.reshape(tensor.shape), tensor.dtype) for array, tensor in pairs)
-
-
-def _by_reference(query: Any, chain: Chain, scores: tuple[Tensor, ...], grads: tuple[Tensor, ...]) -> Any:
-    """The gradient of query(chain) by autograd in float64, as a graph to differentiate again if one is recorded."""
-    again = torch.is_grad_enabled()
-    needed = [tensor for tensor in scores if tensor.requires_grad]
-    with torch.enable_grad():
-        results = query(chain.with_scores(*(tensor.double() for tensor in scores)))
-        results = results if isinstance(results, tuple) else (results,)
-        pairs = zip(results, grads, strict=True)
-        moving = [(result, grad.to(result.dtype)) for result, grad in pairs if result.requires_grad]
-        ends, seeds = [result for result, _ in moving], [grad for _, grad in moving]
-        found = torch.autograd.grad(ends, needed, seeds, create_graph=again, allow_unused=True)
-    by_tensor = iter(found)
-    return tuple(next(by_tensor) if tensor.requires_grad else None for tensor in scores)
-
-
 def _arcs_of(chain: Chain) -> ArcsBy:
     return "batch" if chain.transitions.dim() == 2 else "position"
 
@@ -198,16 +154,16 @@ class LogPartition(torch.autograd.Function):
     def forward(ctx: Any, chain: Chain, arrays: ChainArrays, run: Forward, *scores: Tensor) -> Tensor:
         ctx.chain, ctx.arrays, ctx.run = chain, arrays, run
         ctx.save_for_backward(*scores)
-        return _as_tensor(run.log_z.copy(), scores[0].dtype)  # `run` is used again: its numbers are not handed out
+        return as_tensor(run.log_z.copy(), scores[0].dtype)  # `run` is used again: its numbers are not handed out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         scores = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return None, None, None, *_by_reference(structure.log_partition, ctx.chain, scores, grads)
+            return None, None, None, *by_reference(structure.log_partition, ctx.chain, scores, grads)
         grad = as_array(grads[0], np.float64)
         found = run_backward(ctx.arrays, ctx.run, grad, _arcs_of(ctx.chain))
-        return None, None, None, *_to_tensors(found, scores)
+        return None, None, None, *to_tensors(found, scores)
 
 
 class LogProb(torch.autograd.Function):
@@ -221,18 +177,18 @@ class LogProb(torch.autograd.Function):
         ctx.save_for_backward(*scores)
         log_prob = np.full(len(path_scores), -np.inf)
         np.subtract(path_scores, run.log_z, out=log_prob, where=path_scores > -np.inf)
-        return _as_tensor(np.minimum(log_prob, 0.0), scores[0].dtype)  # rounding must not pass certainty
+        return as_tensor(np.minimum(log_prob, 0.0), scores[0].dtype)  # rounding must not pass certainty
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         scores = ctx.saved_tensors
         if torch.is_grad_enabled():
-            found = _by_reference(lambda chain: structure.log_prob(chain, ctx.tags), ctx.chain, scores, grads)
+            found = by_reference(lambda chain: structure.log_prob(chain, ctx.tags), ctx.chain, scores, grads)
             return None, None, None, None, None, *found
         grad = as_array(grads[0], np.float64)
         found = run_backward(ctx.arrays, ctx.run, -grad, _arcs_of(ctx.chain))
         path_kernels.add_path_gradients(ctx.tags.numpy(), ctx.arrays.lengths, grad, *found)
-        return None, None, None, None, None, *_to_tensors(found, scores)
+        return None, None, None, None, None, *to_tensors(found, scores)
 
 
 def sum_arcs(arcs: Tensor, arcs_by: ArcsBy) -> Tensor:
@@ -255,7 +211,7 @@ class Marginals(torch.autograd.Function):
         ctx.save_for_backward(*scores)
         unary, arcs, _, _ = run_backward(arrays, run, np.ones(len(arrays.lengths)), arcs_by)
         dtype = scores[0].dtype
-        return _as_tensor(unary, dtype), _as_tensor(arcs, dtype)
+        return as_tensor(unary, dtype), as_tensor(arcs, dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
@@ -263,7 +219,7 @@ class Marginals(torch.autograd.Function):
             unary, arcs = structure.marginals(chain)
             return unary, sum_arcs(arcs, ctx.arcs_by)
 
-        return None, None, None, None, *_by_reference(marginals, ctx.chain, ctx.saved_tensors, grads)
+        return None, None, None, None, *by_reference(marginals, ctx.chain, ctx.saved_tensors, grads)
 
 
 def run_path_scores(arrays: ChainArrays, tags: Tensor) -> tuple[Array, int]:

@@ -12,9 +12,10 @@ from trelliswork.structures.kernel_math import (
     EXACT,
     KERNEL,
     at,
-    exp,
+    draw,
+    first_best,
     first_not_a_score,
-    highest,
+    insert,
     right_padded,
     subtract_highest,
 )
@@ -82,16 +83,6 @@ def _best_arrivals(deltas, t, arc_scores, arrived):
 
 
 @njit(**KERNEL)
-def _first_best(scores, c):
-    """(index, value) of the highest of the first c scores; the first among ties."""
-    best = highest(scores, c)
-    index = 0
-    while scores[index] < best:
-        index += 1
-    return index, best
-
-
-@njit(**KERNEL)
 def _padded(matrix):
     """A copy whose rows are filled up with -inf to whole vector registers: a third faster to run over."""
     c = matrix.shape[0]
@@ -129,7 +120,7 @@ def best_paths(first, last, emissions, transitions, start, end, lengths, tags, p
                 subtract_highest(deltas[t])
         for j in range(c):
             arrived[j] = deltas[length - 1, j] + end[j]
-        tag, best = _first_best(arrived, c)  # [S4.102]
+        tag, best = first_best(arrived, c)  # [S4.102]
         possible[b] = best > NEG_INF
         tags[b, length - 1] = tag
         for t in range(length - 2, -1, -1):
@@ -137,7 +128,7 @@ def best_paths(first, last, emissions, transitions, start, end, lengths, tags, p
                 arc_scores = transitions[b, t]
             for i in range(c):
                 arrived[i] = deltas[t, i] + arc_scores[i, tag]
-            tag, _ = _first_best(arrived, c)  # [S4.103], corrected
+            tag, _ = first_best(arrived, c)  # [S4.103], corrected
             tags[b, t] = tag
 
 
@@ -157,16 +148,6 @@ def decode_rows(emissions, transitions, start, end, mask):
         best_paths(0, batch, emissions, transitions, start, end, lengths, tags, possible)
         fine = possible.all()
     return fine, lengths, tags
-
-
-@njit(**KERNEL)
-def _insert(value, origin, values, origins):
-    """Put a value into a descending list at its place, after its equals; the lowest falls out."""
-    r = values.shape[0] - 1
-    while r > 0 and values[r - 1] < value:
-        values[r], origins[r] = values[r - 1], origins[r - 1]
-        r -= 1
-    values[r], origins[r] = value, origin
 
 
 @njit(**KERNEL)
@@ -194,7 +175,7 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
                             value = deltas[t - 1, i, r] + arc_scores[i, j]
                             if value <= values[k - 1]:
                                 break
-                            _insert(value, i * k + r, values, origins[t, j])
+                            insert(value, i * k + r, values, origins[t, j])
                 for r in range(k):
                     values[r] += emissions[b, t, j]
         finals[:] = NEG_INF
@@ -203,7 +184,7 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
                 value = deltas[length - 1, j, r] + end[j]
                 if value <= finals[k - 1]:
                     break
-                _insert(value, j * k + r, finals, final_origins)
+                insert(value, j * k + r, finals, final_origins)
         for rank in range(k):
             scores[rank, b] = finals[rank]
             if finals[rank] == NEG_INF:
@@ -212,24 +193,6 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
             for t in range(length - 1, -1, -1):
                 tags[rank, b, t] = place // k
                 place = origins[t, place // k, place % k]
-
-
-@njit(**KERNEL)
-def _draw(log_weights, weights, uniform):
-    """The index that a uniform number in [0, 1) picks from unnormalised log weights; -inf is never picked."""
-    c = log_weights.shape[0]
-    top, total = highest(log_weights, c), 0.0
-    for j in range(c):
-        weights[j] = exp(log_weights[j] - top)
-        total += weights[j]
-    left, chosen = uniform * total, -1
-    for j in range(c):
-        if weights[j] > 0.0:
-            chosen = j
-            left -= weights[j]
-            if left < 0.0:
-                break
-    return chosen
 
 
 @njit(**KERNEL)
@@ -247,4 +210,4 @@ def sample_paths(first, last, log_alphas, transitions, end, lengths, uniforms, t
                     arc_scores = transitions[at(b, transitions.shape[0]), at(t, transitions.shape[1])]
                     for i in range(c):
                         scores[i] = log_alphas[b, t, i] + arc_scores[i, tags[s, b, t + 1]]
-                tags[s, b, t] = _draw(scores, weights, uniforms[s, b, t])
+                tags[s, b, t] = draw(scores, weights, uniforms[s, b, t])

@@ -1,0 +1,80 @@
+"""What may be handed to a `SemiMarkov`, checked with a sentence for each thing that can be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from trelliswork.distributions.chain_inputs import cast
+from trelliswork.errors import ScoreError
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
+
+    from trelliswork.structures.segments.fast import SegmentArrays
+
+INF = float("inf")
+
+
+def promote(
+    segments: Tensor, transitions: Tensor | None, start: Tensor | None, end: Tensor | None
+) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
+    """The score tensors in one dtype, shapes checked; a missing start or end scores 0."""
+    if segments.dim() < 3 or 0 in segments.shape[-3:]:
+        raise ScoreError(
+            f"segments must be [batch, n, k, c] with n, k, c >= 1; got {tuple(segments.shape)}; "
+            "give c label scores for each start and each duration 1..k"
+        )
+    c = segments.shape[-1]
+    start = segments.new_zeros(c) if start is None else start
+    end = segments.new_zeros(c) if end is None else end
+    if transitions is not None and transitions.shape != (c, c):
+        raise ScoreError(f"transitions must be {(c, c)}, indexed [from, to]; got {tuple(transitions.shape)}")
+    for name, edge in (("start", start), ("end", end)):
+        if edge.shape != (c,):
+            raise ScoreError(f"{name} must be ({c},), one score a label; got {tuple(edge.shape)}")
+    given = [part for part in (segments, transitions, start, end) if part is not None]
+    if len({part.device for part in given}) > 1:
+        devices = sorted({str(part.device) for part in given})
+        raise ScoreError(f"all scores must be on one device; got {devices}; move them with .to(device)")
+    dtype = segments.dtype
+    for part in given:
+        dtype = torch.promote_types(dtype, part.dtype)
+    if not dtype.is_floating_point:
+        raise ScoreError(f"scores must be floating point; got {dtype}; call .float() on them")
+    moved = None if transitions is None else cast(transitions, dtype)
+    return cast(segments, dtype), moved, cast(start, dtype), cast(end, dtype)
+
+
+def check_max_lengths(max_lengths: Tensor | Sequence[int], k: int, c: int, device: torch.device) -> Int[Tensor, "c"]:
+    """The longest segment of each label, in 1..k."""
+    limits = torch.as_tensor(max_lengths, device=device)
+    if limits.shape != (c,) or limits.dtype.is_floating_point or limits.dtype == torch.bool:
+        raise ScoreError(
+            f"max_lengths must be {c} whole numbers, one a label; got {limits.dtype} {tuple(limits.shape)}"
+        )
+    wrong = (limits < 1) | (limits > k)
+    if bool(wrong.any()):
+        label = int(wrong.nonzero()[0])
+        raise ScoreError(
+            f"max_lengths must lie in 1..{k}; got {int(limits[label])} for label {label}; "
+            "forbid a label with scores of -inf, and score more durations for longer segments"
+        )
+    return limits.long()
+
+
+def check_scores(parts: tuple[Tensor | None, ...], arrays: SegmentArrays | None) -> None:
+    """NaN and +inf are refused, by name and place; `arrays`, if given, hold the same numbers and are faster to read."""
+    if arrays is not None and arrays.first_not_a_score()[0] < 0:
+        return
+    for name, part in zip(("segments", "transitions", "start", "end"), parts, strict=True):
+        wrong = None if part is None else ~(part.detach() < INF)
+        if part is not None and wrong is not None and bool(wrong.any()):
+            place = wrong.nonzero()[0].tolist()
+            raise ScoreError(
+                f"{name} must be finite numbers or -inf; got {part[tuple(place)].item()} at {place}; "
+                "look for a division by zero or an overflow upstream, and forbid with -inf"
+            )

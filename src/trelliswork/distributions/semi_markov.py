@@ -1,0 +1,373 @@
+"""The semi-Markov distribution: labelled segmentations, every query exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.distributions import constraints
+
+from trelliswork.distributions import segment_values as values
+from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.chain_inputs import cast, layout_of
+from trelliswork.distributions.segment_inputs import check_max_lengths, check_scores, promote
+from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.semirings import Counting
+from trelliswork.structures.segments import fast, structure
+from trelliswork.structures.segments.structure import Segments
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+INF = float("inf")
+Known = Sequence[Any]
+
+
+class SemiMarkov(StructuredDistribution):
+    """p(s | x) with score = start[y_1] + Σ segments[i_j, d_j - 1, y_j] + Σ transitions[y_{j-1}, y_j] + end[y_m].
+
+    `segments[b, i, d-1, y]` scores the segment that starts at token i, covers d tokens and is labelled y; those that
+    would run past the row's `lengths` are not read. Without transitions labels are independent of one another.
+    `max_lengths` [c] limits the segments of each label. A forbidden part scores -inf.
+
+    A value is, for each row, a list of (start, end, label), end exclusive; nested lists for more batch axes, ranks and
+    samples. Everywhere a value is taken its tensor form is taken too: starts [..., n], the label where a segment starts
+    and -1 elsewhere (`to_starts`, `from_starts`).
+
+    >>> dist = SemiMarkov(torch.zeros(1, 5, 3, 2), torch.zeros(2, 2))
+    >>> dist.count, dist.argmax
+    (tensor([152.], dtype=torch.float64), [[(0, 1, 0), (1, 2, 0), (2, 3, 0), (3, 4, 0), (4, 5, 0)]])
+    """
+
+    def __init__(
+        self,
+        segments: Float[Tensor, "*batch n k c"],
+        transitions: Float[Tensor, "c c"] | None = None,
+        start: Float[Tensor, "c"] | None = None,
+        end: Float[Tensor, "c"] | None = None,
+        *,
+        lengths: Int[Tensor, "*batch"] | None = None,
+        max_lengths: Int[Tensor, "c"] | Sequence[int] | None = None,
+        backend: Backend = "auto",
+        validate_args: bool | None = None,
+    ):
+        self.segments, self.transitions, self.start, self.end = promote(segments, transitions, start, end)
+        batch_shape, (n, k, c) = self.segments.shape[:-3], self.segments.shape[-3:]
+        device = self.segments.device
+        self._lengths = layout_of(batch_shape, n, device, lengths, None).lengths
+        self.max_lengths = None if max_lengths is None else check_max_lengths(max_lengths, k, c, device)
+        self.backend = resolve_backend(backend, device)
+        super().__init__(batch_shape, torch.Size([n]), validate_args=False)
+        if validate_args is None or validate_args:
+            arrays = self._arrays if self.backend == "kernel" else None
+            check_scores((self.segments, self.transitions, self.start, self.end), arrays)
+
+    # --- the parts, flat -------------------------------------------------------------------------------------
+
+    @cached_property
+    def _parts(self) -> Segments:
+        """One batch axis, float32 at least, segments that are too long for their label at -inf."""
+        n, k, c = self.segments.shape[-3:]
+        dtype = torch.float64 if self.dtype == torch.float64 else torch.float32
+        segments = cast(self.segments.reshape(-1, n, k, c), dtype)
+        if self.max_lengths is not None:
+            short = torch.arange(1, k + 1, device=segments.device)[:, None] <= self.max_lengths
+            segments = torch.where(short, segments, -INF)
+        transitions = None if self.transitions is None else cast(self.transitions, dtype)
+        return Segments(segments, transitions, cast(self.start, dtype), cast(self.end, dtype), self._lengths)
+
+    @cached_property
+    def _arrays(self) -> fast.SegmentArrays:
+        return fast.SegmentArrays.of(self._parts)
+
+    @cached_property
+    def _forward(self) -> fast.Forward:
+        return fast.run_forward(self._arrays)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.segments.dtype
+
+    @property
+    def lengths(self) -> Int[Tensor, "*batch"]:
+        return self._lengths.reshape(self.batch_shape)
+
+    def _batched(self, result: Tensor, *lead: int) -> Tensor:
+        """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
+        return cast(result.reshape((*lead, *self.batch_shape, *result.shape[len(lead) + 1 :])), self.dtype)
+
+    # --- values ----------------------------------------------------------------------------------------------
+
+    def from_starts(self, starts: Int[Tensor, "*samples *batch n"]) -> list[Any]:
+        """The tensor form as lists of (start, end, label), nested as [*samples, *batch]."""
+        shape = starts.shape[:-1]
+        flat = starts.reshape(-1, *self.event_shape)
+        lengths = self._lengths.repeat(len(flat) // max(len(self._lengths), 1))
+        found: list[Any] = values.nested(values.to_lists(flat, lengths), shape)
+        return found
+
+    def to_starts(self, value: Any) -> Int[Tensor, "*samples *batch n"]:
+        """A value in its tensor form, checked: a segment that is too long or out of place is named."""
+        expected = (*self.batch_shape, *self.event_shape)
+        if not isinstance(value, Tensor):
+            value = values.from_lists(value, self._lengths, self.batch_shape, *self.event_shape)
+        elif value.dtype.is_floating_point or value.dtype == torch.bool:
+            raise ScoreError(f"starts must be whole numbers; got {value.dtype}; call .long() on them")
+        elif value.shape[value.dim() - len(expected) :] != expected:
+            raise ScoreError(f"starts must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
+        starts = cast(value, torch.long)
+        k, c = self.segments.shape[-2:]
+        longest = torch.full((c,), k, device=starts.device) if self.max_lengths is None else self.max_lengths
+        values.check_starts(starts.reshape(-1, len(self._lengths), *self.event_shape), self._lengths, longest)
+        return starts
+
+    def to_parts(self, value: Any) -> Float[Tensor, "*samples *batch n k c"]:
+        """1 at the segments of a value, 0 elsewhere: shaped like `marginals`."""
+        starts = self.to_starts(value)
+        n, k, c = self.segments.shape[-3:]
+        flat = starts.reshape(-1, n)
+        lengths = self._lengths.repeat(len(flat) // max(len(self._lengths), 1))
+        place = torch.arange(n, device=flat.device)
+        begins = (flat >= 0) & (place < lengths[:, None])
+        row, first = begins.nonzero(as_tuple=True)
+        parts = torch.zeros(len(flat), n, k, c, dtype=self.dtype, device=flat.device)
+        parts[row, first, (structure.ends_of(flat, lengths) - place)[row, first] - 1, flat[row, first]] = 1
+        return parts.reshape(*starts.shape, k, c)
+
+    def from_parts(self, parts: Float[Tensor, "*samples *batch n k c"]) -> list[Any]:
+        """The value whose segments are marked in `parts`."""
+        marked, label = parts.amax(-2).max(-1)
+        return self.from_starts(self.to_starts(torch.where(marked > 0, label, -1)))
+
+    # --- queries ---------------------------------------------------------------------------------------------
+
+    @property
+    def _log_z(self) -> Float[Tensor, "rows"]:
+        parts = self._parts
+        if self.backend == "torch":
+            return structure.log_partition(parts)
+        return fast.LogPartition.apply(parts, self._arrays, self._forward, *parts.scores)
+
+    def score(self, value: Any) -> Float[Tensor, "*samples *batch"]:
+        """The log score of segmentations; -inf for a forbidden one."""
+        return self._each(value, lambda starts: structure.path_score(self._parts, starts))
+
+    def log_prob(self, value: Any) -> Float[Tensor, "*samples *batch"]:
+        """log p(value | x); -inf for a forbidden segmentation, never above 0."""
+        parts = self._parts
+        if self.backend == "torch":
+            return self._each(value, lambda starts: structure.log_prob(parts, starts))
+        arrays, run = self._arrays, self._forward
+        return self._each(value, lambda starts: fast.LogProb.apply(parts, arrays, run, starts, *parts.scores))
+
+    def _each(self, value: Any, query: Callable[[Tensor], Tensor]) -> Tensor:
+        """Apply a query of starts [rows, n] to every sample of value."""
+        starts = self.to_starts(value)
+        samples = starts.reshape(-1, len(self._lengths), *self.event_shape)
+        results = [query(each.contiguous()) for each in samples]
+        return cast(torch.stack(results).reshape(starts.shape[:-1]), self.dtype)
+
+    @property
+    def marginals(self) -> Float[Tensor, "*batch n k c"]:
+        """p(segment (i, d, y) | x) at [..., i, d-1, y]; 0 for segments that are not read. Differentiable."""
+        return self._batched(self._marginals()[0])
+
+    def _marginals(self) -> tuple[Tensor, Tensor]:
+        """Posteriors of segments, and the expected number of each pair of neighbouring labels."""
+        parts = self._parts
+        if self.backend == "torch":
+            return structure.marginals(parts)
+        return fast.Marginals.apply(parts, self._arrays, self._forward, *parts.scores)
+
+    @property
+    def argmax(self) -> list[Any]:
+        """The best segmentation; among ties the lowest labels and the shortest segments, from the end backwards."""
+        if self.backend == "torch":
+            starts, scores = structure.viterbi(self._parts)
+            possible = scores.detach() > -INF
+        else:
+            starts, possible = fast.best_starts(fast.SegmentArrays.of(self._parts, None))
+        self._require_values(possible)
+        return self.from_starts(starts.reshape(*self.batch_shape, *self.event_shape))
+
+    def top_k(self, k: int) -> tuple[list[Any], Float[Tensor, "k *batch"]]:
+        """The k best segmentations and their scores, best first; -inf fills up where there are fewer."""
+        if k < 1:
+            raise ScoreError(f"k must be at least 1; got {k}; ask for one best segmentation or more")
+        if self.backend == "torch":
+            starts, found = structure.top_k(self._parts, k)
+        else:
+            starts, found = fast.top_starts(self._arrays, k)
+        exists = found > -INF
+        self._require_values(exists[0])
+        starts = torch.where(exists[:, :, None], starts, starts[:1])
+        scores = torch.stack([structure.path_score(self._parts, each) for each in starts])
+        lists = self.from_starts(starts.reshape(k, *self.batch_shape, *self.event_shape))
+        return lists, self._batched(torch.where(exists, scores, -INF), k)
+
+    def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
+        """Exact independent samples, nested as [*sample_shape, *batch]."""
+        return self.from_starts(self.sample_starts(sample_shape, generator))
+
+    def sample_starts(
+        self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
+    ) -> Int[Tensor, "*samples *batch n"]:
+        """`sample` in its tensor form."""
+        shape = torch.Size(sample_shape)
+        self._require_values(self._log_z.detach() > -INF)
+        if self.backend == "torch":
+            starts = structure.sample(self._parts, shape.numel(), generator)
+        else:
+            starts = fast.sample_starts(self._arrays, self._forward, shape.numel(), generator)
+        return starts.reshape(*shape, *self.batch_shape, *self.event_shape)
+
+    def _require_values(self, possible: Bool[Tensor, "rows"]) -> None:
+        if not bool(possible.all()):
+            row = int((~possible).nonzero()[0])
+            raise ConstraintError(
+                f"row {row} has no segmentation with a score above -inf; "
+                "allow segments that cover the row and transitions between their labels"
+            )
+
+    @property
+    def count(self) -> Float[Tensor, "*batch"]:
+        """How many segmentations are possible, in float64 (exact to 2^53)."""
+        return structure.total(self._parts, Counting()).reshape(self.batch_shape)
+
+    def expected(
+        self,
+        costs: Float[Tensor, "*batch n k c"] | None = None,
+        transitions: Float[Tensor, "c c"] | None = None,
+        start: Float[Tensor, "c"] | None = None,
+        end: Float[Tensor, "c"] | None = None,
+    ) -> Float[Tensor, "*batch"]:
+        """E[Σ costs of segments + transitions[y_{j-1}, y_j] + start[y_1] + end[y_m]]; costs are shaped like scores."""
+        segments = self.segments.new_zeros(()).expand(self.segments.shape) if costs is None else costs
+        given = SemiMarkov(segments, transitions, start, end, lengths=self.lengths, validate_args=False)
+        return self._batched(self._expected(given._parts))
+
+    def _expected(self, costs: Segments) -> Float[Tensor, "rows"]:
+        if costs.transitions is not None and self.transitions is None:
+            return self._first_order()._expected(costs)
+        segments, arcs = self._marginals()
+        lasts = torch.arange(1, costs.n + 1, device=segments.device)[:, None] + torch.arange(
+            costs.k, device=segments.device
+        )
+        at_end = (lasts == costs.lengths[:, None, None])[..., None]  # (rows, n, k, 1): segments that end the row
+        result = (
+            weighted_sum(segments, costs.segments, 1)
+            + weighted_sum(segments[:, 0].sum(1), costs.start, 1)
+            + weighted_sum(torch.where(at_end, segments, 0.0).sum((1, 2)), costs.end, 1)
+        )
+        return result if costs.transitions is None else result + weighted_sum(arcs, costs.transitions, 1)
+
+    def entropy(self) -> Float[Tensor, "*batch"]:
+        """H(p) = log Z - E[score], in nats."""
+        return self._batched(self._log_z - self._expected(self._parts))
+
+    def span_probability(
+        self, first: int, last: int, label: int | str, *, labels: Sequence[str] | None = None
+    ) -> Float[Tensor, "*batch"]:
+        """P(tokens first..last-1 are exactly one segment with this label), each row; `labels` names the label indices.
+
+        >>> dist.span_probability(2, 4, "PER", labels=["O", "PER"])
+        """
+        n, k, c = self.segments.shape[-3:]
+        if isinstance(label, str):
+            if labels is None or label not in labels:
+                raise ScoreError(f"label must be an index or one of labels={labels}; got {label!r}")
+            label = list(labels).index(label)
+        if not 0 <= first < last <= n or not 0 <= label < c:
+            raise ScoreError(
+                f"a span must be first < last within 0..{n}, with a label in 0..{c - 1}; got {(first, last, label)}"
+            )
+        marginals = self.marginals
+        if last - first > k:
+            return marginals.new_zeros(self.batch_shape)
+        return marginals[..., first, last - first - 1, label]
+
+    # --- constraints -----------------------------------------------------------------------------------------
+
+    def constrain(
+        self,
+        partial: Bool[Tensor, "*batch n k c"] | Int[Tensor, "*batch n"] | Known | None = None,
+        *,
+        transitions: Bool[Tensor, "c c"] | None = None,
+        start: Bool[Tensor, "c"] | None = None,
+        end: Bool[Tensor, "c"] | None = None,
+    ) -> SemiMarkov:
+        """Only the segmentations that agree: everything else scores -inf.
+
+        `partial` is True for each allowed segment; or holds the label of each token, -100 (any negative) where it is
+        unknown; or lists for each row the segments (start, end, label) that are known, a label of None for any.
+        `transitions`, `start`, `end` are True where allowed.
+        """
+        segments, own = self.segments, self.transitions
+        if partial is not None:
+            segments = torch.where(self._allowed(partial), segments, -INF)
+        if transitions is not None:
+            c = self.segments.shape[-1]
+            own = torch.where(transitions, self.segments.new_zeros(c, c) if own is None else own, -INF)
+        new_start = self.start if start is None else torch.where(start, self.start, -INF)
+        new_end = self.end if end is None else torch.where(end, self.end, -INF)
+        return self._like(segments, own, new_start, new_end)
+
+    def _allowed(self, partial: Any) -> Bool[Tensor, "*batch n k c"]:
+        shape, device = self.segments.shape, self.segments.device
+        n, k, c = shape[-3:]
+        if not isinstance(partial, Tensor):
+            known = [partial] if not self.batch_shape else partial
+            for _ in self.batch_shape[1:]:
+                known = [row for rows in known for row in rows]
+            if len(known) != len(self._lengths):
+                raise ScoreError(f"known segments must be one list a row, {tuple(self.batch_shape)}; got {len(known)}")
+            return values.allowed_by_segments(known, n, k, c, device).reshape(shape)
+        if partial.dtype == torch.bool:
+            if partial.shape != shape:
+                raise ScoreError(f"allowed segments must be {tuple(shape)}, True = allowed; got {tuple(partial.shape)}")
+            return partial
+        if partial.dtype.is_floating_point or partial.shape != shape[:-2]:
+            raise ScoreError(
+                f"partial labels must be whole numbers {tuple(shape[:-2])}, -100 = unknown; "
+                f"got {partial.dtype} {tuple(partial.shape)}"
+            )
+        labels = torch.where(self._parts.token_mask, partial.reshape(-1, n), -1)
+        if bool((labels >= c).any()):
+            raise ScoreError(f"partial labels must lie in 0..{c - 1} or be -100 for unknown; got {int(labels.max())}")
+        return values.allowed_by_tokens(labels, k, c).reshape(shape)
+
+    def _first_order(self) -> SemiMarkov:
+        """The same distribution with transitions: scores of 0 if there are none."""
+        if self.transitions is not None:
+            return self
+        c = self.segments.shape[-1]
+        return self._like(self.segments, self.segments.new_zeros(c, c), self.start, self.end)
+
+    def _like(self, segments: Tensor, transitions: Tensor | None, start: Tensor, end: Tensor) -> SemiMarkov:
+        """Other scores, the same lengths and limits."""
+        return SemiMarkov(
+            segments, transitions, start, end,
+            lengths=self.lengths, max_lengths=self.max_lengths, backend=self.backend, validate_args=False,
+        )  # fmt: skip
+
+    # --- torch.distributions ---------------------------------------------------------------------------------
+
+    @property
+    def support(self) -> Any:
+        """Of the tensor form."""
+        return constraints.independent(constraints.integer_interval(-1, self.segments.shape[-1] - 1), 1)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> SemiMarkov:
+        """The same distribution in a larger batch shape, without copying scores."""
+        shape = torch.Size(batch_shape)
+        return SemiMarkov(
+            self.segments.expand(*shape, *self.segments.shape[-3:]), self.transitions, self.start, self.end,
+            lengths=self.lengths.expand(shape), max_lengths=self.max_lengths, backend=self.backend, validate_args=False,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        n, k, c = self.segments.shape[-3:]
+        return f"SemiMarkov(batch_shape={tuple(self.batch_shape)}, n={n}, k={k}, c={c}, backend={self.backend!r})"

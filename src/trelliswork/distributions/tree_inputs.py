@@ -1,0 +1,95 @@
+"""What may be handed to a distribution over dependency trees, with a sentence for each thing that can be wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from trelliswork.errors import ScoreError
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int
+
+INF = float("inf")
+
+
+def check_shape(arcs: Tensor) -> None:
+    if arcs.dim() < 2 or arcs.shape[-1] != arcs.shape[-2] or arcs.shape[-1] < 2:
+        raise ScoreError(
+            f"arcs must be [batch, n+1, n+1] with n >= 1 words; got {tuple(arcs.shape)}; "
+            "index them [head, dependent], 0 being the root"
+        )
+    if not arcs.dtype.is_floating_point:
+        raise ScoreError(f"scores must be floating point; got {arcs.dtype}; call .float() on them")
+
+
+def flat_lengths(lengths: Tensor | None, batch_shape: torch.Size, n: int, device: torch.device) -> Int[Tensor, "rows"]:
+    """One number of words a row, in 1..n."""
+    if lengths is None:
+        return torch.full((batch_shape.numel(),), n, device=device)
+    if lengths.shape != batch_shape or lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
+        raise ScoreError(
+            f"lengths must be whole numbers of shape {tuple(batch_shape)}; got {lengths.dtype} {tuple(lengths.shape)}"
+        )
+    flat = lengths.reshape(-1).to(device=device, dtype=torch.long)
+    wrong = (flat < 1) | (flat > n)
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise ScoreError(
+            f"lengths must lie in 1..{n}; got {int(flat[row])} at row {row}; "
+            "count words without the root, pad the arcs or shorten the row"
+        )
+    return flat
+
+
+def check_arcs(arcs: Tensor) -> None:
+    """NaN and +inf are refused by place, where an arc can be."""
+    wrong = ~(arcs.detach() < INF)
+    if bool(wrong.any()):
+        row, head, word = wrong.nonzero()[0].tolist()
+        raise ScoreError(
+            f"arcs must be finite numbers or -inf; got {arcs[row, head, word].item()} at row {row}, head {head}, "
+            f"dependent {word}; look for a division by zero or an overflow upstream, and forbid with -inf"
+        )
+
+
+def check_heads(value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows n"]) -> Int[Tensor, "samples rows n"]:
+    """Heads [*samples, *batch, n] as [samples, rows, n], 0 at padding; each in 0..length of its row."""
+    expected = (*batch_shape, real.shape[1])
+    if value.dtype.is_floating_point or value.dtype == torch.bool:
+        raise ScoreError(f"heads must be whole numbers; got {value.dtype}; call .long() on them")
+    if value.shape[max(0, value.dim() - len(expected)) :] != expected:
+        raise ScoreError(f"heads must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
+    samples = torch.where(real, value.long().reshape(-1, *real.shape), 0)
+    lengths = real.sum(1)[:, None]
+    wrong = (samples < 0) | (samples > lengths)
+    if bool(wrong.any()):
+        sample, row, word = wrong.nonzero()[0].tolist()
+        raise ScoreError(
+            f"heads must lie in 0..{int(lengths[row])}; got {int(samples[sample, row, word])} at row {row}, "
+            f"word {word + 1}; count words from 1 and give the root word the head 0"
+        )
+    return samples
+
+
+def allowed_arcs(partial: Tensor, arcs: Tensor, real: Bool[Tensor, "*batch n"]) -> Bool[Tensor, "*batch n+1 n+1"]:
+    """Allowed arcs from heads with negatives for unknown [*batch, n], or from a mask [*batch, n+1, n+1] itself."""
+    if partial.dtype == torch.bool:
+        if partial.shape != arcs.shape:
+            raise ScoreError(f"allowed arcs must be {tuple(arcs.shape)}, True = allowed; got {tuple(partial.shape)}")
+        return partial
+    n = arcs.shape[-1] - 1
+    expected = (*arcs.shape[:-2], n)
+    if partial.dtype.is_floating_point or partial.shape != expected:
+        raise ScoreError(
+            f"partial heads must be whole numbers {expected}, -100 = unknown; "
+            f"got {partial.dtype} {tuple(partial.shape)}"
+        )
+    known = torch.where(real, partial, -1)
+    if bool((known > n).any()):
+        raise ScoreError(f"partial heads must lie in 0..{n} or be -100 for unknown; got {int(known.max())}")
+    heads = torch.arange(n + 1, device=partial.device)[:, None]
+    agree = (known[..., None, :] < 0) | (known[..., None, :] == heads)
+    return torch.cat([torch.ones_like(agree[..., :1]), agree], -1)

@@ -1,0 +1,81 @@
+"""The parts of dependency trees, shared by projective and non-projective ones: arcs from heads to dependents.
+
+A tree gives each word m = 1..n one head h in 0..n, 0 being the root, without cycles; score(tree) = Σ_m arcs[head_m, m].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+INF = float("inf")
+
+
+@dataclass(frozen=True)
+class Arcs:
+    """Scores of a batch in float64: arcs[b, h, m] for head h and dependent m; -inf at whatever is no arc.
+
+    Words 1..lengths[b] of row b are real. With `single_root` exactly one word hangs from the root.
+    """
+
+    arcs: Float[Tensor, "batch n+1 n+1"]
+    lengths: Int[Tensor, "batch"]
+    single_root: bool = True
+
+    @staticmethod
+    def of(scores: Float[Tensor, "batch n+1 n+1"], lengths: Int[Tensor, "batch"], single_root: bool) -> Arcs:
+        """-inf into the root, from a word to itself, and at padding, whatever stands there."""
+        place = torch.arange(scores.shape[1], device=scores.device)
+        real = place <= lengths[:, None]
+        is_arc = real[:, :, None] & real[:, None, :] & (place[:, None] != place) & (place > 0)
+        return Arcs(torch.where(is_arc, scores.double(), -INF), lengths, single_root)
+
+    @property
+    def n(self) -> int:
+        """Words of the longest row."""
+        return self.arcs.shape[1] - 1
+
+    @property
+    def word_mask(self) -> Bool[Tensor, "batch n"]:
+        """True at real words."""
+        return torch.arange(self.n, device=self.lengths.device) < self.lengths[:, None]
+
+    def with_arcs(self, arcs: Tensor) -> Arcs:
+        return replace(self, arcs=arcs)
+
+    def row(self, index: list[int]) -> Arcs:
+        """Some rows of the batch."""
+        return replace(self, arcs=self.arcs[index], lengths=self.lengths[index])
+
+
+def tree_score(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
+    """Σ_m arcs[head_m, m] over real words [S2, edge-factored score]. Gathered, never multiplied: no -inf times 0."""
+    real = trees.word_mask
+    safe = torch.where(real, heads, 0)
+    picked = trees.arcs[:, :, 1:].gather(1, safe[:, None, :]).squeeze(1)
+    return torch.where(real, picked, 0.0).sum(1)
+
+
+def is_tree(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Bool[Tensor, "batch"]:
+    """Whether every real word reaches the root, and as many words as allowed hang from it."""
+    real = trees.word_mask
+    onward = torch.cat([heads.new_zeros(len(heads), 1), torch.where(real, heads, 0)], 1)
+    reached = onward
+    for _ in range(max(1, trees.n).bit_length()):
+        reached = reached.gather(1, reached)  # 2, 4, 8, ... steps towards the root
+    arrives = (reached == 0).all(1)
+    if not trees.single_root:
+        return arrives
+    return arrives & (((heads == 0) & real).sum(1) == 1)
+
+
+def differentiate(log_z: Tensor, scores: Tensor, again: bool) -> Tensor:
+    """∂ Σ log Z / ∂ scores: the arcs' posteriors; with a graph to differentiate `again`."""
+    (posteriors,) = torch.autograd.grad(log_z.sum(), scores, create_graph=again)
+    return posteriors if again else posteriors.detach()

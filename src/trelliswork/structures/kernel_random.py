@@ -1,0 +1,39 @@
+"""Random numbers inside numba kernels, from seeds that torch draws: the same generator, the same samples."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT
+
+
+@njit(**EXACT)
+def uniform(state):
+    """A number in [0, 1) by SplitMix64; state[0] moves on."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@njit(**EXACT)
+def draw(log_weights, size, state):
+    """An index in proportion to exp(log_weights); -inf is never drawn."""
+    top = -np.inf
+    for i in range(size):
+        top = max(top, log_weights[i])
+    total = 0.0
+    for i in range(size):
+        total += np.exp(log_weights[i] - top)
+    left, drawn = uniform(state) * total, -1
+    for i in range(size):
+        weight = np.exp(log_weights[i] - top)
+        if weight > 0.0:
+            drawn = i
+            left -= weight
+            if left < 0.0:
+                break
+    return drawn

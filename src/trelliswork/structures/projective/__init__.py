@@ -1,0 +1,1 @@
+"""Projective dependency trees (Eisner). Start with `math.md`, then `structure.py`."""

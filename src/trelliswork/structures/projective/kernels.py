@@ -1,0 +1,240 @@
+"""CPU kernels of Eisner's algorithm: log Z with the arcs' posteriors, the best tree, samples. Log space, float64.
+
+A chart has planes for C→ and C←, both as [i, j] and, transposed, as [j, i]; for I→ as [i, j] and I← as [j, i]; and for
+what an arc joins. So each sum over splits runs along two rows. Nodes low..n take part; low is 1 for single-root trees,
+whose root joins at the end, else 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+from trelliswork.structures.kernel_random import draw
+from trelliswork.structures.lawler import enter, pool_of, score_of, take_best
+
+NEG_INF = -np.inf
+RIGHT, RIGHT_T, LEFT, LEFT_T, OPEN_RIGHT, OPEN_LEFT_T, JOINED = range(7)
+
+
+@njit(inline="always")
+def _add_pairs(left, right, size, sums):
+    """sums_k = left_k + right_k; their maximum."""
+    top = NEG_INF
+    for k in range(size):
+        sums[k] = left[k] + right[k]
+    for k in range(size):
+        top = max(top, sums[k])
+    return top
+
+
+@njit(inline="always")
+def _combine(left, right, size, best, sums):
+    """log Σ_k exp(left_k + right_k), or the maximum."""
+    top = _add_pairs(left, right, size, sums)
+    if best or top == NEG_INF:
+        return top
+    total = 0.0
+    for k in range(size):
+        total += exp(sums[k] - top)
+    return top + np.log(total)
+
+
+@njit(**KERNEL)
+def _fill(arcs, n, low, best, chart, sums):
+    """The inside recursion, narrow spans first; `math.md`, equations (2) to (4)."""
+    right, right_t, left, left_t = chart[RIGHT], chart[RIGHT_T], chart[LEFT], chart[LEFT_T]
+    open_right, open_left_t = chart[OPEN_RIGHT], chart[OPEN_LEFT_T]
+    for i in range(low, n + 1):
+        right[i, i] = right_t[i, i] = left[i, i] = left_t[i, i] = 0.0
+    for w in range(1, n - low + 1):
+        for i in range(low, n - w + 1):
+            j = i + w
+            joined = _combine(right[i, i:], left_t[j, i + 1 :], w, best, sums)
+            chart[JOINED, i, j] = joined
+            open_right[i, j] = joined + arcs[i, j]
+            open_left_t[j, i] = joined + arcs[j, i]
+            right[i, j] = right_t[j, i] = _combine(open_right[i, i + 1 :], right_t[j, i + 1 :], w, best, sums)
+            left[i, j] = left_t[j, i] = _combine(left[i, i:], open_left_t[j, i:], w, best, sums)
+
+
+@njit(**EXACT)
+def _total(arcs, n, low, best, chart, roots, sums):
+    """log Z or the best score; `roots` gets the weight of each root word of single-root trees."""
+    if low == 0:
+        return chart[RIGHT, 0, n]
+    for r in range(1, n + 1):
+        roots[r - 1] = chart[LEFT, 1, r] + arcs[0, r]
+    return _combine(roots, chart[RIGHT_T, n, 1:], n, best, sums)
+
+
+@njit(inline="always")
+def _share_out(amount, total, left, right, size, left_bar, right_bar):
+    """Pass a derivative by `total` on to the pairs it sums, in proportion."""
+    if amount == 0.0 or total == NEG_INF:
+        return
+    for k in range(size):
+        share = amount * exp(left[k] + right[k] - total)
+        left_bar[k] += share
+        right_bar[k] += share
+
+
+@njit(**KERNEL)
+def _outside(arcs, n, low, chart, bars, posteriors):
+    """From the widest span to the narrowest: what each part of the chart contributes to log Z."""
+    right, right_t, left, left_t = chart[RIGHT], chart[RIGHT_T], chart[LEFT], chart[LEFT_T]
+    open_right, open_left_t = chart[OPEN_RIGHT], chart[OPEN_LEFT_T]
+    for w in range(n - low, 0, -1):
+        for i in range(low, n - w + 1):
+            j = i + w
+            amount = bars[RIGHT, i, j] + bars[RIGHT_T, j, i]
+            _share_out(
+                amount, right[i, j], open_right[i, i + 1 :], right_t[j, i + 1 :], w,
+                bars[OPEN_RIGHT, i, i + 1 :], bars[RIGHT_T, j, i + 1 :],
+            )  # fmt: skip
+            amount = bars[LEFT, i, j] + bars[LEFT_T, j, i]
+            _share_out(
+                amount, left[i, j], left[i, i:], open_left_t[j, i:], w, bars[LEFT, i, i:], bars[OPEN_LEFT_T, j, i:]
+            )
+            forth, back = bars[OPEN_RIGHT, i, j], bars[OPEN_LEFT_T, j, i]
+            if i != j:
+                posteriors[i, j] = min(forth, 1.0)
+                posteriors[j, i] = min(back, 1.0)
+            _share_out(
+                forth + back, chart[JOINED, i, j], right[i, i:], left_t[j, i + 1 :], w,
+                bars[RIGHT, i, i:], bars[LEFT_T, j, i + 1 :],
+            )  # fmt: skip
+
+
+@njit(**EXACT)
+def inside_outside(first, last, arcs, lengths, single_root, log_z, marginals):
+    """log Z of rows first..last-1 and, unless that array is empty, the arcs' posteriors."""
+    size, low = arcs.shape[1], 1 if single_root else 0
+    chart, bars = np.empty((7, size, size)), np.empty((7, size, size))
+    sums, roots = np.empty(size), np.empty(size)
+    for b in range(first, last):
+        n = lengths[b]
+        _fill(arcs[b], n, low, False, chart, sums)
+        log_z[b] = _total(arcs[b], n, low, False, chart, roots, sums)
+        if marginals.shape[0] == 0 or log_z[b] == NEG_INF:
+            continue
+        bars[:] = 0.0
+        if single_root:
+            root_bar = marginals[b, 0, 1:]
+            _share_out(1.0, log_z[b], roots, chart[RIGHT_T, n, 1:], n, root_bar, bars[RIGHT_T, n, 1:])
+            bars[LEFT, 1, 1 : n + 1] = root_bar[:n]
+        else:
+            bars[RIGHT, 0, n] = 1.0
+        _outside(arcs[b], n, low, chart, bars, marginals[b])
+
+
+@njit(**EXACT)
+def _pick(left, right, size, best, sums, state):
+    """The split of the best sum, the first among ties; or one drawn in proportion."""
+    top = _add_pairs(left, right, size, sums)
+    if not best:
+        return draw(sums, size, state)
+    k = 0
+    while sums[k] < top:
+        k += 1
+    return k
+
+
+@njit(**EXACT)
+def _push(stack, size, i, j, plane):
+    if i != j:
+        stack[size, 0], stack[size, 1], stack[size, 2] = i, j, plane
+        size += 1
+    return size
+
+
+@njit(**EXACT)
+def _trace(n, low, best, chart, roots, stack, sums, state, heads):
+    """A tree from the chart, from the widest span to the narrowest: at each, one split."""
+    right, right_t, left, left_t = chart[RIGHT], chart[RIGHT_T], chart[LEFT], chart[LEFT_T]
+    open_right, open_left_t = chart[OPEN_RIGHT], chart[OPEN_LEFT_T]
+    waiting = 0
+    if low == 0:
+        waiting = _push(stack, waiting, 0, n, RIGHT)
+    else:
+        root = 1 + _pick(roots, right_t[n, 1:], n, best, sums, state)
+        heads[root - 1] = 0
+        waiting = _push(stack, waiting, 1, root, LEFT)
+        waiting = _push(stack, waiting, root, n, RIGHT)
+    while waiting > 0:
+        waiting -= 1
+        i, j, plane = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2]
+        if plane == RIGHT:
+            word = i + 1 + _pick(open_right[i, i + 1 :], right_t[j, i + 1 :], j - i, best, sums, state)
+            heads[word - 1] = i
+            waiting = _push(stack, waiting, word, j, RIGHT)
+            j = word
+        else:
+            word = i + _pick(left[i, i:], open_left_t[j, i:], j - i, best, sums, state)
+            heads[word - 1] = j
+            waiting = _push(stack, waiting, i, word, LEFT)
+            i = word
+        split = i + _pick(right[i, i:], left_t[j, i + 1 :], j - i, best, sums, state)
+        waiting = _push(stack, waiting, i, split, RIGHT)
+        waiting = _push(stack, waiting, split + 1, j, LEFT)
+
+
+@njit(**EXACT)
+def _work(size):
+    """A chart and what goes with it."""
+    chart, sums, roots = np.empty((7, size, size)), np.empty(size), np.empty(size)
+    return chart, sums, roots, np.empty((4 * size, 3), np.int64), np.zeros(1, np.uint64)
+
+
+@njit(**EXACT)
+def _best_tree(arcs, n, low, work, heads):
+    chart, sums, roots, stack, state = work
+    _fill(arcs, n, low, True, chart, sums)
+    if _total(arcs, n, low, True, chart, roots, sums) == NEG_INF:
+        return False
+    _trace(n, low, True, chart, roots, stack, sums, state, heads)
+    return True
+
+
+@njit(**EXACT)
+def best_trees(first, last, arcs, lengths, single_root, heads, possible):
+    """The best tree of each row."""
+    work = _work(arcs.shape[1])
+    for b in range(first, last):
+        possible[b] = _best_tree(arcs[b], lengths[b], 1 if single_root else 0, work, heads[b])
+
+
+@njit(**EXACT)
+def top_trees(first, last, arcs, lengths, single_root, heads, scores):
+    """The k best trees by O(k n) searches; see `lawler.py`."""
+    k, size, low = scores.shape[0], arcs.shape[1], 1 if single_root else 0
+    work, kept, pool = _work(size), np.full((size, size), NEG_INF), pool_of(k, size)
+    pool_heads, pool_scores, fixed, banned = pool
+    for b in range(first, last):
+        n, filled = lengths[b], 0
+        fixed[0], banned[0] = 0, False
+        if _best_tree(arcs[b], n, low, work, pool_heads[0]):
+            pool_scores[0], filled = score_of(arcs[b], n, pool_heads[0]), 1
+        for rank in range(k):
+            best, scores[rank, b] = take_best(pool, filled, n, heads[rank, b])
+            if best < 0 or rank == k - 1:
+                break
+            for split in range(fixed[best], n):
+                enter(pool, filled, best, split, arcs[b], n, kept)
+                if _best_tree(kept, n, low, work, pool_heads[filled]):
+                    pool_scores[filled] = score_of(arcs[b], n, pool_heads[filled])
+                    filled += 1
+
+
+@njit(**EXACT)
+def sample_trees(first, last, arcs, lengths, single_root, seeds, heads):
+    """Exact, independent samples: O(n³) once a row, then O(n²) each at most."""
+    size, low = arcs.shape[1], 1 if single_root else 0
+    chart, sums, roots, stack, state = _work(size)
+    for b in range(first, last):
+        _fill(arcs[b], lengths[b], low, False, chart, sums)
+        _total(arcs[b], lengths[b], low, False, chart, roots, sums)
+        for s in range(seeds.shape[0]):
+            state[0] = np.uint64(seeds[s, b])
+            _trace(lengths[b], low, False, chart, roots, stack, sums, state, heads[s, b])

@@ -1,0 +1,1 @@
+"""Segmentations: semi-Markov models. Start with `math.md`, then `structure.py`."""

@@ -1,0 +1,285 @@
+"""CPU kernels that sum over segmentations: log Z and its gradient. `path_kernels.py` has those that pick some.
+
+All take C-contiguous float64 arrays and are bare arithmetic: callers have checked shapes, lengths, NaN and +inf.
+`transitions` is [c, c], or [0, 0] for the 0th order. Rows `first..last` are done, so that a batch can be split over
+threads.
+
+α and γ are kept in log space, each position shifted so that the highest α is 0; `steps[b, j]` is what the shift of j
+adds to that of j-1, so that scores are only ever compared over the span of one segment, however long the row. Going
+from α to γ is a matrix product in exp space; a position where that could lose a reachable label is done in log space.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import KERNEL, exp, highest, log, subtract_highest
+
+SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
+LOG_SMALLEST = math.log(SMALLEST)
+NEG_INF, POS_INF = -np.inf, np.inf
+
+
+@njit(**KERNEL)
+def exp_arcs(transitions, arcs):
+    """arcs = exp(transitions - highest); returns the highest (0 if all are -inf, or there are none)."""
+    c = transitions.shape[0]
+    if c == 0:
+        return 0.0
+    shift = highest(transitions.ravel(), c * c)
+    shift = shift if shift > NEG_INF else 0.0
+    for x in range(c):
+        for y in range(c):
+            arcs[x, y] = exp(transitions[x, y] - shift)
+    return shift
+
+
+@njit(**KERNEL)
+def _lost(log_alpha, transitions, entered):
+    """Is a label reachable although its weight is (almost) gone?"""
+    c = entered.shape[0]
+    for y in range(c):
+        if entered[y] < SMALLEST:
+            for x in range(c):
+                if log_alpha[x] > NEG_INF and transitions[x, y] > NEG_INF:
+                    return True
+    return False
+
+
+@njit(**KERNEL)
+def _enter_exactly(log_alpha, transitions, tops, entered):
+    """entered_y = log Σ_x exp(log_alpha_x + a_xy), each label shifted by its own highest."""
+    c = entered.shape[0]
+    for y in range(c):
+        tops[y], entered[y] = NEG_INF, 0.0
+    for x in range(c):
+        for y in range(c):
+            tops[y] = max(tops[y], log_alpha[x] + transitions[x, y])
+    for x in range(c):
+        for y in range(c):
+            entered[y] += exp(log_alpha[x] + transitions[x, y] - tops[y]) if tops[y] > NEG_INF else 0.0
+    for y in range(c):
+        entered[y] = tops[y] + math.log(entered[y]) if entered[y] > 0.0 else NEG_INF
+
+
+@njit(**KERNEL)
+def _enter(log_alpha, transitions, arcs, arc_shift, weights, entered):
+    """γ(y) = log Σ_x exp(α(x) + a_xy); without transitions the same sum for every label."""
+    c = entered.shape[0]
+    if transitions.shape[0] == 0:
+        total = 0.0
+        for x in range(c):
+            total += exp(log_alpha[x])
+        gamma = math.log(total) if total > 0.0 else NEG_INF
+        for y in range(c):
+            entered[y] = gamma
+        return
+    for y in range(c):
+        weights[y], entered[y] = exp(log_alpha[y]), 0.0
+    for x in range(c):
+        weight, row = weights[x], arcs[x]
+        for y in range(c):
+            entered[y] += weight * row[y]
+    n_small = 0
+    for y in range(c):
+        n_small += entered[y] < SMALLEST
+    if n_small and _lost(log_alpha, transitions, entered):
+        _enter_exactly(log_alpha, transitions, weights, entered)
+        return
+    for y in range(c):
+        entered[y] = arc_shift + log(entered[y])
+
+
+@njit(**KERNEL)
+def _arrive_exactly(arrivals, m, log_alpha):
+    """log_alpha_y = log Σ_{d<m} exp(arrivals[d c + y]), each label shifted by its own highest."""
+    c = log_alpha.shape[0]
+    for y in range(c):
+        top, total = NEG_INF, 0.0
+        for d in range(m):
+            top = max(top, arrivals[d * c + y])
+        for d in range(m):
+            total += exp(arrivals[d * c + y] - top) if top > NEG_INF else 0.0
+        log_alpha[y] = top + math.log(total) if total > 0.0 else NEG_INF
+
+
+@njit(**KERNEL)
+def _arrive(segments, gammas, steps, j, arrivals, weights, log_alpha):
+    """α_j(y) = log Σ_d exp(γ_{j-d}(y) + f(j-d, d, y)) [S0.3], relative to the shift of position j-1.
+
+    All durations and labels are exponentiated in one run, with one shift; if that loses a label, each gets its own.
+    """
+    _, k, c = segments.shape
+    m, offset = min(k, j), 0.0
+    for d in range(m):
+        gamma, scores, arrival = gammas[j - 1 - d], segments[j - 1 - d, d], arrivals[d * c : d * c + c]
+        for y in range(c):
+            arrival[y] = gamma[y] + scores[y] - offset
+        offset += steps[j - 1 - d]
+    top = highest(arrivals, m * c)
+    if top == NEG_INF:
+        for y in range(c):
+            log_alpha[y] = NEG_INF
+        return
+    for e in range(m * c):
+        weights[e] = exp(arrivals[e] - top)
+    for y in range(c):
+        log_alpha[y] = weights[y]
+    for d in range(1, m):
+        weight = weights[d * c : d * c + c]
+        for y in range(c):
+            log_alpha[y] += weight[y]
+    n_small = 0
+    for y in range(c):
+        n_small += log_alpha[y] < SMALLEST
+    if n_small:
+        _arrive_exactly(arrivals, m, log_alpha)
+        return
+    for y in range(c):
+        log_alpha[y] = top + log(log_alpha[y])
+
+
+@njit(**KERNEL)
+def _softmax(log_alpha, end, weights):
+    """weights = softmax(log_alpha + end); returns the log of the sum, -inf if nothing is possible."""
+    c, total = end.shape[0], 0.0
+    for y in range(c):
+        weights[y] = log_alpha[y] + end[y]
+    top = highest(weights, c)
+    if top == NEG_INF:
+        return NEG_INF
+    for y in range(c):
+        weights[y] = exp(weights[y] - top)
+        total += weights[y]
+    for y in range(c):
+        weights[y] /= total
+    return top + math.log(total)
+
+
+@njit(**KERNEL)
+def forward_log(first, last, segments, transitions, arcs, arc_shift, start, end, lengths, alphas, gammas, steps, log_z):
+    """α and γ of [S0.3] and log Z [S0.5]: alphas[b, j] for j = 1..L, gammas[b, i] for i = 0..L-1, steps[b, j]."""
+    _, _, k, c = segments.shape
+    arrivals, weights, tops = np.empty(k * c), np.empty(k * c), np.empty(c)
+    for b in range(first, last):
+        length, total = lengths[b], 0.0
+        steps[b, 0] = 0.0
+        for y in range(c):
+            gammas[b, 0, y] = start[y]
+        for j in range(1, length + 1):
+            log_alpha = alphas[b, j]
+            _arrive(segments[b], gammas[b], steps[b], j, arrivals, weights, log_alpha)
+            step = subtract_highest(log_alpha)
+            steps[b, j] = step = step if step > NEG_INF else 0.0
+            total += step
+            if j < length:
+                _enter(log_alpha, transitions, arcs, arc_shift, tops, gammas[b, j])
+        log_z[b] = total + _softmax(alphas[b, length], end, tops)
+
+
+@njit(**KERNEL)
+def _leave(segments, gamma, alphas, steps, ended, i, length, d_segments, started):
+    """p(i, d, y) = p(y ends at i+d) exp(γ_i(y) + f(i, d, y) - α_{i+d}(y)) [S0.6, 10]; started sums over d."""
+    k, c = segments.shape
+    m, offset = min(k, length - i), 0.0
+    for y in range(c):
+        started[y] = 0.0
+    for d in range(m):
+        offset += steps[i + 1 + d]
+        scores, log_alpha, after, d_scores = segments[d], alphas[i + 1 + d], ended[i + 1 + d], d_segments[d]
+        for y in range(c):  # an unreachable label has posterior 0; +inf makes its factor exactly 0
+            reached = log_alpha[y] if log_alpha[y] > NEG_INF else POS_INF
+            posterior = after[y] * exp(gamma[y] + scores[y] - offset - reached)
+            d_scores[y] = posterior
+            started[y] += posterior
+    for d in range(m, k):
+        for y in range(c):
+            d_segments[d, y] = 0.0
+
+
+@njit(**KERNEL)
+def _is_exact(gamma, arc_shift):
+    """Did `_enter` need log space here?"""
+    for y in range(gamma.shape[0]):
+        if NEG_INF < gamma[y] < arc_shift + LOG_SMALLEST:
+            return True
+    return False
+
+
+@njit(**KERNEL)
+def _return(log_alpha, gamma, started, transitions, arcs, arc_shift, weights, ratios, ended, d_scaled, d_arcs):
+    """p(x, y at this boundary) = p(y starts) exp(α(x) + a_xy - γ(y)) [S0.6, 8]; ended_x sums over y.
+
+    `d_scaled` collects what is still to be multiplied by exp of the arcs, `d_arcs` the rest.
+    """
+    c = gamma.shape[0]
+    if transitions.shape[0] == 0:
+        total = 0.0
+        for y in range(c):
+            total += started[y]
+        for x in range(c):
+            ended[x] = total * exp(log_alpha[x] - gamma[0]) if gamma[0] > NEG_INF else 0.0
+    elif _is_exact(gamma, arc_shift):
+        for y in range(c):
+            ratios[y] = gamma[y] if gamma[y] > NEG_INF else POS_INF
+        for x in range(c):
+            weight = 0.0
+            for y in range(c):
+                posterior = started[y] * exp(log_alpha[x] + transitions[x, y] - ratios[y])
+                d_arcs[x, y] += posterior
+                weight += posterior
+            ended[x] = weight
+    else:
+        for y in range(c):
+            weights[y] = exp(log_alpha[y])
+            ratios[y] = started[y] / exp(gamma[y] - arc_shift) if gamma[y] > NEG_INF else 0.0  # at most log c
+        for x in range(c):
+            weight, row, d_row, total = weights[x], arcs[x], d_scaled[x], 0.0
+            for y in range(c):
+                total += row[y] * ratios[y]
+                d_row[y] += weight * ratios[y]
+            ended[x] = weight * total
+
+
+@njit(**KERNEL)
+def backward_log(
+    first, last, segments, transitions, arcs, arc_shift, end, lengths, alphas, gammas, steps, log_z, grad,
+    d_segments, d_arcs, d_start, d_end,
+):  # fmt: skip
+    """Posteriors times the incoming gradient [S0.7-8, 10]: of segments, label pairs, first and last labels.
+
+    d_segments is written everywhere; d_arcs [batch, c, c] (or [batch, 0, 0]), d_start and d_end [batch, c] start as 0.
+    """
+    _, n, k, c = segments.shape
+    ended, started, weights, ratios = np.empty((n + 1, c)), np.empty(c), np.empty(c), np.empty(c)
+    d_scaled = np.empty(arcs.shape)
+    for b in range(first, last):
+        length = lengths[b] if log_z[b] > NEG_INF and grad[b] != 0.0 else 0
+        for i in range(length, n):
+            for d in range(k):
+                for y in range(c):
+                    d_segments[b, i, d, y] = 0.0
+        if length == 0:
+            continue
+        for x in range(arcs.shape[0]):
+            for y in range(arcs.shape[0]):
+                d_scaled[x, y] = 0.0
+        _softmax(alphas[b, length], end, weights)
+        for y in range(c):
+            ended[length, y] = d_end[b, y] = grad[b] * weights[y]
+        for i in range(length - 1, -1, -1):
+            gamma = gammas[b, i]
+            _leave(segments[b, i], gamma, alphas[b], steps[b], ended, i, length, d_segments[b, i], started)
+            if i > 0:
+                _return(
+                    alphas[b, i], gamma, started, transitions, arcs, arc_shift, weights, ratios,
+                    ended[i], d_scaled, d_arcs[b],
+                )  # fmt: skip
+        for y in range(c):
+            d_start[b, y] = started[y]
+        for x in range(arcs.shape[0]):
+            for y in range(arcs.shape[0]):
+                d_arcs[b, x, y] += d_scaled[x, y] * arcs[x, y]

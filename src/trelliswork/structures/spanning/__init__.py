@@ -1,0 +1,1 @@
+"""Spanning trees: non-projective dependency trees. Start with `math.md`, then `structure.py`."""

@@ -1,0 +1,225 @@
+"""CPU kernels of the matrix-tree theorem: elimination without subtraction, in exp space, and its derivative.
+
+Arcs are shifted to a highest weight of 1 in each column. A weight
+that becomes smaller than `SMALLEST` although its arc is possible marks the row as *wide*: `fast.py` does it again in
+log space. Real -inf makes exact zeros and never slows a row down. `math.md` has the equations.
+
+In a work matrix A[h, m], nodes low..n are eliminated from n downwards; low is 0 (the root stays) or, for single-root
+trees, 1 (a word stays). The row and column of an eliminated node keep what they held when it was eliminated.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+
+NEG_INF = -np.inf
+SMALLEST, LARGEST = 1e-140, 1e140
+FINE, IMPOSSIBLE, WIDE = 0, 1, 2
+
+
+@njit(inline="always")
+def _highest(arcs, low, n, m):
+    """The shift of column m: its highest score, or 0 if there is none."""
+    top = NEG_INF
+    for h in range(low, n + 1):
+        top = max(top, arcs[h, m])
+    return top if top > NEG_INF else 0.0
+
+
+@njit(**KERNEL)
+def _weights(arcs, n, single_root, work):
+    """exp of the arcs, shifted by columns; (sum of all shifts, whether a possible arc has become too small).
+
+    The root word of a single-root tree does not use its column: its root arc makes up for the shift.
+    """
+    low, shifts, too_small, root_top = (1 if single_root else 0), 0.0, 0, NEG_INF
+    for m in range(1, n + 1):
+        top = _highest(arcs, low, n, m)
+        shifts += top
+        root_top = max(root_top, arcs[0, m] - top)
+        for h in range(low, n + 1):
+            work[h, m] = exp(arcs[h, m] - top)
+            too_small += work[h, m] < SMALLEST and arcs[h, m] > NEG_INF
+    if not single_root:
+        return shifts, too_small > 0
+    if root_top == NEG_INF:
+        work[0, : n + 1] = 0.0
+        return 0.0, False
+    for m in range(1, n + 1):
+        work[0, m] = exp(arcs[0, m] - _highest(arcs, low, n, m) - root_top)
+        too_small += work[0, m] < SMALLEST and arcs[0, m] > NEG_INF
+    return shifts + root_top, too_small > 0
+
+
+@njit(inline="always")
+def _head_weight(work, low, alive, m):
+    total = 0.0
+    for h in range(low, alive + 1):
+        if h != m:
+            total += work[h, m]
+    return total
+
+
+@njit(**EXACT)
+def _swap(work, order, n, a, b):
+    """Two words change places, with all that is stored for them."""
+    order[a], order[b] = order[b], order[a]
+    for m in range(n + 1):
+        work[a, m], work[b, m] = work[b, m], work[a, m]
+    for h in range(n + 1):
+        work[h, a], work[h, b] = work[h, b], work[h, a]
+
+
+@njit(inline="always")
+def _add_around(row, through, factor, size):
+    """row += factor * through; how many possible products are too small."""
+    too_small = 0
+    for m in range(1, size):
+        product = factor * through[m]
+        too_small += (product < SMALLEST) & (through[m] > 0.0)
+        row[m] += product
+    return too_small
+
+
+@njit(**KERNEL)
+def _eliminate(work, n, low, order, d):
+    """A[h, m] += A[h, v] A[v, m] / d_v for v = n..low+1; (status, Σ log d_v)."""
+    log_det, too_small = 0.0, 0
+    for v in range(n, low, -1):
+        d[v] = _head_weight(work, low, v, v)
+        if d[v] == 0.0 and low == 1:  # v has no head left: it stays, if any, as the root word; take another
+            for other in range(v - 1, low - 1, -1):
+                if _head_weight(work, low, v, other) > 0.0:
+                    _swap(work, order, n, v, other)
+                    d[v] = _head_weight(work, low, v, v)
+                    break
+        if d[v] == 0.0:
+            return IMPOSSIBLE, NEG_INF
+        for h in range(low, v):
+            if work[h, v] > 0.0:
+                too_small += _add_around(work[h], work[v], work[h, v] / d[v], v)
+                work[h, h] = 0.0
+        log_det += np.log(d[v])
+    return (WIDE if too_small else FINE), log_det
+
+
+@njit(**EXACT)
+def _stationary(work, n, d, pi):
+    """π_1 = 1, π_v = Σ_{m<v} π_m A[v, m] / d_v, and Σ_r ρ_r π_r; whether the range was too large."""
+    pi[1] = 1.0
+    wide = False
+    for v in range(2, n + 1):
+        total = 0.0
+        for m in range(1, v):
+            if work[v, m] > 0.0 and pi[m] > 0.0:
+                part = pi[m] * work[v, m] / d[v]
+                wide |= part < SMALLEST
+                total += part
+        wide |= total > LARGEST
+        pi[v] = total
+    root = 0.0
+    for v in range(1, n + 1):
+        root += work[0, v] * pi[v]
+    return root, wide
+
+
+@njit(**EXACT)
+def _root_gradients(work, n, d, pi, root, pi_bar, gradient):
+    """Derivatives of log Σ_r ρ_r π_r: by ρ into row 0; by π into pi_bar, which the elimination passes on."""
+    for v in range(1, n + 1):
+        gradient[0, v] = pi[v] / root
+        pi_bar[v] = work[0, v] / root
+    for v in range(n, 1, -1):
+        for m in range(1, v):
+            pi_bar[m] += pi_bar[v] * (work[v, m] / d[v])
+
+
+@njit(inline="always")
+def _dot(left, right, low, high):
+    total = 0.0
+    for i in range(low, high):
+        total += left[i] * right[i]
+    return total
+
+
+@njit(**KERNEL)
+def _undo(work, n, low, d, pi, pi_bar, gradient, column):
+    """gradient[h, m] = ∂ log Z / ∂ A[h, m], from the smallest graph to the whole; 0 where A is 0."""
+    for v in range(low + 1, n + 1):
+        for h in range(low, v):
+            column[h] = work[h, v] / d[v]
+        through = 0.0  # Σ_{h,m} ∂ log Z / ∂ A'[h, m] A[h, v] A[v, m] / d_v
+        for m in range(1, v):
+            gradient[v, m] = 0.0
+        for h in range(low, v):
+            if column[h] > 0.0:
+                for m in range(1, v):
+                    gradient[v, m] += gradient[h, m] * column[h]
+        for m in range(1, v):
+            through += gradient[v, m] * work[v, m]
+        rest = (1.0 - through - pi_bar[v] * pi[v]) / d[v]
+        for h in range(low, v):
+            if work[h, v] > 0.0:
+                gradient[h, v] = rest + _dot(gradient[h], work[v], 1, v) / d[v]
+            else:
+                gradient[h, v] = 0.0
+        for m in range(1, v):
+            if work[v, m] > 0.0:
+                gradient[v, m] += pi_bar[v] * pi[m] / d[v]
+            else:
+                gradient[v, m] = 0.0
+
+
+@njit(**EXACT)
+def matrix_tree(first, last, arcs, lengths, single_root, log_z, marginals, wide):
+    """log Z of rows first..last-1 [S2, matrix-tree] and, unless that array is empty, the arcs' posteriors.
+
+    One elimination gives both [S2, matrix-tree marginals]. Rows marked `wide` are left for log space.
+    """
+    size = arcs.shape[1]
+    work, gradient, weights = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
+    order, d, column = np.empty(size, np.int64), np.empty(size), np.empty(size)
+    pi, pi_bar = np.empty(size), np.empty(size)
+    low = 1 if single_root else 0
+    for b in range(first, last):
+        n = lengths[b]
+        work[:] = 0.0
+        pi[:] = 0.0
+        pi_bar[:] = 0.0
+        for i in range(size):
+            order[i] = i
+        shifts, too_small = _weights(arcs[b], n, single_root, work)
+        weights[:] = work
+        status, log_det = _eliminate(work, n, low, order, d)
+        wide[b] = too_small or status == WIDE
+        log_z[b] = NEG_INF
+        root = 1.0
+        if status != IMPOSSIBLE and single_root:
+            root, strained = _stationary(work, n, d, pi)
+            wide[b] |= strained
+        if wide[b] or status == IMPOSSIBLE or root == 0.0:
+            continue
+        log_z[b] = log_det + np.log(root) + shifts
+        if marginals.shape[0] == 0:
+            continue
+        gradient[:] = 0.0
+        if single_root:
+            _root_gradients(work, n, d, pi, root, pi_bar, gradient)
+        roots = gradient[0].copy()
+        _undo(work, n, low, d, pi, pi_bar, gradient, column)
+        if single_root:
+            gradient[0] = roots
+        _posteriors(gradient, weights, n, order, marginals[b])
+
+
+@njit(**EXACT)
+def _posteriors(gradient, weights, n, order, marginals):
+    """gradient times weight, each word back in its place; rounding must not pass 0 or 1."""
+    for i in range(n + 1):
+        for j in range(1, n + 1):
+            h, m = order[i], order[j]
+            if h != m:
+                marginals[h, m] = min(max(gradient[i, j] * weights[h, m], 0.0), 1.0)

@@ -1,0 +1,278 @@
+"""CPU kernels that pick spanning trees: the best (Chu-Liu/Edmonds), the k best (Lawler), samples."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT
+from trelliswork.structures.kernel_random import draw
+from trelliswork.structures.lawler import enter, pool_of, score_of, take_best
+
+NEG_INF = -np.inf
+NONE, OPEN, DONE = 0, 1, 2
+
+# --- the best tree -------------------------------------------------------------------------------------------
+# A weight is a pair (minus the number of root arcs, score), compared like a word in a dictionary. With it, a tree with
+# one root word beats every tree with more: the single-root optimum needs no second search and no large constant.
+
+
+@njit(**EXACT)
+def _better(count, score, best_count, best_score):
+    return score > NEG_INF and (
+        best_score == NEG_INF or count > best_count or (count == best_count and score > best_score)
+    )
+
+
+@njit(**EXACT)
+def _prepare(arcs, n, single_root, counts, scores, arc_heads, arc_words):
+    """Every arc between words and from the root as a weight, with the arc of the input that it stands for."""
+    counts[:] = 0
+    scores[:] = NEG_INF
+    for m in range(1, n + 1):
+        for h in range(n + 1):
+            scores[h, m] = arcs[h, m]
+            arc_heads[h, m], arc_words[h, m] = h, m
+        counts[0, m] = -1 if single_root else 0
+
+
+@njit(**EXACT)
+def _best_head(node, n_nodes, parent, counts, scores):
+    """The best arc into a node from another one that is not contracted; -1 if there is none."""
+    best, best_count, best_score = -1, 0, NEG_INF
+    for h in range(n_nodes):
+        if parent[h] < 0 and h != node and _better(counts[h, node], scores[h, node], best_count, best_score):
+            best, best_count, best_score = h, counts[h, node], scores[h, node]
+    return best
+
+
+@njit(**EXACT)
+def _contract(cycle, new, parent, chosen, counts, scores, arc_heads, arc_words):
+    """A cycle becomes one node: an arc into it replaces the cycle's own arc there, an arc out of it is the best one."""
+    for member in cycle:
+        parent[member] = new
+    for u in range(new):
+        if parent[u] >= 0:
+            continue
+        for y in cycle:
+            own = chosen[y]
+            count, score = counts[u, y] - counts[own, y], scores[u, y] - scores[own, y]
+            if _better(count, score, counts[u, new], scores[u, new]):
+                counts[u, new], scores[u, new] = count, score
+                arc_heads[u, new], arc_words[u, new] = arc_heads[u, y], arc_words[u, y]
+            if _better(counts[y, u], scores[y, u], counts[new, u], scores[new, u]):
+                counts[new, u], scores[new, u] = counts[y, u], scores[y, u]
+                arc_heads[new, u], arc_words[new, u] = arc_heads[y, u], arc_words[y, u]
+
+
+@njit(**EXACT)
+def _best_tree(arcs, n, single_root, work, heads):
+    """Chu-Liu/Edmonds in O(n²): grow a path along best heads, contract each cycle it closes. False if no tree."""
+    counts, scores, arc_heads, arc_words, parent, chosen, state, path = work
+    _prepare(arcs, n, single_root, counts, scores, arc_heads, arc_words)
+    parent[:] = -1
+    state[:] = NONE
+    state[0], n_nodes = DONE, n + 1
+    for start in range(1, n + 1):
+        node = start
+        while parent[node] >= 0:
+            node = parent[node]
+        if state[node] == DONE:
+            continue
+        path[0], n_path, state[node] = node, 1, OPEN
+        while True:
+            node = path[n_path - 1]
+            head = _best_head(node, n_nodes, parent, counts, scores)
+            if head < 0:
+                return False
+            chosen[node] = head
+            if state[head] == DONE:
+                break
+            if state[head] == NONE:
+                path[n_path], state[head] = head, OPEN
+                n_path += 1
+                continue
+            begin = n_path - 1
+            while path[begin] != head:
+                begin -= 1
+            _contract(path[begin:n_path], n_nodes, parent, chosen, counts, scores, arc_heads, arc_words)
+            path[begin], state[n_nodes] = n_nodes, OPEN
+            n_nodes, n_path = n_nodes + 1, begin + 1
+        for i in range(n_path):
+            state[path[i]] = DONE
+    _expand(n, n_nodes, parent, chosen, arc_heads, arc_words, heads)
+    return not single_root or _count_zeros(heads, n) == 1
+
+
+@njit(**EXACT)
+def _expand(n, n_nodes, parent, chosen, arc_heads, arc_words, heads):
+    """From the last contraction to the first: the arc that enters a node also enters the member that holds its word."""
+    into_head, into_word = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
+    for node in range(1, n_nodes):
+        into_head[node], into_word[node] = arc_heads[chosen[node], node], arc_words[chosen[node], node]
+    for node in range(n_nodes - 1, n, -1):
+        member = into_word[node]
+        while member != node:
+            into_head[member], into_word[member] = into_head[node], into_word[node]
+            member = parent[member]
+    for m in range(1, n + 1):
+        heads[m - 1] = into_head[m]
+
+
+@njit(**EXACT)
+def _count_zeros(heads, n):
+    count = 0
+    for m in range(n):
+        count += heads[m] == 0
+    return count
+
+
+@njit(**EXACT)
+def _work(size):
+    wide = 2 * size
+    return (
+        np.empty((wide, wide), np.int64), np.empty((wide, wide)),
+        np.empty((wide, wide), np.int64), np.empty((wide, wide), np.int64),
+        np.empty(wide, np.int64), np.empty(wide, np.int64), np.empty(wide, np.int64), np.empty(wide, np.int64),
+    )  # fmt: skip
+
+
+@njit(**EXACT)
+def best_trees(first, last, arcs, lengths, single_root, heads, possible):
+    """The best tree of each row, the true single-root optimum included."""
+    work = _work(arcs.shape[1])
+    for b in range(first, last):
+        possible[b] = _best_tree(arcs[b], lengths[b], single_root, work, heads[b])
+        if not possible[b]:
+            heads[b] = 0
+
+
+# --- the k best ----------------------------------------------------------------------------------------------
+
+
+@njit(**EXACT)
+def top_trees(first, last, arcs, lengths, single_root, heads, scores):
+    """The k best trees by O(k n) searches; see `lawler.py`."""
+    k, size = scores.shape[0], arcs.shape[1]
+    work, kept, pool = _work(size), np.empty((size, size)), pool_of(k, size)
+    pool_heads, pool_scores, fixed, banned = pool
+    for b in range(first, last):
+        n, filled = lengths[b], 0
+        fixed[0], banned[0] = 0, False
+        if _best_tree(arcs[b], n, single_root, work, pool_heads[0]):
+            pool_scores[0], filled = score_of(arcs[b], n, pool_heads[0]), 1
+        for rank in range(k):
+            best, scores[rank, b] = take_best(pool, filled, n, heads[rank, b])
+            if best < 0 or rank == k - 1:
+                break
+            for split in range(fixed[best], n):
+                enter(pool, filled, best, split, arcs[b], n, kept)
+                if _best_tree(kept, n, single_root, work, pool_heads[filled]):
+                    pool_scores[filled] = score_of(arcs[b], n, pool_heads[filled])
+                    filled += 1
+
+
+# --- samples -------------------------------------------------------------------------------------------------
+
+
+@njit(**EXACT)
+def _log_add(a, b):
+    if a < b:
+        a, b = b, a
+    return a if b == NEG_INF else a + np.log1p(np.exp(b - a))
+
+
+@njit(**EXACT)
+def _eliminate_log(work, n, log_d):
+    """Nodes n..1 of a graph with root 0, as in `structure.py`; rows and columns keep what they held."""
+    for v in range(n, 0, -1):
+        log_d[v] = NEG_INF
+        for h in range(v):
+            log_d[v] = _log_add(log_d[v], work[h, v])
+        for h in range(v):
+            for m in range(1, v):
+                if h != m and work[h, v] > NEG_INF and work[v, m] > NEG_INF:
+                    work[h, m] = _log_add(work[h, m], work[h, v] + work[v, m] - log_d[v])
+
+
+@njit(**EXACT)
+def _way(arcs, work, log_d, n, h, m, level, log_weights, state):
+    """Which eliminated node an arc h -> m of the graph of nodes 0..level-1 goes through last; 0 if it is direct."""
+    log_weights[0] = arcs[h, m]
+    for v in range(1, n + 1):
+        log_weights[v] = work[h, v] + work[v, m] - log_d[v] if v >= level else NEG_INF
+    return draw(log_weights, n + 1, state)
+
+
+@njit(**EXACT)
+def _hangs_below(node, through, into, v):
+    """Whether a node's way to the root, in the graph of nodes below v, meets an arc that goes through v."""
+    while node != 0:
+        if through[node] == v:
+            return True
+        node = into[node]
+    return False
+
+
+@njit(**EXACT)
+def _sample_tree(arcs, work, log_d, n, into, through, log_weights, state):
+    """A tree on nodes 0..n with root 0, from the smallest graph to the whole: `math.md`, equation (9)."""
+    for v in range(1, n + 1):
+        for h in range(v):
+            log_weights[h] = NEG_INF if _hangs_below(h, through, into, v) else work[h, v]
+        head = draw(log_weights, v, state)
+        for m in range(1, v):
+            if through[m] == v:
+                into[m] = v
+                through[m] = _way(arcs, work, log_d, n, v, m, v + 1, log_weights, state)
+        into[v] = head
+        through[v] = _way(arcs, work, log_d, n, head, v, v + 1, log_weights, state)
+
+
+@njit(**EXACT)
+def _rooted(arcs, n, root, order, graph):
+    """The graph whose root is `root`: for a word, the others in order and without arcs into it. Returns its size."""
+    order[0], size = root, 0
+    for word in range(1, n + 1):
+        if word != root:
+            size += 1
+            order[size] = word
+    for i in range(size + 1):
+        for j in range(1, size + 1):
+            graph[i, j] = arcs[order[i], order[j]] if i != j else NEG_INF
+    return size
+
+
+@njit(**EXACT)
+def sample_trees(first, last, arcs, lengths, single_root, roots, seeds, heads):
+    """Exact, independent samples in O(n³) a row and root word, then about O(n²) each, however wide the scores.
+
+    A single root word is drawn from its posterior; below it, the tree is one over the other words.
+    """
+    n_samples, size = seeds.shape[0], arcs.shape[1]
+    graph, work, log_d = np.empty((size, size)), np.empty((size, size)), np.empty(size)
+    order, into, through = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    log_weights, states = np.empty(size), np.empty((n_samples, 1), np.uint64)
+    drawn = np.zeros(n_samples, np.int64)
+    for b in range(first, last):
+        n = lengths[b]
+        log_roots = np.log(roots[b])
+        for s in range(n_samples):
+            states[s, 0] = np.uint64(seeds[s, b])
+            if single_root:
+                drawn[s] = draw(log_roots, n + 1, states[s])
+        for root in range(1 if single_root else 0, n + 1 if single_root else 1):
+            ready, n_below = False, 0
+            for s in range(n_samples):
+                if drawn[s] != root:
+                    continue
+                if not ready:
+                    n_below = _rooted(arcs[b], n, root, order, graph)
+                    work[:] = graph
+                    _eliminate_log(work, n_below, log_d)
+                    ready = True
+                into[:] = 0
+                through[:] = 0
+                _sample_tree(graph, work, log_d, n_below, into, through, log_weights, states[s])
+                for i in range(1, n_below + 1):
+                    heads[s, b, order[i] - 1] = order[into[i]]
