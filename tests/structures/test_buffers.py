@@ -11,7 +11,7 @@ import torch
 
 from trelliswork.structures import buffers
 
-SHAPE = (4, 100, 100)
+SHAPE = (16, 100, 100)
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +27,9 @@ def test_memory_of_a_large_array_is_used_again() -> None:
     first = buffers.empty(SHAPE)
     where = address(first)
     del first
-    again = buffers.empty((4, 90, 100))  # a little smaller fits too
+    again = buffers.empty((16, 90, 100))  # a little smaller fits too
     assert address(again) == where
-    assert again.shape == (4, 90, 100)
+    assert again.shape == (16, 90, 100)
     assert again.flags.c_contiguous
     assert again.dtype == np.float64
 
@@ -40,7 +40,7 @@ def test_two_arrays_in_use_do_not_share() -> None:
 
 
 @pytest.mark.parametrize(
-    "view", [lambda a: a[1:], lambda a: a.reshape(-1)[5:], lambda a: torch.from_numpy(a.reshape(400, 100))]
+    "view", [lambda a: a[1:], lambda a: a.reshape(-1)[5:], lambda a: torch.from_numpy(a.reshape(1600, 100))]
 )
 def test_a_view_keeps_the_memory(view) -> None:
     first = buffers.empty(SHAPE)
@@ -52,9 +52,9 @@ def test_a_view_keeps_the_memory(view) -> None:
     assert (np.asarray(kept) == 7.0).all()
 
 
-@pytest.mark.parametrize("shape", [(400, 100, 10), (4, 100, 99, 3)])
+@pytest.mark.parametrize("shape", [(1600, 100, 10), (16, 100, 99, 3)])
 def test_blocks_that_are_too_small_or_far_too_large_are_left_alone(shape: tuple[int, ...]) -> None:
-    parked = buffers.empty(SHAPE if len(shape) == 3 else (40, 100, 100))
+    parked = buffers.empty(SHAPE if len(shape) == 3 else (160, 100, 100))
     del parked
     array = buffers.empty(shape)
     assert array.shape == shape
@@ -68,10 +68,10 @@ def test_small_arrays_are_plain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_more_is_kept_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffers, "MOST_KEPT", 100_000)
+    monkeypatch.setattr(buffers, "MOST_KEPT", 400_000)
     arrays = [buffers.empty(SHAPE) for _ in range(5)]
     del arrays
-    assert sum(len(block) for block in buffers._parked) <= 100_000
+    assert sum(len(block) for block in buffers._parked) <= 400_000
     assert buffers._parked
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-LARGE = 1 << 15  # numbers (256 KB): what is smaller stays with the allocator anyway
+LARGE = 1 << 17  # numbers (1 MB): what is smaller stays with the allocator, and is cheaper to take from it
 MOST_KEPT = 1 << 24  # numbers (128 MB)
 
 _parked: list[Array] = []
