@@ -48,10 +48,11 @@ def compile_kernels() -> float:
 
 def _entry_kernels() -> Iterator[Any]:
     """Kernels that stand for all that `compile_kernels` reaches, the last one it compiles among them."""
-    from trelliswork.structures.chain import kernels, path_kernels
+    from trelliswork.structures.chain import kernels, likelihood_kernels, path_kernels
     from trelliswork.structures.kernel_math import first_not_a_score
 
     yield from (kernels.forward_scaled, kernels.backward_scaled, first_not_a_score)
+    yield from (likelihood_kernels.forward_rows, likelihood_kernels.backward_rows)
     yield from (path_kernels.path_scores, path_kernels.decode_rows, path_kernels.best_paths, path_kernels.top_paths)
 
 

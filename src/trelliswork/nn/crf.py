@@ -14,6 +14,7 @@ from trelliswork.distributions.base import Backend
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.structures import bridge
 from trelliswork.structures.chain import fast
+from trelliswork.structures.chain.likelihood import log_likelihood as plain_log_likelihood
 from trelliswork.structures.chain.schemes import allowed_transitions, violations
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ class CRF(nn.Module):
         """The kernel without a `LinearChain` between; None where that does not apply or something is wrong."""
         if self.backend == "torch" or not emissions.is_cpu or bridge.out_of_reach():
             return None
-        found = fast.log_likelihood(
+        found = plain_log_likelihood(
             self._rows(emissions), *self._scores(), self._rows(tags), None if mask is None else self._rows(mask)
         )
         if found is not None and self.allowed_transitions is not None and bool((found.detach() == -INF).any()):

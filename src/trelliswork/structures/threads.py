@@ -42,6 +42,6 @@ def side_by_side(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     return [calls[0](), *(other.result() for other in others)]
 
 
-def over_rows(kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any) -> None:
-    """Call kernel(first, last, *arguments) on row ranges that cover 0..n_rows; `work` decides how many."""
-    side_by_side([partial(kernel, first, last, *arguments) for first, last in row_ranges(n_rows, work)])
+def over_rows(kernel: Callable[..., Any], n_rows: int, work: int, *arguments: Any) -> list[Any]:
+    """The results of kernel(first, last, *arguments) on row ranges that cover 0..n_rows; `work` decides how many."""
+    return side_by_side([partial(kernel, first, last, *arguments) for first, last in row_ranges(n_rows, work)])

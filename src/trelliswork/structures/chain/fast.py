@@ -18,7 +18,7 @@ from trelliswork.structures import buffers
 from trelliswork.structures.bridge import as_array, as_tensor, by_reference, to_tensors
 from trelliswork.structures.chain import kernels, path_kernels, structure
 from trelliswork.structures.chain.structure import Chain
-from trelliswork.structures.kernel_math import first_not_a_score, right_padded
+from trelliswork.structures.kernel_math import first_not_a_score
 from trelliswork.structures.threads import over_rows, row_ranges, side_by_side
 
 Array = np.ndarray[Any, Any]
@@ -109,14 +109,22 @@ def run_backward(
     Arc gradients are summed over all arcs ("batch": [1, 1, c, c]), over each row's arcs ("row": [batch, 1, c, c]),
     or kept apart ("position": [batch, n-1, c, c]).
     """
-    alphas = forward.alphas
-    batch = len(alphas)
-    d_emissions, outgoing = buffers.empty(alphas.shape), buffers.empty(alphas.shape)
-    over_rows(
+    batch, n, c = forward.alphas.shape
+    arcs = forward.arcs
+    apart = arcs_by == "position" or arcs.shape[:2] != (1, 1)
+    outgoing = buffers.empty((batch if apart else 0, n, arcs.shape[3]))
+    d_emissions = buffers.empty(forward.alphas.shape)
+    sums = over_rows(
         kernels.backward_scaled, batch, arrays.work,
-        alphas, forward.emits, forward.arcs, arrays.end, forward.finals, arrays.lengths, grad, d_emissions, outgoing,
+        forward.alphas, forward.emits, arcs, arrays.end, forward.finals, arrays.lengths, grad, d_emissions, outgoing,
+        arcs_by == "row",
     )  # fmt: skip
-    d_transitions = _arc_gradients(alphas, forward.arcs, outgoing, arcs_by)
+    if apart:
+        d_transitions = np.empty((batch, n - 1, c, c))
+        kernels.arc_posteriors(forward.alphas, arcs, outgoing, d_transitions)
+        d_transitions = d_transitions.sum(SUMMED_AXES[arcs_by], keepdims=True)
+    else:
+        d_transitions = (np.concatenate(sums) if arcs_by == "row" else sum(sums))[:, None, :, :c] * arcs[..., :c]
     if len(forward.wide_rows):
         kernels.backward_log(
             forward.wide_rows, arrays.transitions, arrays.end, arrays.lengths, forward.log_alphas, forward.arrivals,
@@ -125,22 +133,6 @@ def run_backward(
     d_start, d_end = np.zeros(arrays.start.shape), np.zeros(arrays.end.shape)
     kernels.edge_gradients(d_emissions, arrays.lengths, d_start, d_end)
     return d_emissions, d_transitions, d_start, d_end
-
-
-def _arc_gradients(alphas: Array, arcs: Array, outgoing: Array, arcs_by: ArcsBy) -> Array:
-    """α_{t-1}(i) arcs_ij outgoing_t(j), summed as asked; the sums are matrix products over positions."""
-    batch, n, c = alphas.shape
-    if arcs_by == "position" or arcs.shape[:2] != (1, 1):
-        d_transitions = np.empty((batch, n - 1, c, c))
-        kernels.arc_posteriors(alphas, arcs, outgoing, d_transitions)
-        return d_transitions.sum(SUMMED_AXES[arcs_by], keepdims=True)
-    # torch multiplies, so that its thread count holds for all that we do.
-    if arcs_by == "row":
-        before, after = alphas[:, :-1].swapaxes(1, 2), outgoing[:, 1:]
-        return torch.bmm(torch.from_numpy(before), torch.from_numpy(after)).numpy()[:, None] * arcs[..., :c]
-    # Rows lie behind one another; outgoing is 0 at position 0, so no product pairs two rows.
-    before, after = alphas.reshape(-1, c)[:-1].T, outgoing.reshape(-1, c)[1:]
-    return torch.mm(torch.from_numpy(before), torch.from_numpy(after)).numpy() * arcs[..., :c]
 
 
 def _arcs_of(chain: Chain) -> ArcsBy:
@@ -229,30 +221,6 @@ def run_path_scores(arrays: ChainArrays, tags: Tensor) -> tuple[Array, int]:
         arrays.emissions, arrays.transitions, arrays.start, arrays.end, arrays.lengths, tags.numpy(), scores
     )
     return scores, bad
-
-
-def log_likelihood(
-    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, tags: Tensor, mask: Tensor | None
-) -> Tensor | None:
-    """log p(tags) [batch] with the least work per call; None where the general way is needed instead.
-
-    That is for mixed or half precision, masks with holes, empty rows, NaN and +inf, unknown and wrong tags.
-    """
-    dtype = emissions.dtype
-    if dtype not in (torch.float32, torch.float64) or transitions.dtype != dtype or tags.dtype != torch.long:
-        return None
-    batch, n, _ = emissions.shape
-    lengths, tags = np.empty(batch, np.int64), tags.contiguous()
-    if mask is None:
-        lengths.fill(n)
-    elif not right_padded(as_array(mask, np.bool_), lengths):
-        return None
-    chain = Chain(emissions, transitions, start, end, torch.from_numpy(lengths))
-    arrays = ChainArrays.of(chain)
-    path_scores, bad = run_path_scores(arrays, tags)
-    if bad >= 0 or arrays.first_not_a_score()[0] >= 0:
-        return None
-    return LogProb.apply(chain, arrays, run_forward(arrays), tags, path_scores, *chain.scores)
 
 
 def best_paths(arrays: ChainArrays) -> tuple[Array, Array]:

@@ -200,34 +200,64 @@ def forward_scaled(
 
 
 @njit(**KERNEL)
-def backward_scaled(first, last, alphas, emits, arcs, end, finals, lengths, grad, d_emissions, outgoing):
+def _add_arcs(alphas, outgoing, length, d_arcs):
+    """d_arcs_ij += Σ_t α_{t-1}(i) outgoing_t(j), four positions a pass; [c, width] like the arcs."""
+    c, width = d_arcs.shape
+    t = 1
+    while t + 3 < length:
+        for i in range(c):
+            a0, a1, a2, a3 = alphas[t - 1, i], alphas[t, i], alphas[t + 1, i], alphas[t + 2, i]
+            for j in range(width):
+                d_arcs[i, j] += (
+                    a0 * outgoing[t, j] + a1 * outgoing[t + 1, j] + a2 * outgoing[t + 2, j] + a3 * outgoing[t + 3, j]
+                )
+        t += 4
+    while t < length:
+        for i in range(c):
+            a0 = alphas[t - 1, i]
+            for j in range(width):
+                d_arcs[i, j] += a0 * outgoing[t, j]
+        t += 1
+
+
+@njit(**KERNEL)
+def backward_scaled(first, last, alphas, emits, arcs, end, finals, lengths, grad, d_emissions, outgoing, by_row):
     """Posteriors times the incoming gradient [S4.107, 115], and what the transition gradient needs.
 
     β_L = e^{end} / final;  d_emissions = g α β;  outgoing[b, t] = g e^{emission} β;  β_{t-1} = arcs @ outgoing_t
     [S4.96]; p(y_{t-1}=i, y_t=j) g = α_{t-1}(i) arcs_ij outgoing_t(j) [S4.106]. A row with Z = 0 or g = 0 stays 0.
+    `outgoing` [batch, n, width] keeps what each arc's posterior needs; where it is empty, their sums
+    Σ_t α_{t-1}(i) outgoing_t(j) over the rows, or `by_row`, are returned: [1|rows, c, width].
     """
-    c = alphas.shape[2]
-    end_weights, beta, out = np.empty(c), np.empty(c), np.zeros(arcs.shape[3])
+    c, width = alphas.shape[2], arcs.shape[3]
+    keep = outgoing.shape[0] > 0
+    d_arcs = np.zeros((0 if keep else last - first if by_row else 1, c, width))
+    out = outgoing if keep else np.empty((1, alphas.shape[1], width))
+    end_weights, beta = np.empty(c), np.empty(c)
     shifted_exp(end, end_weights)
     for b in range(first, last):
         used = lengths[b] if finals[b] > 0.0 and grad[b] != 0.0 else 0
+        o = b if keep else 0
         _clear(d_emissions, b, used)
-        _clear(outgoing, b, used)
+        if keep:
+            _clear(out, b, used)
         if used == 0:
             continue
         for j in range(c):
             beta[j] = end_weights[j] * (grad[b] / finals[b])
-        for t in range(lengths[b] - 1, -1, -1):
+        for t in range(used - 1, -1, -1):
             for j in range(c):
                 # β of an unreachable tag is unbounded and meets only α = 0: keep 0 * inf out.
                 reached = beta[j] if alphas[b, t, j] > 0.0 else 0.0
                 d_emissions[b, t, j] = alphas[b, t, j] * reached
-                out[j] = emits[b, t, j] * reached
-            for j in range(c):
-                outgoing[b, t, j] = out[j] if t > 0 else 0.0
-            if t == 0:
-                break
-            _matrix_times(arcs[at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])], out, beta)
+                out[o, t, j] = emits[b, t, j] * reached
+            for j in range(c, width):
+                out[o, t, j] = 0.0
+            if t > 0:
+                _matrix_times(arcs[at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])], out[o, t], beta)
+        if not keep:
+            _add_arcs(alphas[b], out[0], used, d_arcs[b - first if by_row else 0])
+    return d_arcs
 
 
 @njit(**KERNEL)

@@ -1,0 +1,56 @@
+"""CPU kernels that do all of a loss or all of its gradient in one call. Same conventions as `kernels.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.chain import kernels, path_kernels
+from trelliswork.structures.kernel_math import KERNEL, first_not_a_score, right_padded
+
+
+@njit(**KERNEL)
+def forward_rows(emissions, transitions, start, end, tags, mask, lengths, arcs, alphas, emits, finals, log_probs):
+    """log p(tags) = score(tags) - log Z [S4.114] of every row; False where a row wants the general way.
+
+    `arcs`, `alphas`, `emits` and `finals` are left for `backward_rows` as `kernels.forward_scaled` says.
+    """
+    batch = emissions.shape[0]
+    log_z, wide, arc_shifts = np.empty(batch), np.empty(batch, np.bool_), np.empty((1, 1))
+    if mask.shape[0] == 0:
+        lengths[:] = emissions.shape[1]
+    elif not right_padded(mask, lengths):
+        return False
+    if path_kernels.path_scores(emissions, transitions, start, end, lengths, tags, log_probs) >= 0:
+        return False
+    if first_not_a_score(emissions.ravel(), transitions.ravel(), start, end)[0] >= 0:
+        return False
+    kernels.exp_arcs(transitions, arcs, arc_shifts)
+    kernels.forward_scaled(
+        0, batch, emissions, transitions, arcs, arc_shifts, start, end, lengths, alphas, emits, finals, log_z, wide
+    )
+    for b in range(batch):
+        if wide[b]:
+            return False
+        if log_probs[b] > -np.inf:
+            log_probs[b] = min(log_probs[b] - log_z[b], 0.0)  # rounding must not pass certainty
+    return True
+
+
+@njit(**KERNEL)
+def backward_rows(tags, lengths, grad, end, arcs, alphas, emits, finals, d_emissions):
+    """Gradients of Σ_b grad[b] log p(tags_b): what is observed less what is expected [S4.115-120].
+
+    By the emissions, in place; by transitions [1, 1, c, c], start and end, returned.
+    """
+    c = end.shape[0]
+    sums = kernels.backward_scaled(
+        0, len(grad), alphas, emits, arcs, end, finals, lengths, -grad, d_emissions, np.empty((0, 0, 0)), False
+    )
+    d_transitions, d_start, d_end = np.empty((1, 1, c, c)), np.zeros(c), np.zeros(c)
+    for i in range(c):
+        for j in range(c):
+            d_transitions[0, 0, i, j] = sums[0, i, j] * arcs[0, 0, i, j]
+    kernels.edge_gradients(d_emissions, lengths, d_start, d_end)
+    path_kernels.add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start, d_end)
+    return d_transitions, d_start, d_end

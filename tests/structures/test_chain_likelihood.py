@@ -1,0 +1,117 @@
+"""The loss in two kernel calls says what the general way says, in value and in every gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from trelliswork.distributions import LinearChain
+from trelliswork.structures import threads
+from trelliswork.structures.chain.likelihood import log_likelihood
+
+Batch = tuple[tuple[Tensor, ...], Tensor, Tensor]
+
+
+def batch_of(size: int, n: int, c: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Batch:
+    """Scores that want gradients, tags, and a right-padded mask with a row of length 1."""
+    generator = torch.Generator().manual_seed(seed)
+    shapes = ((size, n, c), (c, c), (c,), (c,))
+    scores = tuple(torch.randn(shape, generator=generator, dtype=dtype).requires_grad_() for shape in shapes)
+    lengths = torch.randint(1, n + 1, (size,), generator=generator)
+    lengths[0], lengths[-1] = n, 1
+    return scores, torch.randint(c, (size, n), generator=generator), torch.arange(n) < lengths[:, None]
+
+
+def by_reference(scores: tuple[Tensor, ...], tags: Tensor, mask: Tensor | None) -> Tensor:
+    return LinearChain(*scores, mask=mask, backend="torch").log_prob(tags)
+
+
+@pytest.fixture
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    before = torch.get_num_threads()
+    monkeypatch.setattr(threads, "WORTH_SPLITTING", 1)
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("c", [1, 2, 7, 8, 9, 45])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 6, 13])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_value_and_gradients_are_those_of_the_reference(n: int, c: int, dtype: torch.dtype) -> None:
+    scores, tags, mask = batch_of(5, n, c, dtype)
+    weights = torch.linspace(-1.0, 2.0, 5, dtype=dtype)  # rows with their own incoming gradient, one of them 0
+    weights[2] = 0.0
+    found, wanted = log_likelihood(*scores, tags, mask), by_reference(scores, tags, mask)
+    assert found is not None
+    torch.testing.assert_close(found, wanted)
+    grads = torch.autograd.grad(found, scores, weights)
+    for mine, other in zip(grads, torch.autograd.grad(wanted, scores, weights, materialize_grads=True), strict=True):
+        torch.testing.assert_close(mine, other, atol=1e-5 if dtype == torch.float32 else 1e-12, rtol=1e-5)
+
+
+def test_first_and_second_derivatives() -> None:
+    scores, tags, mask = batch_of(3, 4, 3)
+    assert torch.autograd.gradcheck(lambda *s: log_likelihood(*s, tags, mask), scores)
+    assert torch.autograd.gradgradcheck(lambda *s: log_likelihood(*s, tags, mask), scores)
+
+
+def test_without_a_mask_every_position_counts() -> None:
+    scores, tags, _ = batch_of(4, 6, 5)
+    torch.testing.assert_close(log_likelihood(*scores, tags, None), by_reference(scores, tags, None))
+
+
+def test_threads_share_the_rows(two_threads: None) -> None:
+    scores, tags, mask = batch_of(7, 9, 5)
+    assert len(threads.row_ranges(7, 7 * 9 * 25)) == 2
+    found, wanted = log_likelihood(*scores, tags, mask), by_reference(scores, tags, mask)
+    torch.testing.assert_close(found, wanted)
+    grads = torch.autograd.grad(found.sum(), scores)
+    for mine, other in zip(grads, torch.autograd.grad(wanted.sum(), scores), strict=True):
+        torch.testing.assert_close(mine, other)
+
+
+def test_forbidden_parts_have_no_gradient_and_impossible_tags_no_probability() -> None:
+    scores, tags, mask = batch_of(3, 5, 3)
+    emissions = scores[0].detach().clone()
+    emissions[:, :, 2] = -math.inf
+    emissions.requires_grad_()
+    possible = tags % 2
+    found = log_likelihood(emissions, *scores[1:], possible, mask)
+    torch.testing.assert_close(found, by_reference((emissions, *scores[1:]), possible, mask))
+    (grad,) = torch.autograd.grad(found.sum(), emissions)
+    assert bool((grad[:, :, 2] == 0).all())
+    assert not grad.isnan().any()
+    assert log_likelihood(emissions, *scores[1:], possible.index_fill(1, torch.tensor(0), 2), mask).tolist() == [
+        -math.inf
+    ] * len(tags)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["hole", "empty row", "nan", "inf", "tag too high", "unknown tag", "wide", "half", "mixed"],
+)
+def test_what_is_not_plain_is_left_to_the_general_way(change: str) -> None:
+    (emissions, *others), tags, mask = batch_of(3, 5, 3)
+    emissions = emissions.detach().clone()
+    if change == "hole":
+        mask[0, 1] = False
+    elif change == "empty row":
+        mask[1] = False
+    elif change in ("nan", "inf"):
+        emissions[0, 1, 0] = float(change)
+    elif change == "tag too high":
+        tags[0, 1] = 3
+    elif change == "unknown tag":
+        tags[0, 1] = -100
+    elif change == "wide":
+        emissions[0, 1, 0] = 1e4
+    elif change == "half":
+        emissions, others = emissions.half(), [each.half() for each in others]
+    else:
+        emissions = emissions.float()
+    assert log_likelihood(emissions, *others, tags, mask) is None
