@@ -6,21 +6,16 @@ lists. Nothing else should run on the machine. Writes docs/results/bench-chain.m
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from benchmarks.timing import Candidate, medians
+from benchmarks.report import OURS, Contest, Growth, main
+from benchmarks.timing import Candidate
 
 SIZES = [(32, 30, 9), (32, 30, 45), (8, 200, 20), (64, 50, 100), (1, 30, 45)]
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
-OURS = "trelliswork"
 TARGETS = {"loss + gradient": {"pytorch-crf": 12.0, "torch-struct": 40.0}, "Viterbi": {"pytorch-crf": 30.0}}
 TORCH_STRUCT_LIMIT = 2e9  # numbers in its largest intermediate; beyond, it does not fit in 24 GB
 
@@ -157,89 +152,33 @@ def crfsuite_milliseconds(batch: int, n: int, c: int, copies: int = 20, iteratio
     return (seconds[1] - seconds[0]) * 1000 / max(done, 1) / copies
 
 
-def run(quick: bool) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
+NOTE = """
+`make bench`: milliseconds a call, medians of 31 interleaved rounds in one process, float32, one thread unless said; in
+brackets how many times as long as ours (the median of the rounds' ratios). Sizes are (batch, n, c), rows of half
+to full length; gradients of emissions and of all parameters; Viterbi includes making the lists. torch-struct is left
+out where its intermediates do not fit in memory, and has no end scores. CRFsuite is given one binary attribute a token
+(it takes no dense scores) and is timed by its L-BFGS iterations. Two threads should take at most 10 % longer than one.
+"""
+
+
+def contests() -> Iterator[Contest]:
     for size in SIZES:
-        for task in TARGETS:
-            contestants = [
-                Candidate(name, tasks[task], threads)
-                for name, tasks, counts in candidates(Problem.of(*size))
-                for threads in counts
-            ]
-            found = medians(contestants, rounds=5 if quick else 21)
-            rows.append({"size": size, "task": task, "ms": {f"{name}@{t}": ms for (name, t), ms in found.items()}})
-            if task == "loss + gradient":
-                rows[-1]["ms"]["CRFsuite@1"] = crfsuite_milliseconds(*size)  # type: ignore[index]
-            print(line(rows[-1]), flush=True)
-    return rows
+        contestants = list(candidates(Problem.of(*size)))
+        for task, targets in TARGETS.items():
+            told = {"CRFsuite": crfsuite_milliseconds(*size)} if task == "loss + gradient" else {}
+            calls = [Candidate(name, tasks[task], threads) for name, tasks, counts in contestants for threads in counts]
+            yield Contest(task, str(size), calls, targets, told)
 
 
-COLUMNS = ["(B, T, C)", "ours", "ours, 2 threads", "pytorch-crf", "TorchCRF", "torch-struct", "CRFsuite"]
+def growths() -> Iterator[Growth]:
+    from trelliswork.nn import CRF
 
+    def step(n: int) -> Callable[[], object]:
+        problem = Problem.of(8, n, 20)
+        return pytorch_crf(problem, CRF(20, batch_first=True))["loss + gradient"]
 
-def cells(row: dict) -> list[str]:
-    """ms of ours; of the others ms and how many times as long as ours (same threads)."""
-    ms, own = row["ms"], row["ms"][f"{OURS}@1"]
-    out = [str(tuple(row["size"])), f"{own:.3f}", f"{ms[f'{OURS}@2']:.3f}"]
-    for peer in ("pytorch-crf", "TorchCRF", "torch-struct", "CRFsuite"):
-        value = ms.get(f"{peer}@1")
-        out.append("—" if value is None else f"{value:.2f} ({value / own:.1f}x)")
-    return out
-
-
-def line(row: dict) -> str:
-    return f"{row['task']:16s} " + "  ".join(f"{cell:>18s}" for cell in cells(row))
-
-
-def missed(rows: list[dict]) -> list[str]:
-    """Targets that this run does not reach."""
-    out = []
-    for row in rows:
-        ms, own = row["ms"], row["ms"][f"{OURS}@1"]
-        for peer, target in TARGETS[row["task"]].items():
-            ratio = ms.get(f"{peer}@1", float("inf")) / own
-            if ratio < target:
-                out.append(f"{row['task']} {tuple(row['size'])}: {ratio:.1f}x {peer}, wanted {target:g}x")
-        if ms[f"{OURS}@2"] > 1.1 * own:
-            out.append(f"{row['task']} {tuple(row['size'])}: two threads take {ms[f'{OURS}@2'] / own:.2f} of one")
-    return out
-
-
-def report(rows: list[dict]) -> str:
-    machine = platform.processor() or platform.machine()
-    text = [
-        "# Speed of the linear chain",
-        "",
-        "`make bench`: milliseconds a call, medians of interleaved runs in one process, float32, one thread unless",
-        "said; in brackets how many times as long as ours. Ragged rows (half to full length), gradients of emissions",
-        "and of all parameters; Viterbi includes making the lists. torch-struct is left out where its intermediates do",
-        "not fit in memory, and has no end scores. CRFsuite is given one binary attribute a token (it takes no dense",
-        "scores) and is timed by its L-BFGS iterations.",
-        "",
-        f"{machine}, 2 cores, Python {platform.python_version()}, torch {torch.__version__}.",
-    ]
-    for task in TARGETS:
-        text += ["", f"## {task}", "", "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-        text += ["| " + " | ".join(cells(row)) + " |" for row in rows if row["task"] == task]
-    wanted = [f"{task} {x:g}x {peer}" for task, peers in TARGETS.items() for peer, x in peers.items()]
-    text += ["", f"Targets, at every size: {'; '.join(wanted)}; two threads at most 10 % slower than one."]
-    shortfall = missed(rows)
-    text += ["Missed in this run:", *[f"- {each}" for each in shortfall]] if shortfall else ["All reached in this run."]
-    return "\n".join(text) + "\n"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="few rounds, nothing written")
-    quick = parser.parse_args().quick
-    rows = run(quick)
-    print("\n".join(missed(rows)) or "all targets reached")
-    if not quick:
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        (RESULTS / "bench-chain.json").write_text(json.dumps(rows, indent=1) + "\n")
-        (RESULTS / "bench-chain.md").write_text(report(rows))
-        print(f"written: {RESULTS / 'bench-chain.md'}")
+    yield Growth("loss + gradient, (8, n, 20)", (400, 800, 1600), 1.0, step)
 
 
 if __name__ == "__main__":
-    main()
+    main("chain", "Speed of the linear chain", NOTE, contests, growths)

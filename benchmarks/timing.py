@@ -4,10 +4,11 @@ neighbour leaves behind hit all alike."""
 from __future__ import annotations
 
 import gc
+import math
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -24,8 +25,11 @@ class Candidate:
     threads: int = 1
 
 
-def medians(candidates: list[Candidate], rounds: int = 15, sample_ms: float = 10.0) -> dict[tuple[str, int], float]:
-    """Median milliseconds of one call for each (name, threads), all candidates in every round.
+Samples = dict[tuple[str, int], list[float]]  # (name, threads) -> milliseconds of a call in each round, NaN if left out
+
+
+def sample(candidates: list[Candidate], rounds: int = 31, sample_ms: float = 25.0) -> Samples:
+    """Milliseconds of one call, all candidates in every round.
 
     A sample starts with a call that is not timed: the candidate before has left the caches and the allocator to its
     own liking. Fast calls are repeated inside a sample until it takes about `sample_ms`; slow ones (over a second) get
@@ -41,13 +45,22 @@ def medians(candidates: list[Candidate], rounds: int = 15, sample_ms: float = 10
         for turn in range(rounds):
             for each in random.Random(turn).sample(candidates, len(candidates)):
                 key = each.name, each.threads
-                if samples[key] and samples[key][0] > 1000 and turn % 5:
-                    continue
-                samples[key].append(_time(each, repeats[key]))
+                slow = bool(samples[key]) and samples[key][0] > 1000
+                samples[key].append(math.nan if slow and turn % 5 else _time(each, repeats[key]))
     finally:
         gc.enable()
         torch.set_num_threads(1)
-    return {key: statistics.median(values) for key, values in samples.items()}
+    return samples
+
+
+def median(values: Iterable[float]) -> float:
+    return statistics.median(value for value in values if not math.isnan(value))
+
+
+def ratio(these: list[float], those: list[float]) -> float:
+    """How many times as long as `those` `these` take, as the median over rounds: a slow spell of the machine hits both
+    sides of a round and leaves it alone."""
+    return median(this / that for this, that in zip(these, those, strict=True))
 
 
 def _time(candidate: Candidate, repeats: int) -> float:
