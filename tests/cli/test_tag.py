@@ -47,9 +47,10 @@ def test_confidence_columns_are_the_exact_probabilities(cli: Cli, model: Path, t
 
 def test_jsonl_in_and_out(cli: Cli, model: Path, tmp_path: Path) -> None:
     path = tmp_path / "new.jsonl"
-    path.write_text('{"tokens": ["Dr", "May", "Lincoln", "smiled"]}\n')
+    path.write_text('{"id": 7, "tokens": ["Dr", "May", "Lincoln", "smiled"]}\n')
     answer = cli("tag", model, path, "--format", "jsonl", "--confidence", "--top-k", "2", "--pin", "2=B-PER")
     record = json.loads(answer.out)
+    assert record["id"] == 7, "what else a record says goes out as it came in"
     assert record["tokens"] == ["Dr", "May", "Lincoln", "smiled"] and len(record["confidences"]) == 4
     best, second = record["analyses"]
     assert best["tags"] == record["tags"] and best["probability"] >= second["probability"]
@@ -62,6 +63,14 @@ def test_a_file_with_spaces_stays_one(cli: Cli, model: Path, tmp_path: Path) -> 
     path = tmp_path / "spaced.conll"
     path.write_text("Jordan x y O\nsings x y O\n")
     assert [len(line.split(" ")) for line in cli("tag", model, path).out.splitlines()] == [2, 2, 1]
+
+
+def test_text_that_is_read_as_columns_gets_a_hint(cli: Cli, model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "new.txt"
+    path.write_text("Jordan sings in Paris every day .\n")
+    assert "add --text" in cli("tag", model, path).err
+    assert "add --text" not in cli("tag", model, path, "--text").err
+    assert "add --text" not in cli("tag", model, path, "--from", "conll").err
 
 
 def test_top_k_blocks_carry_their_probability(cli: Cli, model: Path, text_file: Path) -> None:

@@ -246,7 +246,7 @@ def test_the_gradient_of_sampling_is_one_draw_in_proportion() -> None:
 
 
 def test_viterbi_carries_scores_or_nonnegative_weights() -> None:
-    """Erratum 11 of [S2]: (max, ×) on all reals, as printed, is no semiring; on weights >= 0 and as (max, +) it is."""
+    """Erratum 11 of [S2]: (max, ×) on all reals is no semiring; on weights >= 0 and as (max, +) it is one."""
 
     def both_sides(a: float, b: float, c: float) -> tuple[float, float]:
         return a * max(b, c), max(a * b, a * c)

@@ -67,6 +67,17 @@ def choices_of(tagger: Tagger, given: Choices) -> Choices:
     return replace(given, word_column=word, tag_column=tag, feature_columns=features)
 
 
+def text_in_columns(format: ColumnFormat, tagger: Tagger) -> str | None:
+    """A question to the user, if a file that is read as columns has more of them than the model was trained on."""
+    trained_on = stored_format(tagger).get("n_columns") or tagger.features.n_columns + 2
+    if format.n_columns <= trained_on:
+        return None
+    return (
+        f"reading {format.n_columns} columns, the words from column {format.word_column}; the model was trained on "
+        f"{trained_on}. If the file is plain text, one sentence a line, add --text"
+    )
+
+
 def stored_format(tagger: Tagger) -> dict[str, Any]:
     """The column layout that `train` noted in the model; empty if it read no columns."""
     data = tagger.metrics.get(DATA)

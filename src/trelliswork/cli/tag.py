@@ -88,7 +88,7 @@ def tag(
     import torch
 
     from trelliswork.cli.answers import BATCH, Question, answers
-    from trelliswork.cli.inputs import choices_of, kind_of, open_untagged
+    from trelliswork.cli.inputs import choices_of, kind_of, open_untagged, say, text_in_columns
     from trelliswork.cli.kernels import prepare_kernels
     from trelliswork.cli.pins import parse_pins
     from trelliswork.data import Choices
@@ -100,6 +100,8 @@ def tag(
     kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None)
     question = Question(confidence, top_k, parse_pins(pin or (), tagger.labels))
     columns, sentences = open_untagged(file, kind, choices_of(tagger, given))
+    if columns is not None and read_as is None and (doubt := text_in_columns(columns, tagger)):
+        say(doubt)
     prepare_kernels()
     batch = 1 if file == "-" and sys.stdin.isatty() else BATCH  # answer line by line to someone who types
     with _target(out) as target:

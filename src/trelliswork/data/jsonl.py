@@ -1,6 +1,6 @@
 """Sentences as JSON lines: `{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]}`, one object a line.
 
-`features`, a list of columns as long as `tokens`, is optional; other keys are ignored.
+`features`, a list of columns as long as `tokens`, is optional; other keys are kept as they are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def json_text(sentence: Sentence, **extra: Any) -> str:
     >>> json_text(Sentence(("Ann", "sings"), ("B-PER", "O")), confidence=0.9)
     '{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"], "confidence": 0.9}\\n'
     """
-    record: dict[str, Any] = {"tokens": sentence.words}
+    record: dict[str, Any] = {**sentence.extra, "tokens": sentence.words}
     if sentence.features:
         record["features"] = sentence.features
     if sentence.tags is not None:
@@ -64,7 +64,8 @@ def _sentence(record: dict[str, Any], file: str, number: int, with_tags: bool) -
     if tags is not None and len(tags) != len(words):
         raise DataError(file, f"expected {len(words)} tags, one per token; got {len(tags)}", line=number)
     features, lines = _features(record, len(words), file, number), (number,) * len(words)
-    return Sentence(words, tags, features, line=number, file=file, lines=lines)
+    extra = {key: value for key, value in record.items() if key not in ("tokens", "tags", "features")}
+    return Sentence(words, tags, features, line=number, file=file, lines=lines, extra=extra)
 
 
 def _strings(record: dict[str, Any], key: str, file: str, number: int) -> tuple[str, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +12,8 @@ class Sentence:
     """Words, their tags if known, further columns, and where the sentence was read.
 
     `features` holds one tuple per extra column (part of speech, ...), each as long as `words`; `line` is the
-    1-based line of the first token, `lines` the line of each where they do not follow one another.
+    1-based line of the first token, `lines` the line of each where they do not follow one another. `extra` has
+    what else a JSON record says, such as an id; it goes out as it came in.
 
     >>> len(Sentence(("Ann", "sings"), ("B-PER", "O"), (("NNP", "VBZ"),)))
     2
@@ -22,6 +25,7 @@ class Sentence:
     line: int = 1
     file: str = ""
     lines: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.words)
