@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trelliswork.data import Sentence, read_conll, read_jsonl
     from trelliswork.data.corpus import builtin_corpus
     from trelliswork.distributions import (
+        HMM,
         LinearChain,
         ProjectiveTree,
         SemiMarkov,
@@ -38,12 +39,14 @@ if TYPE_CHECKING:
     from trelliswork.metrics import calibration, span_scores, token_accuracy
     from trelliswork.models import Tagger, TaggerConfig
     from trelliswork.nn import CRF
+    from trelliswork.structures import beam
     from trelliswork.training import TrainingConfig, train
 
 __version__ = "0.1.0"
 
 _HOME = {
     "semirings": "trelliswork.semirings",
+    "HMM": "trelliswork.distributions",
     "LinearChain": "trelliswork.distributions",
     "ProjectiveTree": "trelliswork.distributions",
     "SpanningTree": "trelliswork.distributions",
@@ -51,6 +54,7 @@ _HOME = {
     "StructuredDistribution": "trelliswork.distributions",
     "kl_divergence": "trelliswork.distributions",
     "CRF": "trelliswork.nn",
+    "beam": "trelliswork.structures.beam",
     "Sentence": "trelliswork.data",
     "read_conll": "trelliswork.data",
     "read_jsonl": "trelliswork.data",
@@ -66,6 +70,7 @@ _HOME = {
 
 __all__ = [
     "CRF",
+    "HMM",
     "ConstraintError",
     "DataError",
     "LinearChain",
@@ -81,6 +86,7 @@ __all__ = [
     "TaggerConfig",
     "TrainingConfig",
     "TrellisworkError",
+    "beam",
     "builtin_corpus",
     "calibration",
     "kl_divergence",

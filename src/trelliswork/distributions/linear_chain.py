@@ -38,7 +38,8 @@ GROUP_SCORES = 1 << 22  # 32 MB
 class LinearChain(StructuredDistribution):
     """p(tags | x) with score = start[y_1] + Σ emissions[t, y_t] + Σ transitions[y_{t-1}, y_t] + end[y_L].
 
-    A forbidden tag or transition scores -inf. Rows may be ragged (`lengths`) or have holes anywhere (`mask`, True =
+    Given its neighbours, a tag does not depend on the others [S4.57]. A forbidden tag or transition scores -inf.
+    Rows may be ragged (`lengths`) or have holes anywhere (`mask`, True =
     valid; masked positions are skipped and their neighbours touch; per-position transitions belong to the position
     they lead into [S4.81]). Values are tags [..., batch, n]; what stands at invalid positions is ignored going in and 0
     coming out. `backend`: "kernel" (CPU), "torch" (any device), or "auto".
@@ -191,7 +192,7 @@ class LinearChain(StructuredDistribution):
 
     @property
     def argmax(self) -> Int[Tensor, "*batch n"]:
-        """The best tag sequence; among ties the lowest tags, from the end backwards."""
+        """The best tag sequence [S4.139]; among ties the lowest tags, from the end backwards."""
         if self.backend == "torch":
             tags, scores = structure.viterbi(self._chain)
             possible = scores.detach() > -INF

@@ -95,7 +95,7 @@ class Lifted(NamedTuple):
 
 
 def forward(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> list[Tensor]:
-    """α_1..α_n, each [batch, c] [S4.63, 88-92, 109; S3.9]; a finished row keeps its last α.
+    """α_1..α_n, each [batch, c] [S4.63, 88-92, 109, 122; S3.9]; a finished row keeps its last α.
 
     α_1(j) = start_j ⊗ e_1(j);   α_t(j) = (⊕_i α_{t-1}(i) ⊗ a_t(i, j)) ⊗ e_t(j)
     """
@@ -111,7 +111,7 @@ def forward(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> lis
 
 
 def backward(chain: Chain, semiring: Semiring) -> list[Tensor]:
-    """β_1..β_n, each [batch, c] [S4.64, 94-96, 110; S2, backward]; β = end from the last position on.
+    """β_1..β_n, each [batch, c] [S4.64, 94-96, 110, 123; S2, backward]; β = end from the last position on.
 
     β_t(i) = ⊕_j a_{t+1}(i, j) ⊗ e_{t+1}(j) ⊗ β_{t+1}(j);   the total is ⊕_j start_j ⊗ e_1(j) ⊗ β_1(j) [S4.97]
     """
@@ -126,7 +126,7 @@ def backward(chain: Chain, semiring: Semiring) -> list[Tensor]:
 
 
 def total(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> Tensor:
-    """⊕ over all tag sequences of ⊗ of their parts [S4.61, 74, 87, 93, 99, 108; S2, normalizer]: log Z for `Log`."""
+    """⊕ over all tag sequences of ⊗ of their parts [S4.61, 74, 87, 93, 99, 108, 126; S2, normalizer]: log Z."""
     parts, alphas = chain.lift(semiring, costs), forward(chain, semiring, costs)
     return semiring.sum(semiring.times(alphas[-1], parts.end), dim=-1)
 
@@ -160,7 +160,7 @@ def log_prob(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch
 
 
 def marginals(chain: Chain) -> tuple[Float[Tensor, "batch n c"], Float[Tensor, "batch n-1 c c"]]:
-    """p(y_t | x) and p(y_{t-1}, y_t | x) from α and β [S4.98, 106-107; S1, log Z gradient]; 0 at padding or Z = 0."""
+    """p(y_t | x) and p(y_{t-1}, y_t | x) [S4.98, 106-107, 124-125; S1, log Z gradient]; 0 at padding or Z = 0."""
     alphas, betas = forward(chain, Log()), backward(chain, Log())
     real = chain.token_mask[:, :, None]
     unary = _posteriors(torch.stack(alphas, 1) + torch.stack(betas, 1), real)

@@ -1,0 +1,72 @@
+"""Averages of distributions over parameters: prediction when the parameters are not known for sure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from trelliswork.distributions.linear_chain import LinearChain
+from trelliswork.errors import ScoreError
+from trelliswork.semirings.log import logsumexp
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+INF = float("inf")
+
+
+class AverageMode(NamedTuple):
+    """The best tags found under the average, their log-probability, and whether nothing can be better."""
+
+    tags: Int[Tensor, "batch n"]
+    log_prob: Float[Tensor, "batch"]
+    proven: Bool[Tensor, "batch"]
+
+
+def average_log_prob(
+    members: Sequence[LinearChain],
+    value: Int[Tensor, "*samples batch n"],
+    log_weights: Float[Tensor, "members"] | None = None,
+) -> Float[Tensor, "*samples batch"]:
+    """ln E_θ[p(y | x; θ)] over chains with parameters θ drawn from p(θ | data), or weighted by it [S4.140]."""
+    weights = _log_shares(members, log_weights)
+    log_probs = torch.stack([member.log_prob(value) for member in members], -1)
+    return logsumexp(log_probs + weights.to(log_probs), -1)
+
+
+def average_argmax(
+    members: Sequence[LinearChain], log_weights: Float[Tensor, "members"] | None = None, *, max_k: int = 64
+) -> AverageMode:
+    """argmax_y E_θ[p(y | x; θ)], the Bayesian prediction [S4.140].
+
+    Candidates are the k best tag sequences of each member. Any other y has at most each member's k-th best probability:
+    once the best candidate has the average of those, it is proven to be best. k doubles until then, up to `max_k`.
+    """
+    weights, k = _log_shares(members, log_weights), 1
+    while True:
+        found = [member.top_k(k) for member in members]
+        candidates = torch.cat([tags for tags, _ in found])
+        log_probs = average_log_prob(members, candidates, log_weights)
+        best, index = log_probs.max(0)
+        tags = candidates.gather(0, index[None, :, None].expand(1, *candidates.shape[1:]))[0]
+        lasts = [scores[-1] - member.log_partition for (_, scores), member in zip(found, members, strict=True)]
+        rest = logsumexp(torch.stack(lasts, -1) + weights.to(log_probs), -1)
+        proven = best >= rest
+        if bool(proven.all()) or k >= max_k:
+            return AverageMode(tags, best, proven)
+        k = min(2 * k, max_k)
+
+
+def _log_shares(members: Sequence[LinearChain], log_weights: Tensor | None) -> Float[Tensor, "members"]:
+    """Log weights that sum to one; equal ones if there are none."""
+    if not members:
+        raise ScoreError("members must be at least one distribution; got none")
+    weights = torch.zeros(len(members), dtype=torch.float64) if log_weights is None else log_weights
+    if weights.shape != (len(members),) or not bool((weights < INF).all()) or bool((weights == -INF).all()):
+        raise ScoreError(
+            f"log_weights must be {len(members)} numbers below +inf, one above -inf at least; got {weights.tolist()}"
+        )
+    return torch.log_softmax(weights.double(), 0)

@@ -1,0 +1,34 @@
+"""Transition systems: y is a sequence of decisions, each scored in the state that the ones before have led to.
+
+    >>> system = Tagging(lengths, n_tags)                          # or ArcStandard(lengths), or your own
+    >>> found = beam_search(system, scorer, beam_size=8)           # decisions and scores of the 8 best
+    >>> local_log_prob(system, scorer, gold), beam_log_prob(system, scorer, gold, beam_size=8)
+
+The other families score parts that many structures share, so one recursion sums over all of them. Here a score may
+depend on every decision before it: nothing is shared, and the sum over all sequences has no recursion. Hence this
+folder has no semiring, no kernel and no distribution, and offers no log Z, marginals or exact k best: a beam gives the
+best that it finds, and the likelihood over the paths that it keeps. Where exact answers exist (a chain, a projective
+tree), use those distributions.
+"""
+
+from trelliswork.structures.beam.arc_standard import ArcStandard
+from trelliswork.structures.beam.likelihood import BeamLikelihood, beam_log_prob, local_log_prob, locally_normalised
+from trelliswork.structures.beam.search import Hypotheses, beam_search, greedy, sample
+from trelliswork.structures.beam.system import Scorer, TransitionSystem
+from trelliswork.structures.beam.tagging import ChainScorer, Tagging
+
+__all__ = [
+    "ArcStandard",
+    "BeamLikelihood",
+    "ChainScorer",
+    "Hypotheses",
+    "Scorer",
+    "Tagging",
+    "TransitionSystem",
+    "beam_log_prob",
+    "beam_search",
+    "greedy",
+    "local_log_prob",
+    "locally_normalised",
+    "sample",
+]

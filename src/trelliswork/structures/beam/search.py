@@ -1,0 +1,193 @@
+"""Greedy and beam search over a transition system, batched over rows and hypotheses, and samples of the local model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic
+
+import torch
+from torch import Tensor
+
+from trelliswork.errors import ConstraintError
+from trelliswork.structures.beam.system import (
+    Scorer,
+    State,
+    TransitionSystem,
+    advance,
+    check_limit,
+    decision_scores,
+    exact,
+    pick,
+)
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+INF = float("inf")
+NOTHING = -1  # the decision of a hypothesis that has finished
+MANY = 4  # times as many decisions as places: from there on it pays to choose among each hypothesis's own first
+
+
+@dataclass(frozen=True)
+class Hypotheses(Generic[State]):
+    """What a search found, best first in each row.
+
+    `decisions` hold -1 behind a hypothesis's last one; where a row has fewer hypotheses than others, `scores` are -inf.
+    `finished` is False for hypotheses that `max_steps` cut off. `state` holds the state of each one.
+    """
+
+    decisions: Int[Tensor, "batch beam steps"]
+    scores: Float[Tensor, "batch beam"]
+    finished: Bool[Tensor, "batch beam"]
+    state: State
+
+    @property
+    def lengths(self) -> Int[Tensor, "batch beam"]:
+        """How many decisions each has taken."""
+        return (self.decisions != NOTHING).sum(-1)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The hypotheses that survive a step: where each comes from, what it decided, its score; -1 and -inf for none.
+
+    `moving` is None if all of them have taken a decision.
+    """
+
+    parents: Int[Tensor, "batch beam"]
+    decisions: Int[Tensor, "batch beam"]
+    scores: Float[Tensor, "batch beam"]
+    moving: Bool[Tensor, "batch beam"] | None
+
+
+def choose(
+    scores: Float[Tensor, "batch beam"],
+    added: Float[Tensor, "batch beam a"],
+    done: Bool[Tensor, "batch beam"] | None,
+    beam_size: int,
+) -> Choice:
+    """The `beam_size` best continuations of each row; one that is `done` (None: none is) competes as it is.
+
+    Of many decisions each hypothesis sends its own best `beam_size` only, which is enough: what is merged does not grow
+    with the number of decisions. Places that no row fills are cut off.
+    """
+    decisions = None
+    if added.shape[-1] > MANY * beam_size:
+        added, decisions = added.topk(beam_size, dim=-1)
+    candidates = scores[:, :, None] + exact(added)
+    if done is not None:
+        candidates = torch.cat([candidates, torch.where(done, scores, -INF)[:, :, None]], -1)
+    n_each, n_moves = candidates.shape[-1], added.shape[-1]
+    best, index = candidates.flatten(1).topk(min(beam_size, candidates.shape[1] * n_each), dim=-1)
+    found = best > -INF
+    if not bool(found.all()):
+        width = max(1, int(found.sum(1).max()))
+        best, index, found = best[:, :width], index[:, :width], found[:, :width]
+    parents = index // n_each
+    taken = index - parents * n_each
+    moving = (taken < n_moves) & found
+    if decisions is not None:
+        places = (parents * n_moves + taken).clamp(max=decisions[0].numel() - 1)  # a staying one has none
+        taken = decisions.flatten(1).gather(1, places)
+    if bool(moving.all()):
+        return Choice(parents, taken, best, None)
+    return Choice(parents, torch.where(moving, taken, NOTHING), best, moving)
+
+
+def beam_search(
+    system: TransitionSystem[State], scorer: Scorer[State], beam_size: int, *, max_steps: int | None = None
+) -> Hypotheses[State]:
+    """The best decision sequences that a beam of this size finds, by the sum of their scores [S4.295].
+
+    At each step every hypothesis is continued by every allowed decision, and the `beam_size` best of a row stay. Rows
+    may finish at different steps. A beam as wide as there are sequences is exact. Scores are differentiable.
+    `max_steps` ends a search in a system that need not finish.
+
+    >>> found = beam_search(Tagging(lengths, 9), scorer, beam_size=4)
+    >>> found.decisions[:, 0], found.scores[:, 0]      # the best of each row
+    """
+    check_limit("beam_size", beam_size)
+
+    def keep_best(scores: Tensor, added: Tensor, done: Tensor | None) -> Choice:
+        return choose(scores, added, done, beam_size)
+
+    return _search(system, scorer, system.initial(), keep_best, max_steps)
+
+
+def greedy(
+    system: TransitionSystem[State], scorer: Scorer[State], *, max_steps: int | None = None
+) -> Hypotheses[State]:
+    """The best allowed decision in each state, one after the other [S4.278-279]: a beam of one."""
+    return beam_search(system, scorer, 1, max_steps=max_steps)
+
+
+def sample(
+    system: TransitionSystem[State],
+    scorer: Scorer[State],
+    n_samples: int,
+    *,
+    generator: torch.Generator | None = None,
+    max_steps: int | None = None,
+) -> Hypotheses[State]:
+    """Independent exact samples of the locally normalised model, in no order; the scores are ln Pr_L."""
+    check_limit("n_samples", n_samples)
+
+    def draw(scores: Tensor, added: Tensor, done: Tensor | None) -> Choice:
+        stays = (added == -INF).all(-1)  # finished, or in a dead end
+        log_probs = torch.log_softmax(torch.where(stays[:, :, None], 0.0, exact(added)), -1)
+        drawn = torch.multinomial(log_probs.detach().exp().flatten(0, 1), 1, generator=generator).view_as(scores)
+        gained = log_probs.gather(2, drawn[:, :, None]).squeeze(2)
+        kept = -INF if done is None else torch.where(done, scores, -INF)
+        places = torch.arange(scores.shape[1], device=scores.device).expand_as(scores)
+        return Choice(places, torch.where(stays, NOTHING, drawn), torch.where(stays, kept, scores + gained), ~stays)
+
+    start = system.initial()
+    first = torch.zeros(len(start[0]), n_samples, dtype=torch.long, device=start[0].device)
+    return _search(system, scorer, pick(start, first), draw, max_steps)
+
+
+def _search(
+    system: TransitionSystem[State],
+    scorer: Scorer[State],
+    state: State,
+    choose_next: Callable[[Tensor, Tensor, Tensor | None], Choice],
+    max_steps: int | None,
+) -> Hypotheses[State]:
+    check_limit("max_steps", max_steps)
+    done = system.finished(state)
+    scores = exact(torch.zeros(done.shape, device=done.device))
+    dtype, choices = torch.get_default_dtype(), list[Choice]()
+    while not bool(done.all()) and len(choices) != max_steps:
+        resting = done if bool(done.any()) else None
+        added = decision_scores(system, scorer, state, resting, len(choices))
+        dtype, choice = added.dtype, choose_next(scores, added, resting)
+        _require_hypotheses(choice, len(choices))
+        state = advance(system, pick(state, choice.parents), choice.decisions, choice.moving)
+        scores, done = choice.scores, system.finished(state)
+        done = done if choice.moving is None else done | (scores == -INF)
+        choices.append(choice)
+    found = scores > -INF
+    return Hypotheses(trace(choices, scores), scores.to(dtype), system.finished(state) & found, state)
+
+
+def trace(choices: list[Choice], scores: Float[Tensor, "batch beam"]) -> Int[Tensor, "batch beam steps"]:
+    """The decisions of the last hypotheses, followed back from parent to parent."""
+    slots = torch.arange(scores.shape[1], device=scores.device).expand(scores.shape)
+    found = []
+    for choice in reversed(choices):
+        found.append(choice.decisions.gather(1, slots))
+        slots = choice.parents.gather(1, slots)
+    if not found:
+        return slots.new_zeros(*scores.shape, 0)
+    return torch.where((scores > -INF)[:, :, None], torch.stack(found[::-1], -1), NOTHING)
+
+
+def _require_hypotheses(choice: Choice, step: int) -> None:
+    dead = choice.scores.amax(1) == -INF
+    if bool(dead.any()):
+        row = int(dead.nonzero()[0])
+        raise ConstraintError(
+            f"at step {step} no hypothesis of row {row} has an allowed decision with a score above -inf; "
+            "allow one in every unfinished state, or widen the beam so that a hypothesis with one stays in it"
+        )

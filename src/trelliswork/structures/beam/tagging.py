@@ -1,0 +1,69 @@
+"""Tagging from left to right as a transition system, and the scores of a linear chain as its scorer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from trelliswork.errors import ScoreError
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+
+class TaggingState(NamedTuple):
+    """How many tags were given, and the last one (-1: none yet)."""
+
+    position: Int[Tensor, "batch beam"]
+    tag: Int[Tensor, "batch beam"]
+
+
+class Tagging:
+    """Position after position gets one of `n_tags` tags; rows have their own lengths."""
+
+    def __init__(self, lengths: Int[Tensor, "batch"], n_tags: int):
+        if lengths.dim() != 1 or lengths.dtype.is_floating_point or bool((lengths < 1).any()):
+            raise ScoreError(f"lengths must be whole numbers of at least 1, one a row; got {lengths.tolist()}")
+        if n_tags < 1:
+            raise ScoreError(f"n_tags must be at least 1; got {n_tags}")
+        self.lengths, self.n_decisions = lengths, n_tags
+
+    def initial(self) -> TaggingState:
+        zeros = torch.zeros_like(self.lengths)[:, None]
+        return TaggingState(zeros, zeros - 1)
+
+    def allowed(self, state: TaggingState) -> Bool[Tensor, "batch beam c"]:
+        return torch.ones(*state.tag.shape, self.n_decisions, dtype=torch.bool, device=state.tag.device)
+
+    def step(self, state: TaggingState, decisions: Int[Tensor, "batch beam"]) -> TaggingState:
+        return TaggingState(state.position + 1, decisions)
+
+    def finished(self, state: TaggingState) -> Bool[Tensor, "batch beam"]:
+        return state.position >= self.lengths[:, None]
+
+
+class ChainScorer:
+    """ρ = emission + transition from the last tag [S4.304], the scores of `LinearChain`: in a full beam, it."""
+
+    def __init__(
+        self,
+        system: Tagging,
+        emissions: Float[Tensor, "batch n c"],
+        transitions: Float[Tensor, "c c"],
+        start: Float[Tensor, "c"] | None = None,
+        end: Float[Tensor, "c"] | None = None,
+    ):
+        start = emissions.new_zeros(emissions.shape[-1]) if start is None else start
+        self.system, self.emissions, self.end = system, emissions, end
+        self.arrivals = torch.cat([transitions, start[None]])  # row -1 for no tag yet
+        self.rows = torch.arange(len(emissions), device=emissions.device)[:, None]
+
+    def __call__(self, state: TaggingState) -> Float[Tensor, "batch beam c"]:
+        position = state.position.clamp(max=self.emissions.shape[1] - 1)
+        scores = self.emissions[self.rows, position] + self.arrivals[state.tag]
+        if self.end is None:
+            return scores
+        last = (state.position == self.system.lengths[:, None] - 1)[:, :, None]
+        return scores + torch.where(last, self.end, 0.0)
