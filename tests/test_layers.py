@@ -15,7 +15,7 @@ import trelliswork
 PACKAGE = Path(trelliswork.__file__).parent
 LAYERS = (
     {"errors"},
-    {"semirings"},
+    {"draw", "semirings"},
     {"structures"},
     {"distributions"},
     {"nn"},

@@ -24,7 +24,7 @@ from trelliswork.errors import (
 )
 
 if TYPE_CHECKING:
-    from trelliswork import semirings
+    from trelliswork import draw, nn, semirings
     from trelliswork.data import Sentence, read_conll, read_jsonl
     from trelliswork.data.corpus import builtin_corpus
     from trelliswork.distributions import (
@@ -45,25 +45,27 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "draw": "trelliswork.draw",
+    "nn": "trelliswork.nn",
     "semirings": "trelliswork.semirings",
-    "HMM": "trelliswork.distributions",
-    "LinearChain": "trelliswork.distributions",
-    "ProjectiveTree": "trelliswork.distributions",
-    "SpanningTree": "trelliswork.distributions",
-    "SemiMarkov": "trelliswork.distributions",
-    "StructuredDistribution": "trelliswork.distributions",
-    "kl_divergence": "trelliswork.distributions",
-    "CRF": "trelliswork.nn",
-    "beam": "trelliswork.structures.beam",
     "Sentence": "trelliswork.data",
     "read_conll": "trelliswork.data",
     "read_jsonl": "trelliswork.data",
     "builtin_corpus": "trelliswork.data.corpus",
+    "HMM": "trelliswork.distributions",
+    "LinearChain": "trelliswork.distributions",
+    "ProjectiveTree": "trelliswork.distributions",
+    "SemiMarkov": "trelliswork.distributions",
+    "SpanningTree": "trelliswork.distributions",
+    "StructuredDistribution": "trelliswork.distributions",
+    "kl_divergence": "trelliswork.distributions",
     "calibration": "trelliswork.metrics",
     "span_scores": "trelliswork.metrics",
     "token_accuracy": "trelliswork.metrics",
     "Tagger": "trelliswork.models",
     "TaggerConfig": "trelliswork.models",
+    "CRF": "trelliswork.nn",
+    "beam": "trelliswork.structures.beam",
     "TrainingConfig": "trelliswork.training",
     "train": "trelliswork.training",
 }
@@ -89,7 +91,9 @@ __all__ = [
     "beam",
     "builtin_corpus",
     "calibration",
+    "draw",
     "kl_divergence",
+    "nn",
     "read_conll",
     "read_jsonl",
     "semirings",

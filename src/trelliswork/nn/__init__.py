@@ -1,5 +1,13 @@
 """Layers: scores in, structured distributions and losses out."""
 
+from trelliswork.nn.attention import (
+    Attended,
+    BernoulliAttention,
+    ChainAttention,
+    SegmentAttention,
+    SoftmaxAttention,
+    TreeAttention,
+)
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.encoders import LookupTables, WindowEncoder
 from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
@@ -7,10 +15,16 @@ from trelliswork.nn.scorers import ContextScorer, HiddenUnitScorer, LinearScorer
 
 __all__ = [
     "CRF",
+    "Attended",
+    "BernoulliAttention",
+    "ChainAttention",
     "ContextScorer",
     "HiddenUnitScorer",
     "LinearScorer",
     "LookupTables",
+    "SegmentAttention",
+    "SoftmaxAttention",
+    "TreeAttention",
     "WindowEncoder",
     "fan_in_parameter_groups",
     "initialize_fan_in",

@@ -5,37 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from trelliswork.draw.svg import element, hint
+
 LETTER = 7.6  # width of a letter at the text size of the pictures, on average
 STRONG = 0.5  # from this heat on, text is light on dark (dark on light in dark mode)
-
-
-def element(name: str, content: Iterable[str] | str = "", **attributes: object) -> str:
-    """One element; `_` in attribute names reads as `-`, and a trailing one is dropped (`class_`).
-
-    >>> element("rect", x=1, stroke_width=2)
-    '<rect x="1" stroke-width="2"/>'
-    """
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_number(value))}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
-    inside = content if isinstance(content, str) else "".join(content)
-    return f"<{name}{written}>{inside}</{name}>" if inside else f"<{name}{written}/>"
-
-
-def _number(value: object) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
 def text(x: float, y: float, content: str, **attributes: object) -> str:
     """A line of text."""
     return element("text", escape(content), x=x, y=y, **attributes)
-
-
-def hint(content: str) -> str:
-    """What a reader sees on pointing at the enclosing element."""
-    return element("title", escape(content))
 
 
 def picture(width: float, height: float, label: str, content: Iterable[str]) -> str:

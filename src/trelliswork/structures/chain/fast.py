@@ -18,6 +18,7 @@ from trelliswork.structures import buffers
 from trelliswork.structures.bridge import as_array, as_tensor, by_reference, to_tensors
 from trelliswork.structures.chain import kernels, path_kernels, structure
 from trelliswork.structures.chain.structure import Chain
+from trelliswork.structures.chain.tangents import run_tangents
 from trelliswork.structures.kernel_math import first_not_a_score
 from trelliswork.structures.threads import over_rows, row_ranges, side_by_side
 
@@ -192,14 +193,14 @@ def sum_arcs(arcs: Tensor, arcs_by: ArcsBy) -> Tensor:
 class Marginals(torch.autograd.Function):
     """p(y_t | x) [batch, n, c] [S4.107] and arc posteriors [S4.106], summed as `arcs_by` says (see `run_backward`).
 
-    The kernels compute them; they are differentiated through the reference.
+    The kernels compute them and their gradient; the gradient is differentiated through the reference.
     """
 
     @staticmethod
     def forward(
         ctx: Any, chain: Chain, arrays: ChainArrays, run: Forward, arcs_by: ArcsBy, *scores: Tensor
     ) -> tuple[Tensor, Tensor]:
-        ctx.chain, ctx.arcs_by = chain, arcs_by
+        ctx.chain, ctx.arrays, ctx.run, ctx.arcs_by = chain, arrays, run, arcs_by
         ctx.save_for_backward(*scores)
         unary, arcs, _, _ = run_backward(arrays, run, np.ones(len(arrays.lengths)), arcs_by)
         dtype = scores[0].dtype
@@ -211,7 +212,11 @@ class Marginals(torch.autograd.Function):
             unary, arcs = structure.marginals(chain)
             return unary, sum_arcs(arcs, ctx.arcs_by)
 
-        return None, None, None, None, *by_reference(marginals, ctx.chain, ctx.saved_tensors, grads)
+        scores = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return None, None, None, None, *by_reference(marginals, ctx.chain, scores, grads)
+        found = run_tangents(ctx.arrays, ctx.run, *(as_array(grad, np.float64) for grad in grads))
+        return None, None, None, None, *to_tensors(found, scores)
 
 
 def run_path_scores(arrays: ChainArrays, tags: Tensor) -> tuple[Array, int]:

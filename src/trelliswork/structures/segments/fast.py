@@ -18,6 +18,7 @@ from trelliswork.structures.bridge import Array, as_array, as_tensor, by_referen
 from trelliswork.structures.kernel_math import first_not_a_score
 from trelliswork.structures.segments import kernels, path_kernels, structure
 from trelliswork.structures.segments.structure import Segments
+from trelliswork.structures.segments.tangents import run_tangents
 from trelliswork.structures.threads import over_rows
 
 
@@ -141,7 +142,7 @@ class LogProb(torch.autograd.Function):
 class Marginals(torch.autograd.Function):
     """p(segment | x) [batch, n, k, c] [S0.6, 10] and the expected number of each label pair [batch, c, c].
 
-    The kernels compute them; they are differentiated through the reference.
+    The kernels compute them and their gradient; the gradient is differentiated through the reference.
     """
 
     @staticmethod
@@ -156,7 +157,9 @@ class Marginals(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        return None, None, None, *by_reference(structure.marginals, ctx.parts, ctx.saved_tensors, grads)
+        if torch.is_grad_enabled():
+            return None, None, None, *by_reference(structure.marginals, ctx.parts, ctx.saved_tensors, grads)
+        return None, None, None, *run_tangents(ctx.saved_tensors, ctx.parts.lengths, grads)
 
 
 def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:

@@ -1,0 +1,111 @@
+"""The alignment of frames and symbols: a heat map, the symbol chosen in each frame outlined and written below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from trelliswork.draw.inputs import Table, as_list, as_path, as_table, as_texts
+from trelliswork.draw.svg import (
+    ACCENT,
+    EMPTY,
+    HEAT,
+    LINE,
+    MARGIN,
+    SOFT,
+    Drawing,
+    drawing,
+    element,
+    hint,
+    text,
+    text_width,
+)
+from trelliswork.errors import ScoreError
+
+ROW, TOP, LEAST_CELL = 26.0, 36.0, 24.0
+LEAST_SHOWN = 0.005  # paler cells are left out
+
+
+def alignment(probabilities: Any, symbols: Sequence[str], path: Any = None) -> Drawing:
+    """Symbol probabilities [t, c] of one recording; `path` holds the symbol (its index or name) of each frame.
+
+    >>> alignment([[0.9, 0.1], [0.2, 0.8]], ["-", "a"], path=[0, 1])  # doctest: +SKIP
+    """
+    names = as_texts(symbols, "symbols")
+    n_frames = len(as_list(probabilities, "probabilities"))
+    if not n_frames:
+        raise ScoreError("probabilities must have at least one frame; got none")
+    table = as_table(probabilities, n_frames, len(names), "frame", "symbol")
+    chosen = None if path is None else as_path(path, names, n_frames, "path", "frame")
+    left = MARGIN + max(text_width(each) for each in [*names, *(["frame", "path"])]) + 10
+    shown = names if chosen is None else [names[j] for j in chosen]
+    cell = LEAST_CELL if chosen is None else max(LEAST_CELL, *(text_width(each, bold=True) + 8 for each in shown))
+    bottom = TOP + ROW * len(names)
+    parts = [
+        element("rect", x=left, y=TOP, width=cell * n_frames, height=bottom - TOP, fill=EMPTY),
+        *_cells(table, names, left, cell),
+        *_grid(left, cell, n_frames, len(names)),
+        *_headings(names, left, cell, n_frames),
+        *([] if chosen is None else _path(chosen, names, left, cell, bottom)),
+    ]
+    height = bottom + MARGIN + (0 if chosen is None else 24)
+    width = left + cell * n_frames + MARGIN
+    told = "" if chosen is None else " The path is " + " ".join(names[j] for j in chosen) + "."
+    description = f"{n_frames} frames by {len(names)} symbols; darker is more probable.{told}"
+    return drawing(width, height, "Alignment of frames and symbols", description, parts)
+
+
+def _cells(table: Table, names: Sequence[str], left: float, cell: float) -> list[str]:
+    return [
+        element(
+            "rect",
+            hint(f"frame {t}, {names[j]}: {p:.4f}"),
+            x=left + cell * t,
+            y=TOP + ROW * j,
+            width=cell,
+            height=ROW,
+            fill=HEAT,
+            fill_opacity=round(p, 2),
+        )
+        for t, row in enumerate(table)
+        for j, p in enumerate(row)
+        if p >= LEAST_SHOWN
+    ]
+
+
+def _grid(left: float, cell: float, n: int, c: int) -> list[str]:
+    right, bottom = left + cell * n, TOP + ROW * c
+    across = [
+        element("line", x1=left, y1=y, x2=right, y2=y, stroke=LINE) for y in (TOP + ROW * j for j in range(c + 1))
+    ]
+    down = [
+        element("line", x1=x, y1=TOP, x2=x, y2=bottom, stroke=LINE) for x in (left + cell * t for t in range(n + 1))
+    ]
+    return across + down
+
+
+def _headings(names: Sequence[str], left: float, cell: float, n: int) -> list[str]:
+    step = next(each for each in (1, 2, 5, 10, 20, 50, 100, 200, 500, n) if n / each <= 30)
+    ticks = [text(left + cell * (t + 0.5), TOP - 8, str(t), size=11, fill=SOFT) for t in range(0, n, step)]
+    labels = [text(left - 10, TOP + ROW * (j + 0.5) + 5, name, anchor="end") for j, name in enumerate(names)]
+    return [text(left - 10, TOP - 8, "frame", size=11, anchor="end", fill=SOFT), *ticks, *labels]
+
+
+def _path(chosen: Sequence[int], names: Sequence[str], left: float, cell: float, bottom: float) -> list[str]:
+    centres = [(left + cell * (t + 0.5), TOP + ROW * (j + 0.5)) for t, j in enumerate(chosen)]
+    lines = [
+        element("line", x1=a, y1=b, x2=x, y2=y, stroke=ACCENT, stroke_width=2.5, stroke_linecap="round")
+        for (a, b), (x, y) in pairwise(centres)
+    ]
+    outlines = [
+        element(
+            "rect", x=x - cell / 2 + 1, y=y - ROW / 2 + 1, width=cell - 2, height=ROW - 2,
+            rx=3, fill="none", stroke=ACCENT, stroke_width=2.5,
+        )
+        for x, y in centres
+    ]  # fmt: skip
+    below = [
+        text(x, bottom + 20, names[j], fill=ACCENT, font_weight=700) for (x, _), j in zip(centres, chosen, strict=True)
+    ]
+    return [*lines, *outlines, text(left - 10, bottom + 20, "path", size=11, anchor="end", fill=SOFT), *below]

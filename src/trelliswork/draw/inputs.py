@@ -1,0 +1,92 @@
+"""What a caller may pass: tensors, arrays or lists, turned into checked lists."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from trelliswork.errors import ScoreError
+
+Table = list[list[float]]
+ROUNDING = 1e-3  # how far outside 0..1 a probability may lie and still be one
+
+
+def as_list(values: Any, name: str) -> list[Any]:
+    """A list from a tensor, an array or any sequence."""
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise ScoreError(f"{name} must be a list, an array or a tensor; got {type(values).__name__}")
+    return list(values)
+
+
+def as_texts(values: Any, name: str) -> list[str]:
+    """A list of texts that is not empty."""
+    texts = [str(each) for each in as_list(values, name)]
+    if not texts:
+        raise ScoreError(f"{name} must not be empty; give one for each row or column of the picture")
+    return texts
+
+
+def as_probability(value: Any, where: str) -> float:
+    """A number in 0..1, rounding forgiven."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ScoreError(f"probabilities must be numbers; got {value!r} {where}") from None
+    if math.isnan(number) or not -ROUNDING <= number <= 1 + ROUNDING:
+        raise ScoreError(f"probabilities must lie in 0..1; got {number:g} {where}; pass marginals, not scores")
+    return min(max(number, 0.0), 1.0)
+
+
+def as_probabilities(values: Any, n: int, item: str) -> list[float]:
+    """One probability for each of n items."""
+    found = as_list(values, "probabilities")
+    if len(found) != n:
+        raise ScoreError(f"probabilities must be {n}, one for each {item}; got {len(found)}")
+    return [as_probability(each, f"at {item} {i}") for i, each in enumerate(found)]
+
+
+def as_table(values: Any, n: int, c: int, row: str, column: str) -> Table:
+    """Probabilities [n, c]; `row` and `column` say what the two sizes come from."""
+    rows = as_list(values, "probabilities")
+    shape = _shape(rows)
+    if shape != (n, c):
+        batched = "; pick one row of the batch, as in probabilities[0]" if len(shape) == 3 else ""
+        raise ScoreError(
+            f"probabilities must be [{n}, {c}], one row for each {row} and one column for each {column}; "
+            f"got {list(shape)}{batched}"
+        )
+    if any(len(each) != c for each in rows):
+        raise ScoreError(f"probabilities must have {c} numbers in every row; got rows of different lengths")
+    return [[as_probability(p, f"at {row} {i}, {column} {j}") for j, p in enumerate(r)] for i, r in enumerate(rows)]
+
+
+def _shape(values: Any) -> tuple[int, ...]:
+    return (len(values), *(_shape(values[0]) if values else ())) if isinstance(values, (list, tuple)) else ()
+
+
+def as_path(values: Any, names: Sequence[str], n: int, what: str, step: str) -> list[int]:
+    """One index for each step; names are taken for their indices."""
+    found = as_list(values, what)
+    if len(found) != n:
+        raise ScoreError(f"{what} must have {n} entries, one for each {step}; got {len(found)}")
+    places = {name: i for i, name in enumerate(names)}
+    path = []
+    for t, each in enumerate(found):
+        index = places.get(each, -1) if isinstance(each, str) else as_index(each, f"{what} at {step} {t}")
+        if not 0 <= index < len(names):
+            raise ScoreError(f"{what} must lie in 0..{len(names) - 1}; got {each!r} at {step} {t}")
+        path.append(index)
+    return path
+
+
+def as_index(value: Any, what: str) -> int:
+    """A whole number."""
+    if isinstance(value, float) and not value.is_integer():
+        raise ScoreError(f"{what} must be a whole number; got {value!r}")
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ScoreError(f"{what} must be a whole number; got {value!r}") from None

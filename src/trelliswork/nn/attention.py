@@ -1,0 +1,244 @@
+"""Attention whose weights are marginals of a structure: a subsequence, segments, a dependency tree.
+
+Plain attention looks at one position, drawn from a softmax. Here what is looked at is a latent structure z with a
+distribution of its own [S4.311-312], and the context is the expectation of what z selects: a sum of values weighted by
+the marginals of z. Marginals are differentiable, so the whole trains end to end by backpropagation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.distributions import LinearChain, ProjectiveTree, SemiMarkov, SpanningTree
+from trelliswork.distributions.base import Backend
+from trelliswork.distributions.chain_inputs import cast, layout_of
+from trelliswork.errors import ConstraintError, ScoreError
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+INF = float("inf")
+Heads = Literal["projective", "spanning", "independent"]
+
+
+class Attended(NamedTuple):
+    """What attention returns: the context, and the weights it was summed with."""
+
+    context: Tensor
+    weights: Tensor
+
+
+class SoftmaxAttention(nn.Module):
+    """Exactly one position: c = Σ_t p(z = t | x) values_t with p(z = t) = softmax(θ)_t [S4.309-310].
+
+    As in all attention over positions here, a score of -inf is never selected, and `lengths` leave padding out,
+    whatever it holds.
+
+    >>> attention = SoftmaxAttention()
+    >>> context, weights = attention(scores, values, lengths)  # [batch, n], [batch, n, d] -> [batch, d], [batch, n]
+    """
+
+    def forward(
+        self,
+        scores: Float[Tensor, "*batch n"],
+        values: Float[Tensor, "*batch n d"],
+        lengths: Int[Tensor, "*batch"] | None = None,
+    ) -> Attended:
+        scores, valid = _checked(scores, values, lengths)
+        return _attend(_softmax(scores, valid), values, valid)
+
+
+class BernoulliAttention(nn.Module):
+    """Any positions, each on its own: c = Σ_t p(z_t = 1 | x) values_t with p(z_t = 1) = σ(θ_t) [S4.313, 315]."""
+
+    def forward(
+        self,
+        scores: Float[Tensor, "*batch n"],
+        values: Float[Tensor, "*batch n d"],
+        lengths: Int[Tensor, "*batch"] | None = None,
+    ) -> Attended:
+        scores, valid = _checked(scores, values, lengths)
+        return _attend(scores.sigmoid(), values, valid)
+
+
+class ChainAttention(nn.Module):
+    """A subsequence: z_t ∈ {0, 1} is a linear chain, p(z) ∝ Π_t ψ_t(z_{t-1}, z_t), and c = Σ_t p(z_t = 1 | x) values_t
+    [S4.313-314].
+
+    Learned transitions say whether selected positions keep together; further ones may come from the input, position by
+    position. Where all are 0, as at the start, this is `BernoulliAttention`.
+
+    >>> attention = ChainAttention()
+    >>> context, weights = attention(scores, values, lengths)  # [batch, n], [batch, n, d] -> [batch, d], [batch, n]
+    """
+
+    def __init__(self, *, backend: Backend = "auto") -> None:
+        super().__init__()
+        self.backend = backend
+        self.transitions = nn.Parameter(torch.zeros(2, 2))  # [from, to]; 1 = selected
+        self.start, self.end = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(2))
+
+    def forward(
+        self,
+        scores: Float[Tensor, "*batch n"],
+        values: Float[Tensor, "*batch n d"],
+        lengths: Int[Tensor, "*batch"] | None = None,
+        transitions: Float[Tensor, "*batch n-1 2 2"] | None = None,
+    ) -> Attended:
+        scores, valid = _checked(scores, values, lengths)
+        chain = self.distribution(scores, lengths, transitions)
+        return _attend(chain.marginals[..., 1], values, valid)
+
+    def distribution(
+        self,
+        scores: Float[Tensor, "*batch n"],
+        lengths: Int[Tensor, "*batch"] | None = None,
+        transitions: Float[Tensor, "*batch n-1 2 2"] | None = None,
+    ) -> LinearChain:
+        """The distribution over selections: tag 1 where a position is selected [S4.314]."""
+        emissions = torch.stack([torch.zeros_like(scores), scores], -1)
+        arcs = self.transitions if transitions is None else self.transitions + transitions
+        return LinearChain(emissions, arcs, self.start, self.end, lengths=lengths, backend=self.backend)
+
+
+class SegmentAttention(nn.Module):
+    """Whole segments of at most `max_width` positions: a semi-Markov model whose segments are selected or skipped.
+
+    A selected segment scores the sum of its positions and a learned score of its width, so that, unlike a chain, it can
+    prefer segments of just three; a skipped position scores 0. The weight of a position is the probability that a
+    selected segment covers it [S4.311].
+
+    >>> attention = SegmentAttention(max_width=4)
+    >>> context, weights = attention(scores, values, lengths)  # [batch, n], [batch, n, d] -> [batch, d], [batch, n]
+    """
+
+    def __init__(self, max_width: int, *, backend: Backend = "auto") -> None:
+        if max_width < 1:
+            raise ScoreError(f"max_width must be at least 1; got {max_width}; allow segments of one position or more")
+        super().__init__()
+        self.max_width, self.backend = max_width, backend
+        self.widths = nn.Parameter(torch.zeros(max_width))
+        self.transitions = nn.Parameter(torch.zeros(2, 2))  # [from, to]; 1 = selected
+
+    def forward(
+        self,
+        scores: Float[Tensor, "*batch n"],
+        values: Float[Tensor, "*batch n d"],
+        lengths: Int[Tensor, "*batch"] | None = None,
+    ) -> Attended:
+        scores, valid = _checked(scores, values, lengths)
+        selected = self.distribution(scores, lengths).marginals[..., 1]  # (*batch, n, width), by their first position
+        return _attend(_coverage(selected), values, valid)
+
+    def distribution(
+        self, scores: Float[Tensor, "*batch n"], lengths: Int[Tensor, "*batch"] | None = None
+    ) -> SemiMarkov:
+        """The distribution over segmentations: label 1 is selected, label 0 a single skipped position [S4.312]."""
+        width = self.max_width
+        padded = nn.functional.pad(scores, (0, width - 1))
+        sums = [scores]
+        for d in range(1, width):  # no prefix sums: with -inf their differences would be nan
+            sums.append(sums[-1] + padded[..., d : d + scores.shape[-1]])
+        selected = torch.stack(sums, -1) + self.widths
+        segments = torch.stack([torch.zeros_like(selected), selected], -1)
+        return SemiMarkov(segments, self.transitions, lengths=lengths, max_lengths=[1, width], backend=self.backend)
+
+
+class TreeAttention(nn.Module):
+    """Each word attends to its head in a latent dependency tree: c_m = Σ_h p(h is the head of m | x) values_h [S4.311].
+
+    `kind`: "projective", "spanning" (arcs may cross), or "independent" (each word picks a head by a softmax of its own:
+    what the others pick, and cycles, do not matter). Scores and values begin with the root at 0.
+
+    >>> attention = TreeAttention("projective")
+    >>> context, weights = attention(arcs, values, lengths)  # [batch, n+1, n+1], [batch, n+1, d] -> [batch, n, d]
+    """
+
+    def __init__(self, kind: Heads = "projective", *, single_root: bool = True, backend: Backend = "auto") -> None:
+        if kind not in ("projective", "spanning", "independent"):
+            raise ScoreError(f"kind must be projective, spanning or independent; got {kind!r}")
+        super().__init__()
+        self.kind, self.single_root, self.backend = kind, single_root, backend
+
+    def forward(
+        self,
+        arcs: Float[Tensor, "*batch n+1 n+1"],
+        values: Float[Tensor, "*batch n+1 d"],
+        lengths: Int[Tensor, "*batch"] | None = None,
+    ) -> Attended:
+        """The context [*batch, n, d] of each word and its weights [*batch, n, n+1] over heads; 0 for padding."""
+        if values.dim() < 2 or values.shape[:-1] != arcs.shape[:-1]:
+            raise ScoreError(f"values must be {(*arcs.shape[:-1], 'd')}, the root's first; got {tuple(values.shape)}")
+        trees = self.distribution(arcs, lengths)
+        weights = _own_heads(trees) if self.kind == "independent" else trees.marginals[..., 1:].transpose(-1, -2)
+        is_node = nn.functional.pad(trees.valid, (1, 0), value=True)
+        kept = torch.where(is_node[..., None], values, 0.0)
+        return Attended(torch.einsum("...mh,...hd->...md", cast(weights, values.dtype), kept), weights)
+
+    def distribution(
+        self, arcs: Float[Tensor, "*batch n+1 n+1"], lengths: Int[Tensor, "*batch"] | None = None
+    ) -> ProjectiveTree | SpanningTree:
+        """The distribution over trees [S4.312]; spanning trees also for independent heads."""
+        family = ProjectiveTree if self.kind == "projective" else SpanningTree
+        return family(arcs, lengths=lengths, single_root=self.single_root, backend=self.backend)
+
+
+def _own_heads(trees: ProjectiveTree | SpanningTree) -> Float[Tensor, "*batch n n+1"]:
+    """A softmax over the possible heads of each word [S4.310]."""
+    words = trees.valid
+    is_node = nn.functional.pad(words, (1, 0), value=True)
+    n = words.shape[-1]
+    other = ~torch.eye(n + 1, dtype=torch.bool, device=words.device)[1:]
+    scores = trees.arcs[..., 1:].transpose(-1, -2)
+    possible = other & is_node[..., None, :] & words[..., None]
+    # A row of padding has no head; a softmax over nothing would be nan.
+    safe = torch.where(words[..., None], possible, True)
+    weights = _softmax(torch.where(words[..., None], scores, 0.0), safe)
+    return torch.where(possible, weights, 0.0)
+
+
+def _softmax(scores: Float[Tensor, "*batch n"], valid: Bool[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+    masked = torch.where(valid, scores, -INF)
+    if bool((masked == -INF).all(-1).any()):
+        raise ConstraintError("every position of a row scores -inf; leave at least one that may be attended to")
+    return masked.softmax(-1)  # [S4.310]
+
+
+def _coverage(segments: Float[Tensor, "*batch n k"]) -> Float[Tensor, "*batch n"]:
+    """How many of the segments (by first position and width - 1) cover each position, on average."""
+    n, k = segments.shape[-2:]
+    reaching = segments.flip(-1).cumsum(-1).flip(-1)  # at [..., i, o]: those that begin at i and cover i + o
+    shifted = [nn.functional.pad(reaching[..., : n - o, o], (o, 0)) for o in range(min(k, n))]
+    return torch.stack(shifted).sum(0)
+
+
+def _attend(
+    weights: Float[Tensor, "*batch n"], values: Float[Tensor, "*batch n d"], valid: Bool[Tensor, "*batch n"]
+) -> Attended:
+    """c = Σ_t p(t is selected | x) values_t [S4.309, 313]; padding has no weight, and its values are not read."""
+    weights = torch.where(valid, weights, 0.0)
+    kept = torch.where(valid[..., None], values, 0.0)
+    return Attended(torch.einsum("...t,...td->...d", cast(weights, values.dtype), kept), weights)
+
+
+def _checked(
+    scores: Tensor, values: Tensor, lengths: Tensor | None
+) -> tuple[Float[Tensor, "*batch n"], Bool[Tensor, "*batch n"]]:
+    """Scores, 0 at padding, and where they are no padding."""
+    if scores.dim() < 1 or not scores.shape[-1] or not scores.dtype.is_floating_point:
+        raise ScoreError(f"scores must be floating point [*batch, n], n >= 1; got {scores.dtype} {tuple(scores.shape)}")
+    if values.shape[:-1] != scores.shape:
+        raise ScoreError(f"values must be {(*scores.shape, 'd')}, a vector a score; got {tuple(values.shape)}")
+    n = scores.shape[-1]
+    flat = layout_of(scores.shape[:-1], n, scores.device, lengths, None).lengths
+    valid = (torch.arange(n, device=scores.device) < flat[:, None]).reshape(scores.shape)
+    wrong = valid & (scores.isnan() | (scores == INF))
+    if bool(wrong.any()):
+        place = tuple(wrong.nonzero()[0].tolist())
+        raise ScoreError(
+            f"scores must be numbers below +inf (-inf: never select); got {float(scores[place])} at {place}"
+        )
+    return torch.where(valid, scores, 0.0), valid

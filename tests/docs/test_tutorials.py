@@ -1,0 +1,99 @@
+"""The tutorials run, print what they say they print, and show the pictures they draw."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.refresh_tutorials import refresh
+from tests.docs.tutorials import FOLDER, INDEX, pages, pictures_of, run, shown, steps_of, with_outputs
+from trelliswork.structures import STRUCTURES
+
+# Pages that are being written; the list ends empty.
+AWAITED = {"automata", "beam", "constituency", "ctc", "factors", "hmm", "projective", "segments", "spanning"}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_a_page_runs_and_shows_what_comes_out(page: Path, tmp_path: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert steps_of(text), f"{page.name}: no ```python block"
+    assert pictures_of(text), f"{page.name}: no picture; save one and embed it as ![...](name.svg)"
+    printed = run(page, tmp_path)
+    for step, said, found in zip(steps_of(text), shown(text), printed, strict=True):
+        assert said is None or said == found, f"{page.name}:{step.line}: prints something else"
+    for picture in pictures_of(text):
+        assert (tmp_path / picture).is_file(), f"{page.name} does not save {picture}"
+        drawn, kept = (tmp_path / picture).read_text("utf-8"), (FOLDER / picture).read_text("utf-8")
+        assert drawn == kept, (
+            f"{picture} is not what the page draws; python -m tests.docs.refresh_tutorials {page.stem}"
+        )
+
+
+def test_the_index_lists_every_page_and_nothing_else() -> None:
+    linked = set(re.findall(r"\]\((\w+)\.md\)", INDEX.read_text(encoding="utf-8")))
+    there = {page.stem for page in pages()}
+    assert there <= linked
+    assert linked - there <= AWAITED
+
+
+def test_every_structure_has_a_page() -> None:
+    there = {page.stem for page in pages()}
+    assert set(STRUCTURES) - there <= AWAITED
+
+
+def test_every_picture_belongs_to_a_page() -> None:
+    used = {picture for page in pages() for picture in pictures_of(page.read_text(encoding="utf-8"))}
+    assert {picture.name for picture in FOLDER.glob("*.svg")} == used
+
+
+# --- the reading itself --------------------------------------------------------------------------------------
+
+PAGE = """# A page
+
+```python
+x = 2
+```
+
+Then:
+
+```python
+print(x)
+open("a.svg", "w").write("<svg/>")
+```
+```text
+3
+```
+
+```text
+no output
+```
+
+![a picture](a.svg)
+"""
+
+
+def test_steps_share_a_namespace_and_are_compared(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    assert [step.line for step in steps_of(PAGE)] == [3, 9]
+    assert shown(PAGE) == [None, "3\n"]
+    assert run(page, tmp_path) == ["", "2\n"]
+    assert with_outputs(PAGE, ["", "2\n"]) == PAGE.replace("\n3\n", "\n2\n")
+
+
+def test_refreshing_writes_outputs_and_pictures(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    refresh(page)
+    assert page.read_text() == PAGE.replace("\n3\n", "\n2\n")
+    assert (tmp_path / "a.svg").read_text() == "<svg/>"
+
+
+def test_an_error_names_the_line_of_the_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.replace("print(x)", "print(y)"))
+    with pytest.raises(NameError) as caught:
+        run(page, tmp_path)
+    assert caught.traceback[-1].lineno + 1 == 10

@@ -1,0 +1,74 @@
+"""Reading and running a page of `docs/tutorials/`.
+
+The Python blocks of a page run in order in one namespace and in an empty folder. A text block right after a Python
+block is what it prints; a picture that the page shows is one that it saves under that name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.docs.documents import ROOT
+
+FOLDER = ROOT / "docs" / "tutorials"
+INDEX = FOLDER / "README.md"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+PICTURE = re.compile(r"!\[[^\]]+\]\(([^)]+)\)")
+
+
+class Step(NamedTuple):
+    """A Python block, the line its code begins at, and where the text stands that it should print, if any."""
+
+    line: int
+    code: str
+    output: tuple[int, int] | None
+
+
+def pages() -> list[Path]:
+    return sorted(page for page in FOLDER.glob("*.md") if page != INDEX)
+
+
+def steps_of(text: str) -> list[Step]:
+    blocks = list(BLOCK.finditer(text))
+    steps = []
+    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+        if block[1] == "python":
+            is_output = after is not None and after[1] == "text" and not text[block.end() : after.start()].strip()
+            line = text.count("\n", 0, block.start(2))
+            steps.append(Step(line, block[2], after.span(2) if after is not None and is_output else None))
+    return steps
+
+
+def pictures_of(text: str) -> list[str]:
+    return PICTURE.findall(text)
+
+
+def run(page: Path, folder: Path) -> list[str]:
+    """What each step of a page prints; what it saves is in the folder."""
+    namespace: dict[str, Any] = {"__name__": page.stem}
+    printed = []
+    with contextlib.chdir(folder):
+        for step in steps_of(page.read_text(encoding="utf-8")):
+            # Empty lines in front: an error then names the line of the page.
+            code = compile("\n" * step.line + step.code, str(page), "exec")
+            with contextlib.redirect_stdout(io.StringIO()) as output:
+                exec(code, namespace)
+            printed.append(output.getvalue())
+    return printed
+
+
+def shown(text: str) -> list[str | None]:
+    """What a page says its steps print."""
+    return [None if step.output is None else text[slice(*step.output)] for step in steps_of(text)]
+
+
+def with_outputs(text: str, printed: list[str]) -> str:
+    """The page with what its steps print in place of what it says they do."""
+    for step, output in reversed(list(zip(steps_of(text), printed, strict=True))):
+        if step.output is not None:
+            text = text[: step.output[0]] + output + text[step.output[1] :]
+    return text
