@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         kl_divergence,
     )
     from trelliswork.metrics import calibration, span_scores, token_accuracy
-    from trelliswork.models import Tagger, TaggerConfig
+    from trelliswork.models import FeatureTagger, Tagger, TaggerConfig, load_tagger
     from trelliswork.nn import CRF
     from trelliswork.structures import beam
     from trelliswork.training import TrainingConfig, train
@@ -62,8 +62,10 @@ _HOME = {
     "calibration": "trelliswork.metrics",
     "span_scores": "trelliswork.metrics",
     "token_accuracy": "trelliswork.metrics",
+    "FeatureTagger": "trelliswork.models",
     "Tagger": "trelliswork.models",
     "TaggerConfig": "trelliswork.models",
+    "load_tagger": "trelliswork.models",
     "CRF": "trelliswork.nn",
     "beam": "trelliswork.structures.beam",
     "TrainingConfig": "trelliswork.training",
@@ -75,6 +77,7 @@ __all__ = [
     "HMM",
     "ConstraintError",
     "DataError",
+    "FeatureTagger",
     "LinearChain",
     "ModelError",
     "OutputError",
@@ -93,6 +96,7 @@ __all__ = [
     "calibration",
     "draw",
     "kl_divergence",
+    "load_tagger",
     "nn",
     "read_conll",
     "read_jsonl",

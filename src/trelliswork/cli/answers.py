@@ -12,7 +12,7 @@ from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, DataError
 
 if TYPE_CHECKING:
-    from trelliswork.models import Analysis, Confidences, Tagger
+    from trelliswork.models import Analysis, Confidences, SentenceTagger
 
 BATCH = 256  # sentences in memory at a time
 
@@ -37,7 +37,7 @@ class Question:
 
 
 def answers(
-    tagger: Tagger, sentences: Iterable[Sentence], question: Question, *, batch: int = BATCH
+    tagger: SentenceTagger, sentences: Iterable[Sentence], question: Question, *, batch: int = BATCH
 ) -> Iterator[Answer]:
     """The answers in the order of the sentences; memory is that of one batch."""
     stream, number, file = iter(sentences), 0, ""
@@ -50,7 +50,7 @@ def answers(
 
 
 def _answer_group(
-    tagger: Tagger, group: list[Sentence], question: Question, pins: list[dict[int, str]]
+    tagger: SentenceTagger, group: list[Sentence], question: Question, pins: list[dict[int, str]]
 ) -> Iterator[Answer]:
     try:
         found = _ask(tagger, group, question, pins)
@@ -65,7 +65,7 @@ def _answer_group(
     yield from found
 
 
-def _ask(tagger: Tagger, group: list[Sentence], question: Question, pins: list[dict[int, str]]) -> list[Answer]:
+def _ask(tagger: SentenceTagger, group: list[Sentence], question: Question, pins: list[dict[int, str]]) -> list[Answer]:
     pinned = pins if any(pins) else None
     confidences = tagger.confidences(group, pinned) if question.confidence else None
     analyses = tagger.analyses(group, question.top_k, pinned) if question.top_k else None

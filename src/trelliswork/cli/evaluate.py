@@ -51,11 +51,11 @@ def evaluate(
     from trelliswork.cli.kernels import prepare_kernels
     from trelliswork.cli.scores import score, score_text
     from trelliswork.data import Choices, atomic_write
-    from trelliswork.models import Tagger
+    from trelliswork.models import load_tagger
 
     torch.set_num_threads(threads)
     given = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
-    tagger = Tagger.load(model)
+    tagger = load_tagger(model)
     format, stream = open_tagged(file, choices_of(tagger, given))
     sentences, found = in_scheme_of(tagger.labels, list(stream), scheme)
     require_known(tagger.labels, sentences)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from trelliswork.cli.options import ModelFolder
 
 if TYPE_CHECKING:
-    from trelliswork.models import Tagger
+    from trelliswork.models import FeatureTagger, SentenceTagger, Tagger
 
 STRONGEST = 8
 
@@ -18,6 +19,9 @@ STRONGEST = 8
 def info(
     model: ModelFolder,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    top_features: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Of a feature CRF, show the N strongest weights.")
+    ] = 20,
 ) -> None:
     """Show what a model is.
 
@@ -28,36 +32,51 @@ def info(
     Example:
       trelliswork info ner
     """
-    from trelliswork.models import Tagger
+    from trelliswork.models import FeatureTagger, load_tagger
 
-    tagger = Tagger.load(model)
+    tagger = load_tagger(model)
     if as_json:
-        print(json.dumps(_record(tagger), indent=1, ensure_ascii=False))
+        print(json.dumps(_record(tagger, top_features), indent=1, ensure_ascii=False))
         return
-    print(f"{model}: a window network under a linear-chain CRF, {tagger.n_parameters:,} parameters")
-    for title, rows in _sections(tagger):
+    of_features = isinstance(tagger, FeatureTagger)
+    kind = "a linear-chain CRF over features" if of_features else "a window network under a linear-chain CRF"
+    print(f"{model}: {kind}, {tagger.n_parameters:,} parameters")
+    for title, rows in _sections(tagger, top_features):
         print(f"\n{title}")
         width = max((len(name) for name, _ in rows), default=0)
         for name, value in rows:
             print(f"  {name:{width}}  {value}")
 
 
-def _sections(tagger: Tagger) -> list[tuple[str, list[tuple[str, str]]]]:
+def _sections(tagger: Tagger | FeatureTagger, top_features: int) -> list[tuple[str, list[tuple[str, str]]]]:
+    from trelliswork.models import FeatureTagger
+
     data = dict(tagger.metrics.get("data") or {})
     layout = data.pop("format", None)
     training = tagger.metrics.get("training") or {}
     trained = {name: training[name] for name in ("epochs", "best_epoch", "seconds") if name in training}
-    vocabularies = {name: f"{len(items):,} entries" for name, items in tagger.features.vocabularies.items()}
     sections = [
         ("data", [*_rows(data), *_layout_rows(layout)]),
         ("labels", _label_rows(tagger)),
         ("dev scores", _rows(tagger.metrics.get("dev") or {})),
         ("training", _rows(trained | (training.get("settings") or {}))),
-        ("lookup tables", _rows(vocabularies)),
-        ("network", _rows(tagger.config.to_dict())),
+        *(_feature_sections(tagger, top_features) if isinstance(tagger, FeatureTagger) else _network_sections(tagger)),
         ("strongest learned transitions (score added to a sequence)", _transition_rows(tagger)),
     ]
     return [(title, rows) for title, rows in sections if rows]
+
+
+def _network_sections(tagger: Tagger) -> list[tuple[str, list[tuple[str, str]]]]:
+    vocabularies = {name: f"{len(items):,} entries" for name, items in tagger.features.vocabularies.items()}
+    return [("lookup tables", _rows(vocabularies)), ("network", _rows(tagger.config.to_dict()))]
+
+
+def _feature_sections(tagger: FeatureTagger, n: int) -> list[tuple[str, list[tuple[str, str]]]]:
+    from trelliswork.models.feature_tagger import strongest
+
+    sizes = {"templates": len(tagger.templates.templates), "attributes": len(tagger.crf.index)}
+    top = [(f"{name} -> {label}", f"{weight:+.2f}") for weight, name, label in strongest(tagger, n)]
+    return [("features", _rows(sizes | asdict(tagger.config))), ("strongest features (score added to a tag)", top)]
 
 
 def _layout_rows(layout: dict[str, Any] | None) -> list[tuple[str, str]]:
@@ -67,7 +86,7 @@ def _layout_rows(layout: dict[str, Any] | None) -> list[tuple[str, str]]:
     return [("columns", f"word {layout.get('word_column')}, tag {layout.get('tag_column')}, features {features}")]
 
 
-def _label_rows(tagger: Tagger) -> list[tuple[str, str]]:
+def _label_rows(tagger: SentenceTagger) -> list[tuple[str, str]]:
     labels = tagger.labels
     return [
         ("tags", f"{len(labels.data_tags)} ({labels.data_scheme}): {', '.join(labels.data_tags)}"),
@@ -75,9 +94,16 @@ def _label_rows(tagger: Tagger) -> list[tuple[str, str]]:
     ]
 
 
-def transitions(tagger: Tagger) -> list[tuple[float, str, str]]:
+def transitions(tagger: Tagger | FeatureTagger) -> list[tuple[float, str, str]]:
     """Learned transition scores between legal neighbours, strongest first."""
+    from trelliswork.models import FeatureTagger
+
     labels = tagger.labels.vocabulary.to_list()
+    if isinstance(tagger, FeatureTagger):
+        arcs, weights = tagger.crf.parameters.arcs, tagger.crf.weights[tagger.crf.parameters.n_states :]
+        return sorted(
+            ((w, labels[i], labels[j]) for (i, j), w in zip(arcs, weights.tolist(), strict=True)), reverse=True
+        )
     allowed = tagger.crf.allowed_transitions
     legal = allowed.tolist() if allowed is not None else [[True] * len(labels)] * len(labels)
     scored = [
@@ -89,19 +115,26 @@ def transitions(tagger: Tagger) -> list[tuple[float, str, str]]:
     return sorted(scored, reverse=True)
 
 
-def _transition_rows(tagger: Tagger) -> list[tuple[str, str]]:
+def _transition_rows(tagger: Tagger | FeatureTagger) -> list[tuple[str, str]]:
     found = transitions(tagger)
     extremes = found if len(found) <= 2 * STRONGEST else [*found[:STRONGEST], *found[-STRONGEST:]]
     return [(f"{before} -> {after}", f"{score:+.2f}") for score, before, after in extremes]
 
 
-def _record(tagger: Tagger) -> dict[str, Any]:
+def _record(tagger: Tagger | FeatureTagger, top_features: int) -> dict[str, Any]:
+    from trelliswork.models import FeatureTagger
+    from trelliswork.models.feature_tagger import strongest
+
+    of_features = isinstance(tagger, FeatureTagger)
+    top = strongest(tagger, top_features) if isinstance(tagger, FeatureTagger) else ()
+    features = [{"attribute": name, "tag": label, "weight": round(weight, 4)} for weight, name, label in top]
     return {
+        **({"features": features} if of_features else {}),
         "parameters": tagger.n_parameters,
         "labels": tagger.labels.vocabulary.to_list(),
         "tags": tagger.labels.data_tags,
         "scheme": tagger.labels.data_scheme,
-        "settings": tagger.config.to_dict(),
+        "settings": asdict(tagger.config),
         "metrics": tagger.metrics,
         "transitions": [
             {"from": before, "to": after, "score": round(score, 4)} for score, before, after in transitions(tagger)

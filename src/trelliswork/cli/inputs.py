@@ -12,7 +12,7 @@ from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
 
 if TYPE_CHECKING:
-    from trelliswork.models import Tagger
+    from trelliswork.models import SentenceTagger
 
 InputKind = Literal["conll", "jsonl", "text"]
 DATA = "data"  # the entry of a model's metrics that says what it was trained on
@@ -54,10 +54,10 @@ def read_text(path: str) -> Iterator[Sentence]:
         raise DataError(name, "expected at least one line of text, got none; the file is empty")
 
 
-def choices_of(tagger: Tagger, given: Choices) -> Choices:
+def choices_of(tagger: SentenceTagger, given: Choices) -> Choices:
     """The layout a model expects: what the user says, else what it was trained on, else columns in order."""
     stored = stored_format(tagger)
-    n_features = tagger.features.n_columns
+    n_features = tagger.n_columns
     word = given.word_column or stored.get("word_column") or 1
     features = given.feature_columns
     if features is None:
@@ -67,9 +67,9 @@ def choices_of(tagger: Tagger, given: Choices) -> Choices:
     return replace(given, word_column=word, tag_column=tag, feature_columns=features)
 
 
-def text_in_columns(format: ColumnFormat, tagger: Tagger) -> str | None:
+def text_in_columns(format: ColumnFormat, tagger: SentenceTagger) -> str | None:
     """A question to the user, if a file that is read as columns has more of them than the model was trained on."""
-    trained_on = stored_format(tagger).get("n_columns") or tagger.features.n_columns + 2
+    trained_on = stored_format(tagger).get("n_columns") or tagger.n_columns + 2
     if format.n_columns <= trained_on:
         return None
     return (
@@ -78,7 +78,7 @@ def text_in_columns(format: ColumnFormat, tagger: Tagger) -> str | None:
     )
 
 
-def stored_format(tagger: Tagger) -> dict[str, Any]:
+def stored_format(tagger: SentenceTagger) -> dict[str, Any]:
     """The column layout that `train` noted in the model; empty if it read no columns."""
     data = tagger.metrics.get(DATA)
     format = data.get("format") if isinstance(data, dict) else None

@@ -18,6 +18,7 @@ from trelliswork import __version__
 from trelliswork.cli.check import check
 from trelliswork.cli.demo import demo
 from trelliswork.cli.evaluate import evaluate
+from trelliswork.cli.explain import explain
 from trelliswork.cli.info import info
 from trelliswork.cli.tag import tag
 from trelliswork.cli.train import train
@@ -83,7 +84,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     return guarded
 
 
-for _command in (train, evaluate, tag, check, info, demo, warmup):
+for _command in (train, evaluate, tag, explain, check, info, demo, warmup):
     app.command()(_guarded(_command))
 
 

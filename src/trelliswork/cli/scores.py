@@ -11,7 +11,7 @@ from trelliswork.metrics import Calibration, Confusion, SpanReport, calibration,
 from trelliswork.structures.chain.schemes import spans_of
 
 if TYPE_CHECKING:
-    from trelliswork.models import Confidences, Tagger
+    from trelliswork.models import Confidences, SentenceTagger
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Scores:
         return found
 
 
-def score(tagger: Tagger, sentences: Sequence[Sentence]) -> Scores:
+def score(tagger: SentenceTagger, sentences: Sequence[Sentence]) -> Scores:
     """Tag gold sentences with confidences and compare; tags must be in the scheme of the model."""
     answers = tagger.confidences(sentences)
     gold = [sentence.tags or () for sentence in sentences]

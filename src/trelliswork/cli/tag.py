@@ -92,10 +92,10 @@ def tag(
     from trelliswork.cli.kernels import prepare_kernels
     from trelliswork.cli.pins import parse_pins
     from trelliswork.data import Choices
-    from trelliswork.models import Tagger
+    from trelliswork.models import load_tagger
 
     torch.set_num_threads(threads)
-    tagger = Tagger.load(model)
+    tagger = load_tagger(model)
     given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
     kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None)
     question = Question(confidence, top_k, parse_pins(pin or (), tagger.labels))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,17 +24,25 @@ from trelliswork.errors import DataError, OutputError
 
 if TYPE_CHECKING:
     from trelliswork.data import Choices, ColumnFormat, Sentence
-    from trelliswork.models import Tagger
+    from trelliswork.models import SentenceTagger, Tagger
     from trelliswork.training import TrainingResult
 
 HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
-LEARNING, NETWORK = "Learning", "Network"
+LEARNING, NETWORK, FEATURES = "Learning", "Network", "Features (--model crf)"
+
+
+class Model(StrEnum):
+    """What to train."""
+
+    window = "window"
+    crf = "crf"
 
 
 def train(
     train: Annotated[str, typer.Argument(metavar="TRAIN", help="Tagged file: CoNLL columns or .jsonl, also .gz.")],
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the model.", show_default=False)],
     dev: Annotated[str | None, typer.Option(help="Tagged file to stop early on; else the last 10 % of TRAIN.")] = None,
+    model: Annotated[Model, typer.Option(help="A window network, or a CRF over features.")] = Model.window,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that is already in DIR.")] = False,
     threads: Threads = 1,
     quiet: Quiet = False,
@@ -64,6 +73,28 @@ def train(
         str, typer.Option(help="Learn tags as IOBES, or as in the data.", rich_help_panel=NETWORK)
     ] = "IOBES",
     constrained: Annotated[bool, typer.Option(help="Forbid illegal tag sequences.", rich_help_panel=NETWORK)] = True,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="CRF++ templates.", show_default="chosen by the columns", rich_help_panel=FEATURES
+        ),
+    ] = None,
+    algorithm: Annotated[
+        str, typer.Option(help="lbfgs, sgd, perceptron, pa or arow.", rich_help_panel=FEATURES)
+    ] = "lbfgs",
+    c1: Annotated[float, typer.Option(help="L1 term c1 |w|.", rich_help_panel=FEATURES)] = 0.0,
+    c2: Annotated[float, typer.Option(help="L2 term c2 w^2, without 1/2.", rich_help_panel=FEATURES)] = 1.0,
+    max_iterations: Annotated[
+        int | None,
+        typer.Option(help="Iterations, at most.", show_default="that of the algorithm", rich_help_panel=FEATURES),
+    ] = None,
+    min_freq: Annotated[float, typer.Option(help="Rarer features are left out.", rich_help_panel=FEATURES)] = 0.0,
+    all_states: Annotated[
+        bool, typer.Option("--all-states", help="Weights for unseen pairs too.", rich_help_panel=FEATURES)
+    ] = False,
+    all_transitions: Annotated[
+        bool, typer.Option("--all-transitions", help="The same for pairs of tags.", rich_help_panel=FEATURES)
+    ] = False,
 ) -> None:
     """Train a tagger on a tagged file and write it to a folder.
 
@@ -75,10 +106,18 @@ def train(
     Examples:
       trelliswork train train.conll --dev dev.conll --out ner
       trelliswork train chunks.txt --feature-columns 2 --out chunker
+      trelliswork train chunks.txt --model crf --c2 0.5 --out chunker
     """
     from trelliswork.data import Choices
 
     choices = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
+    if model is Model.crf:
+        from trelliswork.cli.train_features import train_features
+
+        learned: dict[str, Any] = dict(algorithm=algorithm, c1=c1, c2=c2, max_iterations=max_iterations)
+        learned |= dict(min_count=min_freq, all_states=all_states, all_transitions=all_transitions, seed=seed)
+        train_features(train, dev, Path(out), choices, template, learned, force=force, threads=threads, quiet=quiet)
+        return
     learning: dict[str, Any] = dict(epochs=epochs, patience=patience, seed=seed, batch_tokens=batch_tokens)
     learning |= dict(optimizer=optimizer, lr=lr, l2=l2)
     network: dict[str, Any] = dict(
@@ -170,7 +209,7 @@ def hold_out(sentences: list[Sentence], file: str) -> tuple[list[Sentence], list
     return sentences[:-n_dev], sentences[-n_dev:]
 
 
-def known_tags(tagger: Tagger, dev: list[Sentence]) -> None:
+def known_tags(tagger: SentenceTagger, dev: list[Sentence]) -> None:
     """Say how many dev tags the training data lacks: the model can never get them right."""
     from trelliswork.cli.gold import first_unknown
     from trelliswork.cli.inputs import count, say

@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from trelliswork.models.config import TaggerConfig
 from trelliswork.models.explanation import Analysis, Confidences, SpanConfidence
+from trelliswork.models.feature_crf.learning import LearningConfig
+from trelliswork.models.feature_tagger import FeatureTagger
+from trelliswork.models.loading import load_tagger
+from trelliswork.models.sentence_tagger import SentenceTagger
 from trelliswork.models.tagger import Tagger
 
-__all__ = ["Analysis", "Confidences", "SpanConfidence", "Tagger", "TaggerConfig"]
+__all__ = [
+    "Analysis",
+    "Confidences",
+    "FeatureTagger",
+    "LearningConfig",
+    "SentenceTagger",
+    "SpanConfidence",
+    "Tagger",
+    "TaggerConfig",
+    "load_tagger",
+]

@@ -116,6 +116,14 @@ def _replace(target: Path, partial: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def kind_of_model(directory: str | Path) -> str | None:
+    """What a model folder says it is; None if it does not say, which `read_model` then explains."""
+    try:
+        return str(_read_json(Path(directory) / CONFIG)["kind"])
+    except (ModelError, KeyError):
+        return None
+
+
 def read_model(directory: str | Path, kind: str) -> StoredModel:
     """Read a model folder back; anything missing, truncated, foreign or too new is a `ModelError`."""
     folder = Path(directory)

@@ -8,23 +8,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from trelliswork.data import Sentence, token_budget_batches
+from trelliswork.data import Sentence
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.card import model_card
 from trelliswork.models.config import TaggerConfig
-from trelliswork.models.evaluation import evaluate_tags
-from trelliswork.models.explanation import Analysis, Confidences, analyses_of, confidences_of, tags_of_best
 from trelliswork.models.features import TokenFeatures, restore_vocabulary
-from trelliswork.models.labels import Labels, tags_of_gold
+from trelliswork.models.labels import Labels
+from trelliswork.models.sentence_tagger import SentenceTagger
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.encoders import WindowEncoder
@@ -34,11 +33,6 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
     from trelliswork.distributions import LinearChain
-
-TAGGING_BUDGET = 4096  # tokens, padding included, that are tagged at a time
-
-Pins = Mapping[int, str]  # token, counted from 0 -> its tag
-Result = TypeVar("Result")
 
 
 class EncodedSentence(NamedTuple):
@@ -51,7 +45,7 @@ class EncodedSentence(NamedTuple):
         return self.features.shape[0]
 
 
-class Tagger(nn.Module):
+class Tagger(nn.Module, SentenceTagger):
     """Features, window encoder, scorer and CRF; trains with `trelliswork.training.train`."""
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
@@ -99,8 +93,11 @@ class Tagger(nn.Module):
             return cls(config, features, labels)
 
     @property
+    def n_columns(self) -> int:
+        return self.features.n_columns
+
+    @property
     def n_parameters(self) -> int:
-        """Number of trained values."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     # Learning
@@ -143,97 +140,16 @@ class Tagger(nn.Module):
 
     # Answers
 
-    def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> LinearChain:
-        """p(labels | words, pins) of a batch of sentences; values are indices into `labels.vocabulary`.
+    def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
+        emissions, mask = self._emissions(self.encode(sentences))
+        return self.crf.distribution(emissions, mask)
 
-        `pins` holds, for each sentence, tags that are known: `{0: "B-NP"}` says that the first token begins an NP.
-        """
-        with self._evaluating():
-            emissions, mask = self._emissions(self.encode(sentences))
-            chain = self.crf.distribution(emissions, mask)
-            return (
-                chain if pins is None or not any(pins) else chain.constrain(self._allowed(sentences, pins, emissions))
-            )
-
-    def _allowed(
-        self, sentences: Sequence[Sentence], pins: Sequence[Pins], emissions: Float[Tensor, "batch n c"]
-    ) -> Bool[Tensor, "batch n c"]:
-        """True for each label that the pins leave."""
-        allowed = torch.ones(emissions.shape, dtype=torch.bool)
-        for row, (sentence, known) in enumerate(zip(sentences, pins, strict=True)):
-            for i, tag in known.items():
-                if not 0 <= i < len(sentence):
-                    raise TrellisworkError(f"a pin must be on token 0..{len(sentence) - 1}; got {i} ({tag!r})")
-                allowed[row, i] = False
-                allowed[row, i, self.labels.meaning(tag)] = True
-        return allowed.to(emissions.device)
-
-    def tag(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[list[str]]:
-        """The best tags of each sentence, in the scheme of the training data; `pins` as in `distribution`.
-
-        >>> tagger.tag([Sentence(("Ann", "sings"))])       # doctest: +SKIP
-        [['B-NP', 'B-VP']]
-        """
-
-        def decode(batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
-            if pins is not None:
-                return tags_of_best(self.distribution(batch, pins), self.labels, batch)
-            emissions, mask = self._emissions(self.encode(batch))
-            return [self.labels.tags(labels) for labels in self.crf.decode(emissions, mask)]
-
-        return self._in_batches(sentences, pins, decode, empty=list)
-
-    def analyses(
-        self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
-    ) -> list[list[Analysis]]:
-        """The `top_k` most probable tag sequences of each sentence, best first, with exact probabilities."""
-        if top_k < 1:
-            raise TrellisworkError(f"top_k must be at least 1; got {top_k}")
-        return self._in_batches(
-            sentences,
-            pins,
-            lambda batch, pins: analyses_of(self.distribution(batch, pins), self.labels, batch, top_k),
-            empty=lambda: [Analysis([], 1.0)],
-        )
-
-    def confidences(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[Confidences]:
-        """The best tags with the exact probability of each token's tag and of each predicted span."""
-        return self._in_batches(
-            sentences,
-            pins,
-            lambda batch, pins: confidences_of(self.distribution(batch, pins), self.labels, batch),
-            empty=lambda: Confidences([], [], []),
-        )
-
-    def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
-        """Scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
-        gold = [tags_of_gold(sentence) for sentence in sentences]
-        return evaluate_tags(gold, self.tag(sentences), self.labels.data_scheme)
-
-    def _in_batches(
-        self,
-        sentences: Sequence[Sentence],
-        pins: Sequence[Pins] | None,
-        answer: Callable[[Sequence[Sentence], Sequence[Pins] | None], list[Result]],
-        *,
-        empty: Callable[[], Result],
-    ) -> list[Result]:
-        """Apply `answer` to batches of like length; results in the order given, `empty()` for no words."""
-        if pins is not None and len(pins) != len(sentences):
-            raise TrellisworkError(f"expected pins for {len(sentences)} sentences; got {len(pins)}; use {{}} for none")
-        results = [empty() for _ in sentences]
-        filled = [i for i, sentence in enumerate(sentences) if len(sentence)]
-        lengths = [len(sentences[i]) for i in filled]
-        with self._evaluating():
-            for batch in token_budget_batches(lengths, TAGGING_BUDGET, shuffle=False):
-                chosen = [filled[i] for i in batch]
-                pinned = None if pins is None else [pins[i] for i in chosen]
-                for i, result in zip(chosen, answer([sentences[i] for i in chosen], pinned), strict=True):
-                    results[i] = result
-        return results
+    def _decode(self, sentences: Sequence[Sentence]) -> list[list[int]]:
+        emissions, mask = self._emissions(self.encode(sentences))
+        return self.crf.decode(emissions, mask)
 
     @contextmanager
-    def _evaluating(self) -> Iterator[None]:
+    def evaluating(self) -> Iterator[None]:
         was_training = self.training
         self.eval()
         try:

@@ -1,0 +1,51 @@
+"""`trelliswork explain`: which features voted for which tag."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from trelliswork.cli.options import Delimiter, FeatureColumns, ModelFolder, WordColumn, parse_columns, parse_delimiter
+
+
+def explain(
+    model: ModelFolder,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File to explain, or - for standard input.")],
+    text: Annotated[bool, typer.Option("--text", help="FILE is plain text: one sentence a line.")] = False,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page with tables instead of text.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Sentences, at most.")] = 10,
+    delimiter: Delimiter = None,
+    word_column: WordColumn = None,
+    feature_columns: FeatureColumns = None,
+) -> None:
+    """Show which features voted for which tag.
+
+    For every token its tag with the probability, and the features that
+    speak for it (+) and against it (-), strongest first. The votes of a
+    sentence add up to the score of its tags. For models trained with
+    --model crf.
+
+    \b
+    Examples:
+      trelliswork explain chunker new.conll
+      trelliswork explain chunker new.conll --html votes.html
+    """
+    import itertools
+
+    from trelliswork.cli.inputs import choices_of, kind_of, open_untagged
+    from trelliswork.data import Choices, atomic_write
+    from trelliswork.models import FeatureTagger
+
+    tagger = FeatureTagger.load(model)
+    given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
+    _, stream = open_untagged(file, kind_of(file, "text" if text else None), choices_of(tagger, given))
+    found = tagger.explain(list(itertools.islice(stream, limit)))
+    if html is None:
+        print("\n\n".join(map(str, found)))
+        return
+    style = "body{font-family:sans-serif}td,th{padding:2px 8px;text-align:left;vertical-align:top}"
+    page = f'<!doctype html><meta charset="utf-8"><title>Votes</title><style>{style}</style>'
+    with atomic_write(html) as target:
+        target.write(page + "<hr>".join(each._repr_html_() for each in found) + "\n")
+    print(f"written: {html}")

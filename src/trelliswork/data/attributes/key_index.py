@@ -1,0 +1,80 @@
+"""Numbers for attribute names: a hash table in two arrays, which a model maps from disk without reading it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data.attributes.key_kernels import EMPTY, add_keys, find_keys, hash_texts
+
+Array = np.ndarray[Any, Any]
+
+
+def encoded(texts: Sequence[str]) -> tuple[Array, Array]:
+    """Texts as UTF-8 bytes behind one another, and where each begins: [sum of bytes], [n + 1]."""
+    parts = [text.encode() for text in texts]
+    offsets = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum([len(part) for part in parts], out=offsets[1:])
+    return np.frombuffer(b"".join(parts), np.uint8), offsets
+
+
+def keys_of(names: Sequence[str]) -> Array:
+    """The key of each name."""
+    keys = np.empty(len(names), np.uint64)
+    hash_texts(*encoded(names), keys)
+    return keys
+
+
+class KeyIndex:
+    """Keys in the order in which they were first added: 0, 1, 2, ...
+
+    >>> index = KeyIndex()
+    >>> index.add(keys_of(["w=the", "w=dog", "w=the"])).tolist(), index.find(keys_of(["w=cat", "w=dog"])).tolist()
+    ([0, 1, 0], [-1, 1])
+    """
+
+    def __init__(self, table: Array | None = None, numbers: Array | None = None, n_known: int = 0) -> None:
+        self.table = np.zeros(1024, np.uint64) if table is None else table
+        self.numbers = np.empty(1024, np.int32) if numbers is None else numbers
+        self._n_known = n_known
+
+    @classmethod
+    def of(cls, keys: Array) -> KeyIndex:
+        """The index of keys that all differ."""
+        index = cls()
+        index.add(keys)
+        return index
+
+    def __len__(self) -> int:
+        return self._n_known
+
+    def add(self, keys: Array) -> Array:
+        """The number of each key; strangers get new ones."""
+        ids, done = np.empty(len(keys), np.int32), 0
+        while True:
+            done, self._n_known = add_keys(self.table, self.numbers, self._n_known, keys, done, ids)
+            if done == len(keys):
+                return ids
+            self._grow()
+
+    def find(self, keys: Array) -> Array:
+        """The number of each key; -1 for strangers."""
+        ids = np.empty(len(keys), np.int32)
+        find_keys(self.table, self.numbers, keys, ids)
+        return ids
+
+    def keys(self) -> Array:
+        """All keys, by number."""
+        used = self.table != EMPTY
+        keys = np.empty(self._n_known, np.uint64)
+        keys[self.numbers[used]] = self.table[used]
+        return keys
+
+    def _grow(self) -> None:
+        keys = self.keys()
+        size = 4 * len(self.table)
+        self.table, self.numbers, self._n_known = np.zeros(size, np.uint64), np.empty(size, np.int32), 0
+        add_keys(self.table, self.numbers, 0, keys, 0, np.empty(len(keys), np.int32))
+        self._n_known = len(keys)

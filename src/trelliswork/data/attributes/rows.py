@@ -1,0 +1,49 @@
+"""Attributes of the tokens of many sentences as flat arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class AttributeRows:
+    """Token t has the attributes ids[offsets[t]:offsets[t+1]] with those values; values None are all 1.
+
+    Sentence s has lengths[s] tokens; sentences lie behind one another.
+    """
+
+    lengths: Array  # [sentences] int64
+    offsets: Array  # [tokens + 1] int64
+    ids: Array  # [entries] int32
+    values: Array | None = None  # [entries] float64
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def starts(self) -> Array:
+        """The first token of each sentence, and the number of tokens: [sentences + 1]."""
+        return np.concatenate([[0], np.cumsum(self.lengths)])
+
+    def tokens(self) -> Array:
+        """The token of each entry."""
+        return np.repeat(np.arange(self.n_tokens), np.diff(self.offsets))
+
+    def kept(self, keep: Array, numbers: Array) -> AttributeRows:
+        """Only the entries where `keep`, their ids replaced by numbers[id]."""
+        counts = np.bincount(self.tokens()[keep], minlength=self.n_tokens)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        values = None if self.values is None else self.values[keep]
+        return AttributeRows(self.lengths, offsets, numbers[self.ids[keep]].astype(np.int32), values)
+
+    def known(self) -> AttributeRows:
+        """Without the entries whose id is -1."""
+        if self.ids.size == 0 or self.ids.min() >= 0:
+            return self
+        return self.kept(self.ids >= 0, np.arange(self.ids.max() + 1 if self.ids.max() >= 0 else 1))

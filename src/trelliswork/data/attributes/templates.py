@@ -1,0 +1,180 @@
+"""CRF++ templates, expanded over whole files at once.
+
+U01:%x[-1,0]/%x[0,0]     the word before and this word (columns are numbered from 0)
+U02:%x[0,0.suffix3]      what can be seen of a column: lower, shape, short, prefixN, suffixN
+B                        scores of neighbouring tags
+B01:%x[0,1]              scores of neighbouring tags that depend on an attribute
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data.attributes import key_kernels
+from trelliswork.data.attributes.key_index import encoded
+from trelliswork.data.attributes.spelling import spelling_of
+from trelliswork.data.files import name_of, numbered_lines
+from trelliswork.errors import DataError
+
+Array = np.ndarray[Any, Any]
+_REFERENCE = re.compile(r"%x\[\s*(-?\d+)\s*,\s*(\d+)(?:\.(\w+))?\s*\]")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The value of a column `shift` tokens further on, as it is or seen through `spelling`."""
+
+    shift: int
+    column: int
+    spelling: str = ""
+
+
+@dataclass(frozen=True)
+class Template:
+    """A name with holes: text and references in turn; `pairs` if it scores neighbouring tags."""
+
+    parts: tuple[str | Reference, ...]
+    pairs: bool = False
+
+    @classmethod
+    def parse(cls, text: str, *, file: str = "template", line: int | None = None) -> Template:
+        """
+        >>> Template.parse("U1:%x[-1,0]").parts
+        ('U1:', Reference(shift=-1, column=0, spelling=''))
+        """
+        if text[:1] not in ("U", "B"):
+            raise DataError(file, f"expected a template that begins with U or B, got {text!r}", line=line)
+        parts: list[str | Reference] = []
+        end = 0
+        for found in _REFERENCE.finditer(text):
+            shift, column, spelling = int(found[1]), int(found[2]), found[3] or ""
+            if spelling and spelling_of(spelling) is None:
+                known = "lower, shape, short, prefixN or suffixN"
+                raise DataError(file, f"expected {known} after the column, got {spelling!r}", line=line)
+            parts += [text[end : found.start()], Reference(shift, column, spelling)]
+            end = found.end()
+        if "%" in (rest := text[end:]):
+            at = end + rest.index("%") + 1
+            raise DataError(file, f"expected %x[row,column], got {rest[rest.index('%') :]!r}", line=line, column=at)
+        return cls(tuple(part for part in (*parts, rest) if part != ""), text[0] == "B")
+
+    @property
+    def references(self) -> list[Reference]:
+        return [part for part in self.parts if isinstance(part, Reference)]
+
+    @property
+    def text(self) -> str:
+        """As it was written."""
+        return "".join(part if isinstance(part, str) else _written(part) for part in self.parts)
+
+
+def _written(part: Reference) -> str:
+    return f"%x[{part.shift},{part.column}{'.' + part.spelling if part.spelling else ''}]"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One value a token: codes[t] into the different values."""
+
+    codes: Array  # [tokens] int32
+    values: list[str]
+
+    @classmethod
+    def of(cls, values: Iterable[str]) -> Column:
+        known: dict[str, int] = {}
+        codes = np.array([known.setdefault(value, len(known)) for value in values], np.int32)
+        return cls(codes, list(known))
+
+    def seen_through(self, spelling: str) -> Column:
+        function = spelling_of(spelling)
+        assert function is not None, "checked when the template was parsed"
+        seen = Column.of(map(function, self.values))
+        return Column(seen.codes[self.codes] if len(self.codes) else self.codes, seen.values)
+
+
+@dataclass(frozen=True)
+class Templates:
+    """Templates of one file. Outside the sentence a value is _B-1, _B+1, ..., or with `skip_outside` there is none."""
+
+    templates: tuple[Template, ...]
+    skip_outside: bool = False
+
+    @classmethod
+    def parse(cls, lines: Iterable[str], *, file: str = "template", skip_outside: bool = False) -> Templates:
+        """From text lines; empty ones and those that begin with # are skipped."""
+        numbered = [(number, line.strip()) for number, line in enumerate(lines, 1)]
+        wanted = [(number, line) for number, line in numbered if line and not line.startswith("#")]
+        if not wanted:
+            raise DataError(file, "expected at least one template such as U00:%x[0,0], got none")
+        return cls(tuple(Template.parse(line, file=file, line=number) for number, line in wanted), skip_outside)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Templates:
+        return cls.parse([line for _, line in numbered_lines(path)], file=name_of(path))
+
+    def check(self, n_columns: int, file: str = "template") -> None:
+        """Refuse templates that speak of columns which the data does not have."""
+        for template in self.templates:
+            for reference in template.references:
+                if reference.column >= n_columns:
+                    has = f"columns 0..{n_columns - 1}" if n_columns > 1 else "column 0 only"
+                    problem = f"{template.text} asks for column {reference.column}; the data has {has}"
+                    raise DataError(file, f"{problem}; correct the template or give the column")
+
+    def keys(self, lengths: Array, columns: Sequence[Column]) -> tuple[Array, Array]:
+        """Keys [tokens, templates] of all attributes, and which of them are present."""
+        n_tokens = int(lengths.sum())
+        keys = np.empty((len(self.templates), n_tokens), np.uint64)
+        present = np.ones((len(self.templates), n_tokens), np.bool_)
+        seen: dict[tuple[int, str], tuple[Array, Array, Array]] = {}
+        for row, template in enumerate(self.templates):
+            keys[row] = key_kernels.SEED
+            for part in template.parts:
+                if isinstance(part, str):
+                    key_kernels.extend_by_text(keys[row], encoded([part])[0])
+                    continue
+                at = part.column, part.spelling
+                if at not in seen:
+                    column = columns[part.column]
+                    column = column.seen_through(part.spelling) if part.spelling else column
+                    seen[at] = column.codes, *encoded(column.values)
+                outside = [] if self.skip_outside else _outside(abs(part.shift))
+                key_kernels.extend_by_column(keys[row], present[row], lengths, *seen[at], part.shift, *encoded(outside))
+        return keys.T, present.T
+
+    def names(self, places: Array, lengths: Array, columns: Sequence[Column]) -> list[str]:
+        """The names behind some keys, for people; places [names, 2] are (token, template)."""
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        ends = np.searchsorted(starts, places[:, 0], side="right")
+        bounds = zip(starts[ends - 1].tolist(), starts[ends].tolist(), strict=True)
+        return [
+            self._name(row, token, *bound, columns) for (token, row), bound in zip(places.tolist(), bounds, strict=True)
+        ]
+
+    def _name(self, template: int, token: int, first: int, last: int, columns: Sequence[Column]) -> str:
+        pieces = []
+        for part in self.templates[template].parts:
+            if isinstance(part, str):
+                pieces.append(part)
+                continue
+            at = token + part.shift
+            if at < first:
+                pieces.append(f"_B-{first - at}")
+            elif at >= last:
+                pieces.append(f"_B+{at - last + 1}")
+            else:
+                value = columns[part.column].values[columns[part.column].codes[at]]
+                function = spelling_of(part.spelling)
+                pieces.append(function(value) if function else value)
+        return "".join(pieces)
+
+
+def _outside(n: int) -> list[str]:
+    """_B-1, _B+1, _B-2, _B+2, ... as `extend_by_column` counts them."""
+    return [f"_B{sign}{k}" for k in range(1, n + 1) for sign in "-+"]

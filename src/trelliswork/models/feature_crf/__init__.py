@@ -1,0 +1,1 @@
+"""Linear-chain CRFs over sparse attributes."""

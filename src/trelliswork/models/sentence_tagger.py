@@ -1,0 +1,142 @@
+"""What every tagger answers, whatever its scores come from."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from trelliswork.data import Sentence, token_budget_batches
+from trelliswork.errors import TrellisworkError
+from trelliswork.models.evaluation import evaluate_tags
+from trelliswork.models.explanation import Analysis, Confidences, analyses_of, confidences_of, tags_of_best
+from trelliswork.models.labels import Labels, tags_of_gold
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool
+
+    from trelliswork.distributions import LinearChain
+
+TAGGING_BUDGET = 4096  # tokens, padding included, that are tagged at a time
+
+Pins = Mapping[int, str]  # token, counted from 0 -> its tag
+Result = TypeVar("Result")
+
+
+class SentenceTagger:
+    """Tags, alternatives and confidences of sentences; a subclass brings the scores of a batch as a `chain`."""
+
+    labels: Labels
+    metrics: dict[str, Any]
+
+    @abstractmethod
+    def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
+        """p(labels | words) of a batch of sentences; values are indices into `labels.vocabulary`."""
+
+    @property
+    @abstractmethod
+    def n_columns(self) -> int:
+        """How many columns beside the words it reads."""
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> int:
+        """Number of trained values."""
+
+    def evaluating(self) -> AbstractContextManager[Any]:
+        """Inside, answers are given and nothing is learned."""
+        return torch.no_grad()
+
+    def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> LinearChain:
+        """p(labels | words, pins) of a batch of sentences.
+
+        `pins` holds, for each sentence, tags that are known: `{0: "B-NP"}` says that the first token begins an NP.
+        """
+        with self.evaluating():
+            chain = self.chain(sentences)
+            return chain if pins is None or not any(pins) else chain.constrain(self._allowed(sentences, pins, chain))
+
+    def _decode(self, sentences: Sequence[Sentence]) -> list[list[int]]:
+        """The best labels of a batch."""
+        best = self.chain(sentences).argmax.tolist()
+        return [row[: len(sentence)] for row, sentence in zip(best, sentences, strict=True)]
+
+    def _allowed(
+        self, sentences: Sequence[Sentence], pins: Sequence[Pins], chain: LinearChain
+    ) -> Bool[Tensor, "batch n c"]:
+        """True for each label that the pins leave."""
+        allowed = torch.ones(chain.emissions.shape, dtype=torch.bool)
+        for row, (sentence, known) in enumerate(zip(sentences, pins, strict=True)):
+            for i, tag in known.items():
+                if not 0 <= i < len(sentence):
+                    raise TrellisworkError(f"a pin must be on token 0..{len(sentence) - 1}; got {i} ({tag!r})")
+                allowed[row, i] = False
+                allowed[row, i, self.labels.meaning(tag)] = True
+        return allowed.to(chain.emissions.device)
+
+    def tag(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[list[str]]:
+        """The best tags of each sentence, in the scheme of the training data; `pins` as in `distribution`.
+
+        >>> tagger.tag([Sentence(("Ann", "sings"))])       # doctest: +SKIP
+        [['B-NP', 'B-VP']]
+        """
+
+        def decode(batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
+            if pins is not None:
+                return tags_of_best(self.distribution(batch, pins), self.labels, batch)
+            return [self.labels.tags(labels) for labels in self._decode(batch)]
+
+        return self._in_batches(sentences, pins, decode, empty=list)
+
+    def analyses(
+        self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
+    ) -> list[list[Analysis]]:
+        """The `top_k` most probable tag sequences of each sentence, best first, with exact probabilities."""
+        if top_k < 1:
+            raise TrellisworkError(f"top_k must be at least 1; got {top_k}")
+        return self._in_batches(
+            sentences,
+            pins,
+            lambda batch, pins: analyses_of(self.distribution(batch, pins), self.labels, batch, top_k),
+            empty=lambda: [Analysis([], 1.0)],
+        )
+
+    def confidences(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[Confidences]:
+        """The best tags with the exact probability of each token's tag and of each predicted span."""
+        return self._in_batches(
+            sentences,
+            pins,
+            lambda batch, pins: confidences_of(self.distribution(batch, pins), self.labels, batch),
+            empty=lambda: Confidences([], [], []),
+        )
+
+    def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
+        """Scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
+        gold = [tags_of_gold(sentence) for sentence in sentences]
+        return evaluate_tags(gold, self.tag(sentences), self.labels.data_scheme)
+
+    def _in_batches(
+        self,
+        sentences: Sequence[Sentence],
+        pins: Sequence[Pins] | None,
+        answer: Callable[[Sequence[Sentence], Sequence[Pins] | None], list[Result]],
+        *,
+        empty: Callable[[], Result],
+    ) -> list[Result]:
+        """Apply `answer` to batches of like length; results in the order given, `empty()` for no words."""
+        if pins is not None and len(pins) != len(sentences):
+            raise TrellisworkError(f"expected pins for {len(sentences)} sentences; got {len(pins)}; use {{}} for none")
+        results = [empty() for _ in sentences]
+        filled = [i for i, sentence in enumerate(sentences) if len(sentence)]
+        lengths = [len(sentences[i]) for i in filled]
+        with self.evaluating():
+            for batch in token_budget_batches(lengths, TAGGING_BUDGET, shuffle=False):
+                chosen = [filled[i] for i in batch]
+                pinned = None if pins is None else [pins[i] for i in chosen]
+                for i, result in zip(chosen, answer([sentences[i] for i in chosen], pinned), strict=True):
+                    results[i] = result
+        return results

@@ -1,0 +1,79 @@
+"""`train --model crf`, and the other commands on what it makes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from trelliswork.models import FeatureTagger, load_tagger
+
+
+@pytest.fixture(scope="module")
+def chunker(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from trelliswork.cli.main import run
+
+    folder = tmp_path_factory.mktemp("models") / "chunker"
+    command = ["train", data / "train.conll", "--dev", data / "dev.conll", "--model", "crf", "--tag-column", 3]
+    assert run([*map(str, [*command, "--feature-columns", 2, "--out", folder, "--quiet"])]) == 0
+    return folder
+
+
+def test_a_template_and_an_algorithm(cli: Cli, data: Path, tmp_path: Path) -> None:
+    template = tmp_path / "template"
+    template.write_text("# words\nU1:%x[0,0]\nU2:%x[-1,0]/%x[0,0]\nB\n")
+    out = tmp_path / "ner"
+    options = ["--model", "crf", "--template", template, "--algorithm", "perceptron", "--max-iterations", 3]
+    answer = cli("train", data / "train.conll", "--out", out, "--feature-columns", "none", *options)
+    assert answer.status == 0
+    assert "iteration 3: loss" in answer.err
+    assert "3 iterations" in answer.out and "overall" in answer.out
+    tagger = load_tagger(out)
+    assert isinstance(tagger, FeatureTagger)
+    assert {name.split(":")[0] for name in tagger.names} == {"U1", "U2"}
+
+
+def test_other_commands_take_it(cli: Cli, chunker: Path, data: Path) -> None:
+    scores = cli("evaluate", chunker, data / "test.conll")
+    assert scores.status == 0 and "overall" in scores.out
+    tagged = cli("tag", chunker, data / "test.conll", "--confidence", "--top-k", 2)
+    assert tagged.status == 0 and "# analysis 2 of 2" in tagged.out
+    shown = cli("info", chunker, "--top-features", 3)
+    assert "a linear-chain CRF over features" in shown.out and "strongest features" in shown.out
+    record = json.loads(cli("info", chunker, "--json", "--top-features", 3).out)
+    assert len(record["features"]) == 3
+
+
+def test_explain_shows_the_votes(cli: Cli, chunker: Path, data: Path, tmp_path: Path) -> None:
+    answer = cli("explain", chunker, data / "test.conll", "--limit", 2)
+    assert answer.status == 0
+    assert " %" in answer.out and "after " in answer.out and "U02:" in answer.out
+    page = tmp_path / "votes.html"
+    assert cli("explain", chunker, data / "test.conll", "--html", page).status == 0
+    assert page.read_text().count("<table>") == 10
+
+
+def test_explain_needs_features(cli: Cli, model: Path, data: Path) -> None:
+    answer = cli("explain", model, data / "test.conll")
+    assert answer.status == 2 and "expected a model of kind FeatureTagger, got Tagger" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--template", "{bad}"], "bad:1: expected a template that begins with U or B, got 'W:%x[0,0]'"),
+        (["--template", "{missing}"], "no such file"),
+        (["--algorithm", "adam"], "algorithm must be one of lbfgs, sgd, perceptron, pa, arow; got 'adam'"),
+        (["--c2", "-1"], "c1 and c2 must be at least 0"),
+        (["--template", "{far}"], "asks for column 7"),
+    ],
+)
+def test_bad_input(cli: Cli, data: Path, tmp_path: Path, options: list[str], message: str) -> None:
+    (tmp_path / "bad").write_text("W:%x[0,0]\n")
+    (tmp_path / "far").write_text("U:%x[0,7]\n")
+    given = [option.format(**{name: tmp_path / name for name in ("bad", "missing", "far")}) for option in options]
+    answer = cli("train", data / "train.conll", "--model", "crf", "--out", tmp_path / "out", *given)
+    assert answer.status == 2 and message in answer.err
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,97 @@
+"""A feature tagger from sentences to disk and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from trelliswork.data import Sentence
+from trelliswork.data.attributes import Templates
+from trelliswork.data.corpus import builtin_corpus
+from trelliswork.errors import DataError, ModelError, ScoreError
+from trelliswork.models.feature_crf.learning import ALGORITHMS, Algorithm, LearningConfig, Progress
+from trelliswork.models.feature_tagger import FeatureTagger, strongest
+
+CORPUS = builtin_corpus(sizes=(400, 100, 1))
+TRAIN, TEST = ([Sentence(x.words, x.chunks, (x.pos,)) for x in CORPUS[part]] for part in ("train", "dev"))
+
+
+@pytest.fixture(scope="module")
+def tagger() -> FeatureTagger:
+    return FeatureTagger.fit(TRAIN)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_learns_the_corpus(algorithm: Algorithm) -> None:
+    found = FeatureTagger.fit(TRAIN, LearningConfig(algorithm, max_iterations=10))
+    assert found.evaluate(TEST)["score"] > 0.8
+
+
+def test_saved_and_loaded_it_answers_the_same(tagger: FeatureTagger, tmp_path: Path) -> None:
+    tagger.save(tmp_path / "model")
+    again = FeatureTagger.load(tmp_path / "model")
+    assert again.tag(TEST) == tagger.tag(TEST)
+    assert again.confidences(TEST[:3]) == tagger.confidences(TEST[:3])
+    assert list(strongest(again, 5)) == list(strongest(tagger, 5))
+    assert again.names == tagger.names
+    assert len(again.names) == len(again.crf.index)
+
+
+def test_names_belong_to_their_weights(tagger: FeatureTagger) -> None:
+    from trelliswork.data.attributes.key_index import keys_of
+
+    assert tagger.crf.index.find(keys_of(tagger.names)).tolist() == list(range(len(tagger.names)))
+
+
+def test_sparse_models_are_small() -> None:
+    dense, sparse = FeatureTagger.fit(TRAIN), FeatureTagger.fit(TRAIN, LearningConfig(c1=1.0, c2=0.0))
+    assert sparse.n_parameters < dense.n_parameters / 5
+    assert sparse.evaluate(TEST)["score"] > 0.8
+
+
+def test_pins_and_alternatives(tagger: FeatureTagger) -> None:
+    sentence = TEST[0]
+    best, second = tagger.analyses([sentence], 2)[0]
+    assert best.probability >= second.probability > 0
+    tag = second.tags[next(i for i, (a, b) in enumerate(zip(best.tags, second.tags, strict=True)) if a != b)]
+    place = next(i for i, (a, b) in enumerate(zip(best.tags, second.tags, strict=True)) if a != b)
+    assert tagger.tag([sentence], [{place: tag}])[0][place] == tag
+    assert tagger.tag([Sentence(()), sentence])[0] == []
+
+
+def test_progress_may_end_it() -> None:
+    seen = list[int]()
+
+    def look(progress: Progress, tagger: FeatureTagger) -> bool:
+        seen.append(progress.iteration)
+        assert len(tagger.tag(TEST[:1])[0]) == len(TEST[0])
+        return progress.iteration == 3
+
+    FeatureTagger.fit(TRAIN[:50], on_progress=look)
+    assert seen == [1, 2, 3]
+
+
+def test_without_b_there_are_no_transitions() -> None:
+    found = FeatureTagger.fit(TRAIN[:50], templates=Templates.parse(["U:%x[0,0]"]))
+    assert len(found.crf.parameters.arcs) == 0
+    assert len(found.tag(TEST[:1])[0]) == len(TEST[0])
+
+
+def test_bad_input_gets_a_sentence(tagger: FeatureTagger, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="asks for column 3"):
+        FeatureTagger.fit(TRAIN, templates=Templates.parse(["U:%x[0,3]"]))
+    with pytest.raises(DataError, match="expected B alone"):
+        FeatureTagger.fit(TRAIN, templates=Templates.parse(["B1:%x[0,0]"]))
+    with pytest.raises(DataError, match="columns beside the words"):
+        FeatureTagger.fit([TRAIN[0], replace(TRAIN[1], features=(*TRAIN[1].features, TRAIN[1].words))])
+    with pytest.raises(ScoreError, match="algorithm must be one of"):
+        LearningConfig("adam")  # type: ignore[arg-type]
+    with pytest.raises(ScoreError, match="c1 needs the algorithm lbfgs"):
+        LearningConfig("perceptron", c1=1.0)
+    tagger.save(tmp_path / "model")
+    weights = tmp_path / "model" / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(ModelError, match="truncated or not safetensors"):
+        FeatureTagger.load(tmp_path / "model")
