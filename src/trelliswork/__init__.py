@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from trelliswork.data import Sentence, read_conll, read_jsonl
     from trelliswork.data.corpus import builtin_corpus
     from trelliswork.distributions import (
+        CTC,
         HMM,
+        EditAlignment,
         LinearChain,
         ProjectiveTree,
         SemiMarkov,
@@ -52,6 +54,8 @@ _HOME = {
     "read_conll": "trelliswork.data",
     "read_jsonl": "trelliswork.data",
     "builtin_corpus": "trelliswork.data.corpus",
+    "CTC": "trelliswork.distributions",
+    "EditAlignment": "trelliswork.distributions",
     "HMM": "trelliswork.distributions",
     "LinearChain": "trelliswork.distributions",
     "ProjectiveTree": "trelliswork.distributions",
@@ -74,9 +78,11 @@ _HOME = {
 
 __all__ = [
     "CRF",
+    "CTC",
     "HMM",
     "ConstraintError",
     "DataError",
+    "EditAlignment",
     "FeatureTagger",
     "LinearChain",
     "ModelError",

@@ -5,6 +5,9 @@ from torch.distributions import kl_divergence
 from trelliswork.distributions import divergence  # noqa: F401 - registers kl_divergence
 from trelliswork.distributions.averaging import average_argmax, average_log_prob
 from trelliswork.distributions.base import StructuredDistribution
+from trelliswork.distributions.ctc import CTC
+from trelliswork.distributions.ctc_alignment import CTCAlignment
+from trelliswork.distributions.edit_alignment import EditAlignment, edit_distance
 from trelliswork.distributions.hmm import HMM
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.distributions.projective_tree import ProjectiveTree
@@ -12,7 +15,10 @@ from trelliswork.distributions.semi_markov import SemiMarkov
 from trelliswork.distributions.spanning_tree import SpanningTree
 
 __all__ = [
+    "CTC",
     "HMM",
+    "CTCAlignment",
+    "EditAlignment",
     "LinearChain",
     "ProjectiveTree",
     "SemiMarkov",
@@ -20,5 +26,6 @@ __all__ = [
     "StructuredDistribution",
     "average_argmax",
     "average_log_prob",
+    "edit_distance",
     "kl_divergence",
 ]

@@ -9,12 +9,14 @@ from trelliswork.nn.attention import (
     TreeAttention,
 )
 from trelliswork.nn.crf import CRF
+from trelliswork.nn.ctc import CTC
 from trelliswork.nn.encoders import LookupTables, WindowEncoder
 from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
 from trelliswork.nn.scorers import ContextScorer, HiddenUnitScorer, LinearScorer
 
 __all__ = [
     "CRF",
+    "CTC",
     "Attended",
     "BernoulliAttention",
     "ChainAttention",

@@ -4,4 +4,12 @@ Each has `structure.py` (parts and the reference recursions over any semiring), 
 `oracle.py` (enumeration, for tests) and `math.md`. The contract tests and the benchmarks run over this list.
 """
 
-STRUCTURES = ("beam", "chain", "projective", "segments", "spanning")
+STRUCTURES = (
+    "beam",
+    "chain",
+    "ctc",
+    "edit",
+    "projective",
+    "segments",
+    "spanning",
+)

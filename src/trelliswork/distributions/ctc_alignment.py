@@ -1,0 +1,169 @@
+"""The alignments of frames with known label strings: the lattice inside CTC as a distribution of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.distributions import constraints
+
+from trelliswork.distributions.alignment import Alignment
+from trelliswork.distributions.base import Backend, resolve_backend
+from trelliswork.distributions.ctc_inputs import (
+    Strings,
+    allowed_frames,
+    check_frames,
+    check_labels,
+    check_paths,
+    check_scores,
+    flat_lengths,
+    flat_strings,
+)
+from trelliswork.errors import ScoreError
+from trelliswork.structures.ctc import fast, structure
+from trelliswork.structures.ctc.structure import Labelling
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+INF = float("inf")
+
+
+class LabelSpan(NamedTuple):
+    """Frames start..end-1 carry a label; `score` is the mean log score of it there."""
+
+    start: int
+    end: int
+    symbol: int
+    score: float
+
+
+class CTCAlignment(Alignment):
+    """p(π | ℓ, x) over the paths π that collapse to the label string ℓ of their row.
+
+    A path gives each frame a symbol, a label or the blank; collapsing merges repeats, then drops blanks. With log
+    probabilities as scores, `log_partition` is log p(ℓ | x); -inf if ℓ needs more frames than there are. A value is
+    a path [*batch, t], 0 at padded frames; `spans` turns it into (start, end, symbol, score).
+
+    >>> alignments = CTCAlignment(log_probs, [[3, 1, 1], [2]], lengths=lengths)
+    >>> alignments.argmax, alignments.marginals, alignments.entropy()
+    """
+
+    _reference: ClassVar = structure
+    _kernels: ClassVar = fast
+    _advice = "allow more frames, at least one for each label and one between equal neighbours"
+
+    def __init__(
+        self,
+        log_probs: Float[Tensor, "*batch t c"],
+        targets: Strings,
+        *,
+        lengths: Int[Tensor, "*batch"] | Sequence[int] | None = None,
+        target_lengths: Int[Tensor, "*batch"] | Sequence[int] | None = None,
+        blank: int = 0,
+        backend: Backend = "auto",
+        validate_args: bool | None = None,
+    ):
+        blank = int(blank)
+        check_frames(log_probs, blank)
+        self.scores, self.blank = log_probs, blank
+        batch_shape, (t, c), device = log_probs.shape[:-2], log_probs.shape[-2:], log_probs.device
+        self._lengths = flat_lengths("lengths", lengths, batch_shape, t, device)
+        self._targets, self._target_lengths = flat_strings(targets, target_lengths, batch_shape, device)
+        self.backend = resolve_backend(backend, device)
+        super().__init__(batch_shape, torch.Size([t]), validate_args=False)
+        if validate_args is None or validate_args:
+            check_labels(self._targets, self._target_lengths, c, blank)
+            check_scores(log_probs.reshape(-1, t, c), self._parts.frame_mask)
+
+    @cached_property
+    def _parts(self) -> Labelling:
+        scores = self.scores.reshape(-1, *self.scores.shape[-2:])
+        return Labelling.of(scores, self._targets, self._lengths, self._target_lengths, self.blank)
+
+    @property
+    def lengths(self) -> Int[Tensor, "*batch"]:
+        """Frames of each row."""
+        return self._lengths.reshape(self.batch_shape)
+
+    @property
+    def targets(self) -> Int[Tensor, "*batch u"]:
+        """The label strings, the blank at padding."""
+        return self._parts.targets.reshape(*self.batch_shape, self._targets.shape[1])
+
+    @property
+    def target_lengths(self) -> Int[Tensor, "*batch"]:
+        return self._target_lengths.reshape(self.batch_shape)
+
+    # --- hooks -----------------------------------------------------------------------------------------------
+
+    def _checked(self, value: Tensor) -> Int[Tensor, "samples rows t"]:
+        parts = self._parts
+        samples = check_paths(value, self.batch_shape, parts.frame_mask, parts.scores.shape[2])
+        for paths in samples:
+            fine = structure.is_alignment(parts, paths)
+            if not bool(fine.all()):
+                row = int((~fine).nonzero()[0])
+                (found,) = structure.collapse(paths[row : row + 1], self._lengths[row : row + 1], self.blank)
+                wanted = self._targets[row, : int(self._target_lengths[row])].tolist()
+                raise ScoreError(f"paths must collapse to the labels {wanted} of row {row}; got one of {found}")
+        return samples
+
+    def _allowed(self, partial: Any) -> Bool[Tensor, "*batch t c"]:
+        real = self._parts.frame_mask.reshape(*self.batch_shape, *self.event_shape)
+        return allowed_frames(partial, self.scores, real)
+
+    def _like(self, scores: Tensor) -> CTCAlignment:
+        return CTCAlignment(
+            scores, self.targets, lengths=self.lengths, target_lengths=self.target_lengths, blank=self.blank,
+            backend=self.backend, validate_args=False,
+        )  # fmt: skip
+
+    def _comparable(self, other: CTCAlignment) -> bool:
+        same = (torch.equal(self._lengths, other._lengths), torch.equal(self._parts.targets, other._parts.targets))
+        return self.blank == other.blank and all(same)
+
+    # --- in the user's words ---------------------------------------------------------------------------------
+
+    def spans(self, path: Int[Tensor, "*batch t"]) -> list[Any]:
+        """Where each label lies: (start, end, symbol, score) in order, one list a row (a single one without batch)."""
+        (paths,) = self._checked(path)
+        picked = self._parts.scores.detach().gather(2, paths[..., None]).squeeze(-1)
+        begins = structure.label_starts(paths, self._lengths, self.blank)
+        rows = [
+            _row_spans(row[:n].tolist(), begin[:n].tolist(), score[:n].tolist(), self.blank)
+            for row, begin, score, n in zip(paths, begins, picked, self._lengths.tolist(), strict=True)
+        ]
+        return rows if self.batch_shape else rows[0]
+
+    # --- torch.distributions ---------------------------------------------------------------------------------
+
+    @property
+    def support(self) -> Any:
+        return constraints.independent(constraints.integer_interval(0, self.scores.shape[-1] - 1), 1)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> CTCAlignment:
+        """The same distribution in a larger batch shape, without copying scores."""
+        shape = torch.Size(batch_shape)
+        return CTCAlignment(
+            self.scores.expand(*shape, *self.scores.shape[-2:]), self.targets.expand(*shape, self._targets.shape[1]),
+            lengths=self.lengths.expand(shape), target_lengths=self.target_lengths.expand(shape), blank=self.blank,
+            backend=self.backend, validate_args=False,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        t, c = self.scores.shape[-2:]
+        return f"CTCAlignment(batch_shape={tuple(self.batch_shape)}, t={t}, c={c}, backend={self.backend!r})"
+
+
+def _row_spans(path: list[int], begins: list[bool], scores: list[float], blank: int) -> list[LabelSpan]:
+    spans = []
+    for start in (t for t, begin in enumerate(begins) if begin):
+        end = start + 1
+        while end < len(path) and path[end] == path[start]:
+            end += 1
+        spans.append(LabelSpan(start, end, path[start], sum(scores[start:end]) / (end - start)))
+    return spans

@@ -1,0 +1,259 @@
+"""Edit scripts between two sequences as a distribution: insert, delete and substitute with scores of your own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.distributions import constraints
+
+from trelliswork.distributions.alignment import Alignment
+from trelliswork.distributions.base import Backend, resolve_backend
+from trelliswork.distributions.ctc_inputs import flat_lengths
+from trelliswork.distributions.segment_values import nested
+from trelliswork.errors import ScoreError
+from trelliswork.structures.edit import fast, structure
+from trelliswork.structures.edit.structure import DELETE, INSERT, SUBSTITUTE, EditLattice
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+INF = float("inf")
+OPERATIONS = ("substitute", "delete", "insert")
+Lengths = Tensor | Sequence[int] | None
+
+
+class EditStep(NamedTuple):
+    """One step of a script; `source` and `target` are the positions it reads and writes, None where there is none."""
+
+    operation: str
+    source: int | None
+    target: int | None
+
+
+class EditAlignment(Alignment):
+    """p(script | x, y) over the edit scripts that turn x [n] into y [m], with score = Σ scores of the steps.
+
+    `scores[..., i, j, operation]` scores the step that arrives where i symbols of x are read and j of y written;
+    operations are 0 substitute, 1 delete, 2 insert. Use `from_operations` or `from_symbols` to build them. A value is
+    the operations in order [*batch, n + m], -1 behind the last; `script` turns it into (operation, source, target).
+
+    >>> pairs = EditAlignment.from_symbols(x, y, substitute, delete, insert)    # scores by symbol
+    >>> pairs.log_partition, pairs.script(pairs.argmax), pairs.pair_probability(0, 1)
+    """
+
+    _reference: ClassVar = structure
+    _kernels: ClassVar = fast
+    _advice = "allow steps that lead from the start to the end of both sequences"
+
+    def __init__(
+        self,
+        scores: Float[Tensor, "*batch n+1 m+1 3"],
+        *,
+        lengths: Lengths = None,
+        target_lengths: Lengths = None,
+        backend: Backend = "auto",
+        validate_args: bool | None = None,
+    ):
+        if scores.dim() < 3 or scores.shape[-1] != len(OPERATIONS) or 0 in scores.shape[-3:]:
+            raise ScoreError(
+                f"scores must be [batch, n+1, m+1, 3], the last axis substitute, delete, insert; "
+                f"got {tuple(scores.shape)}; build them with from_operations or from_symbols"
+            )
+        if not scores.dtype.is_floating_point:
+            raise ScoreError(f"scores must be floating point; got {scores.dtype}; call .float() on them")
+        self.scores = scores
+        batch_shape, n, m = scores.shape[:-3], scores.shape[-3] - 1, scores.shape[-2] - 1
+        self._lengths = flat_lengths("lengths", lengths, batch_shape, n, scores.device)
+        self._target_lengths = flat_lengths("target_lengths", target_lengths, batch_shape, m, scores.device)
+        self.backend = resolve_backend(backend, scores.device)
+        super().__init__(batch_shape, torch.Size([n + m]), validate_args=False)
+        if validate_args is None or validate_args:
+            self._check_scores()
+
+    def _check_scores(self) -> None:
+        wrong = ~(self._parts.scores.detach() < INF)
+        if bool(wrong.any()):
+            row, i, j, operation = wrong.nonzero()[0].tolist()
+            raise ScoreError(
+                f"scores must be finite numbers or -inf; got {self._parts.scores[row, i, j, operation].item()} at row "
+                f"{row}, cell ({i}, {j}), {OPERATIONS[operation]}; look for an overflow upstream, and forbid with -inf"
+            )
+
+    @classmethod
+    def from_operations(
+        cls,
+        substitute: Float[Tensor, "*batch n m"],
+        delete: Float[Tensor, "*batch n"] | Float[Tensor, "*batch n m+1"],
+        insert: Float[Tensor, "*batch m"] | Float[Tensor, "*batch n+1 m"],
+        **options: Any,
+    ) -> EditAlignment:
+        """From scores of reading x_i and writing y_j: of pairs, of symbols deleted (wherever, or after j are written),
+        of symbols inserted (wherever, or after i are read)."""
+        *batch, n, m = substitute.shape
+        removed = delete[..., None].expand(*batch, n, m + 1) if delete.shape == (*batch, n) else delete
+        added = insert[..., None, :].expand(*batch, n + 1, m) if insert.shape == (*batch, m) else insert
+        if removed.shape != (*batch, n, m + 1) or added.shape != (*batch, n + 1, m):
+            raise ScoreError(
+                f"for substitute {tuple(substitute.shape)} delete must be {(*batch, n)} or {(*batch, n, m + 1)} and "
+                f"insert {(*batch, m)} or {(*batch, n + 1, m)}; got {tuple(delete.shape)} and {tuple(insert.shape)}"
+            )
+        pad = torch.nn.functional.pad
+        return cls(
+            torch.stack([pad(substitute, (1, 0, 1, 0)), pad(removed, (0, 0, 1, 0)), pad(added, (1, 0))], -1), **options
+        )
+
+    @classmethod
+    def from_symbols(
+        cls,
+        x: Int[Tensor, "*batch n"],
+        y: Int[Tensor, "*batch m"],
+        substitute: Float[Tensor, "v w"],
+        delete: Float[Tensor, "v"],
+        insert: Float[Tensor, "w"],
+        **options: Any,
+    ) -> EditAlignment:
+        """From tables of scores by symbol: `substitute[a, b]` for b in place of a, and so on."""
+        for name, sequence, size in (("x", x, len(delete)), ("y", y, len(insert))):
+            if bool(((sequence < 0) | (sequence >= size)).any()):
+                raise ScoreError(f"{name} must hold symbols in 0..{size - 1}; pad with any of them, and give lengths")
+        return cls.from_operations(substitute[x[..., :, None], y[..., None, :]], delete[x], insert[y], **options)
+
+    @cached_property
+    def _parts(self) -> EditLattice:
+        scores = self.scores.reshape(-1, *self.scores.shape[-3:])
+        return EditLattice.of(scores, self._lengths, self._target_lengths)
+
+    @property
+    def lengths(self) -> Int[Tensor, "*batch"]:
+        return self._lengths.reshape(self.batch_shape)
+
+    @property
+    def target_lengths(self) -> Int[Tensor, "*batch"]:
+        return self._target_lengths.reshape(self.batch_shape)
+
+    # --- hooks -----------------------------------------------------------------------------------------------
+
+    def _checked(self, value: Tensor) -> Int[Tensor, "samples rows n+m"]:
+        expected = (*self.batch_shape, *self.event_shape)
+        if value.dtype.is_floating_point or value.dtype == torch.bool:
+            raise ScoreError(f"steps must be whole numbers; got {value.dtype}; call .long() on them")
+        if value.shape[max(0, value.dim() - len(expected)) :] != expected:
+            raise ScoreError(f"steps must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
+        samples = value.long().reshape(-1, len(self._lengths), *self.event_shape)
+        if bool((samples > INSERT).any()):
+            raise ScoreError(
+                f"steps must be 0 (substitute), 1 (delete), 2 (insert) or -1 behind the last; got {int(samples.max())}"
+            )
+        for steps in samples:
+            fine = structure.is_script(self._parts, steps)
+            if not bool(fine.all()):
+                row = int((~fine).nonzero()[0])
+                found = [step for step in steps[row].tolist() if step >= 0]
+                wanted = int(self._lengths[row]), int(self._target_lengths[row])
+                raise ScoreError(
+                    f"a script must read {wanted[0]} and write {wanted[1]} symbols at row {row}; got {found}, which "
+                    f"reads {sum(s != INSERT for s in found)} and writes {sum(s != DELETE for s in found)}"
+                )
+        return samples
+
+    def _allowed(self, partial: Any) -> Bool[Tensor, "*batch n+1 m+1 3"]:
+        """True for allowed steps; or for each symbol of x its partner in y, -1 if it is deleted, -100 if unknown."""
+        shape = self.scores.shape
+        if isinstance(partial, Tensor) and partial.dtype == torch.bool and partial.shape == shape:
+            return partial
+        expected = (*shape[:-3], shape[-3] - 1)
+        numbers = isinstance(partial, Tensor) and not (partial.dtype.is_floating_point or partial.dtype == torch.bool)
+        if not numbers or partial.shape != expected:
+            raise ScoreError(
+                f"partial knowledge must be bool {tuple(shape)}, True = allowed, or whole numbers {expected}: the "
+                f"partner of each symbol, -1 = deleted, -100 = unknown; got {getattr(partial, 'shape', partial)}"
+            )
+        if bool((partial > shape[-2] - 2).any()):
+            raise ScoreError(f"partners must lie in 0..{shape[-2] - 2}, or be -1 or -100; got {int(partial.max())}")
+        partner = partial[..., None]
+        j = torch.arange(shape[-2], device=partial.device) - 1
+        substituted = (partner < -1) | ((partner >= 0) & (partner == j))
+        deleted = ((partner < -1) | (partner == -1)).expand(substituted.shape)
+        allowed = torch.ones(shape, dtype=torch.bool, device=partial.device)
+        allowed[..., 1:, :, SUBSTITUTE], allowed[..., 1:, :, DELETE] = substituted, deleted
+        return allowed
+
+    def _like(self, scores: Tensor) -> EditAlignment:
+        return EditAlignment(
+            scores, lengths=self.lengths, target_lengths=self.target_lengths, backend=self.backend, validate_args=False
+        )
+
+    def _comparable(self, other: EditAlignment) -> bool:
+        lengths = torch.equal(self._lengths, other._lengths)
+        return lengths and torch.equal(self._target_lengths, other._target_lengths)
+
+    # --- in the user's words ---------------------------------------------------------------------------------
+
+    def script(self, value: Int[Tensor, "*batch n+m"]) -> list[Any]:
+        """The steps as (operation, source, target), one list a row (a single one without batch)."""
+        (steps,) = self._checked(value)
+        taken, i, j = structure.cells(steps)
+        rows = []
+        for b in range(len(steps)):
+            kept = taken[b]
+            found = zip(steps[b][kept].tolist(), i[b][kept].tolist(), j[b][kept].tolist(), strict=True)
+            rows.append(
+                [
+                    EditStep(OPERATIONS[step], None if step == INSERT else x - 1, None if step == DELETE else y - 1)
+                    for step, x, y in found
+                ]
+            )
+        result: list[Any] = nested(rows, self.batch_shape)
+        return result
+
+    def pair_probability(self, source: int, target: int) -> Float[Tensor, "*batch"]:
+        """P(y_target is written in place of x_source)."""
+        n, m = self.scores.shape[-3] - 1, self.scores.shape[-2] - 1
+        if not (0 <= source < n and 0 <= target < m):
+            raise ScoreError(f"a pair lies in 0..{n - 1} and 0..{m - 1}; got {source} and {target}")
+        return self.marginals[..., source + 1, target + 1, SUBSTITUTE]
+
+    # --- torch.distributions ---------------------------------------------------------------------------------
+
+    @property
+    def support(self) -> Any:
+        return constraints.independent(constraints.integer_interval(-1, INSERT), 1)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> EditAlignment:
+        """The same distribution in a larger batch shape, without copying scores."""
+        shape = torch.Size(batch_shape)
+        return EditAlignment(
+            self.scores.expand(*shape, *self.scores.shape[-3:]), lengths=self.lengths.expand(shape),
+            target_lengths=self.target_lengths.expand(shape), backend=self.backend, validate_args=False,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        n, m = self.scores.shape[-3] - 1, self.scores.shape[-2] - 1
+        return f"EditAlignment(batch_shape={tuple(self.batch_shape)}, n={n}, m={m}, backend={self.backend!r})"
+
+
+def edit_distance(
+    x: Int[Tensor, "*batch n"],
+    y: Int[Tensor, "*batch m"],
+    *,
+    lengths: Lengths = None,
+    target_lengths: Lengths = None,
+    substitute: float = 1.0,
+    delete: float = 1.0,
+    insert: float = 1.0,
+) -> Float[Tensor, "*batch"]:
+    """The least cost of turning x into y, in float64; with costs of 1 the Levenshtein distance.
+
+    >>> edit_distance(torch.tensor([1, 2, 3]), torch.tensor([2, 3, 4]))
+    tensor(2., dtype=torch.float64)
+    """
+    differ = (x[..., :, None] != y[..., None, :]).double()
+    scripts = EditAlignment.from_operations(
+        -substitute * differ, torch.full(x.shape, -delete).double(), torch.full(y.shape, -insert).double(),
+        lengths=lengths, target_lengths=target_lengths,
+    )  # fmt: skip
+    return 0.0 - scripts.score(scripts.argmax)

@@ -1,0 +1,1 @@
+"""Connectionist temporal classification: frames aligned with label strings. Start with `math.md`."""

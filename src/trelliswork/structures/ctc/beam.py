@@ -1,0 +1,207 @@
+"""Prefix beam search with language models: label strings that score high in the frames and in the model together.
+
+    log p(ℓ | x) + weight · log p_model(ℓ) + bonus · |ℓ|
+
+A hypothesis is a label string; its paths are summed, not chosen. With a lexicon only its words may be spelt.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from trelliswork.structures.bridge import Array
+from trelliswork.structures.ctc.lexicon import Lexicon, Node
+
+NEG_INF = -math.inf
+KNOWN = -1  # in place of a label: the string is there already
+
+
+class Scorer(Protocol):
+    """A language model that reads symbols from left to right: labels, or the words of a lexicon."""
+
+    def start(self) -> Any:
+        """The state before the first symbol."""
+
+    def score(self, state: Any, symbol: Any) -> tuple[float, Any]:
+        """log p(symbol | state), and the state after it."""
+
+    def final(self, state: Any) -> float:
+        """log p(end | state)."""
+
+
+@dataclass(frozen=True)
+class Models:
+    """What is added to the frames' own scores. `labels` reads label by label, `words` the lexicon's words."""
+
+    labels: Scorer | None = None
+    labels_weight: float = 1.0
+    words: Scorer | None = None
+    words_weight: float = 1.0
+    lexicon: Lexicon | None = None
+    bonus: float = 0.0  # for each label, against the models' liking for short strings
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the models say of a label string so far: their scores together, and where each of them is."""
+
+    extra: float
+    label_state: Any
+    word_state: Any
+    node: Node | None
+
+
+@dataclass(eq=False)
+class Hypothesis:
+    """A label string: log weights of its paths by their last symbol. One object a string, whether it is kept or not."""
+
+    labels: tuple[int, ...]
+    standing: Standing
+    in_blank: float = NEG_INF
+    in_label: float = NEG_INF
+    next_blank: float = NEG_INF
+    next_label: float = NEG_INF
+    longer: dict[int, Hypothesis] = field(default_factory=dict)  # strings with one more label that were kept once
+    offers: dict[int, Standing] = field(default_factory=dict)  # what the models say of one more label
+
+    @property
+    def acoustic(self) -> float:
+        return log_add(self.in_blank, self.in_label)
+
+    @property
+    def score(self) -> float:
+        return self.acoustic + self.standing.extra
+
+    def advance(self) -> None:
+        """The weights of this frame take the place of those of the frame before."""
+        self.in_blank, self.in_label = self.next_blank, self.next_label
+        self.next_blank = self.next_label = NEG_INF
+
+
+Fresh = tuple[float, Hypothesis, int, float]  # score, the string it continues, the label, the weight of its paths
+
+
+def log_add(x: float, y: float) -> float:
+    if x < y:
+        x, y = y, x
+    return x if y == NEG_INF else x + math.log1p(math.exp(y - x))
+
+
+def beam_search(scores: Array, blank: int, width: int, k: int, models: Models) -> list[tuple[list[int], float]]:
+    """The k best of the `width` label strings kept at each frame, with scores, best first [S4, CTC beam search]."""
+    beam = [Hypothesis((), _at_the_start(models), in_blank=0.0)]
+    for frame in scores.tolist():
+        seen = dict.fromkeys(beam)
+        fresh: list[Fresh] = []
+        for hypothesis in beam:
+            _stay(hypothesis, frame, blank)
+            _extend(hypothesis, frame, blank, models, seen, fresh)
+        beam = _best(list(seen), fresh, width)
+    ended = [(list(each.labels), each.acoustic + _ending(each, models)) for each in beam]
+    possible = [each for each in ended if each[1] > NEG_INF]
+    return sorted(possible, key=lambda each: (-each[1], each[0]))[:k]
+
+
+def _stay(hypothesis: Hypothesis, frame: list[float], blank: int) -> None:
+    """The string stays as it is: a blank, or its last label again."""
+    hypothesis.next_blank = log_add(hypothesis.next_blank, hypothesis.acoustic + frame[blank])
+    if hypothesis.labels:
+        repeated = hypothesis.in_label + frame[hypothesis.labels[-1]]
+        hypothesis.next_label = log_add(hypothesis.next_label, repeated)
+
+
+def _extend(
+    hypothesis: Hypothesis,
+    frame: list[float],
+    blank: int,
+    models: Models,
+    seen: dict[Hypothesis, None],
+    fresh: list[Fresh],
+) -> None:
+    """One more label begins at this frame: known strings gain the weight, others are offered."""
+    last = hypothesis.labels[-1] if hypothesis.labels else None
+    in_blank, anywhere, node = hypothesis.in_blank, hypothesis.acoustic, hypothesis.standing.node
+    for label in range(len(frame)) if node is None or models.lexicon is None else models.lexicon.labels_after(node):
+        weight = (in_blank if label == last else anywhere) + frame[label]
+        if label == blank or weight == NEG_INF:
+            continue
+        known = hypothesis.longer.get(label)
+        if known is not None:
+            known.next_label = log_add(known.next_label, weight)
+            seen[known] = None
+            continue
+        offer = hypothesis.offers.get(label)
+        if offer is None:
+            offer = hypothesis.offers[label] = _after(hypothesis.standing, label, models)
+        fresh.append((weight + offer.extra, hypothesis, label, weight))
+
+
+def _best(seen: list[Hypothesis], fresh: list[Fresh], width: int) -> list[Hypothesis]:
+    """The `width` best strings; only those that are kept become objects, the others lose their paths."""
+    for hypothesis in seen:
+        hypothesis.advance()
+    old: list[Fresh] = [(each.score, each, KNOWN, 0.0) for each in seen]
+    ranked = heapq.nlargest(width, [*old, *fresh], key=lambda each: each[0])
+    kept = []
+    for score, hypothesis, label, weight in ranked:
+        if score == NEG_INF:
+            continue
+        if label != KNOWN:
+            labels, standing = (*hypothesis.labels, label), hypothesis.offers[label]
+            hypothesis.longer[label] = hypothesis = Hypothesis(labels, standing, in_label=weight)
+        kept.append(hypothesis)
+    for dropped in set(seen).difference(kept):
+        dropped.in_blank = dropped.in_label = NEG_INF
+    return kept
+
+
+# --- what the models say -------------------------------------------------------------------------------------
+
+
+def _at_the_start(models: Models) -> Standing:
+    label_state = None if models.labels is None else models.labels.start()
+    word_state = None if models.words is None else models.words.start()
+    return Standing(0.0, label_state, word_state, None if models.lexicon is None else models.lexicon.root)
+
+
+def _after(standing: Standing, label: int, models: Models) -> Standing:
+    """One more label; -inf if a model forbids it."""
+    extra, label_state, word_state = standing.extra + models.bonus, standing.label_state, standing.word_state
+    node = None
+    if models.labels is not None:
+        log_p, label_state = models.labels.score(label_state, label)
+        extra += models.labels_weight * log_p
+    if models.lexicon is not None and standing.node is not None:
+        if label == models.lexicon.separator:
+            log_p, word_state = _word_ends(standing, models)
+            extra, node = extra + log_p, models.lexicon.root
+        else:
+            node = standing.node.children[label]
+    return Standing(extra, label_state, word_state, node)
+
+
+def _word_ends(standing: Standing, models: Models) -> tuple[float, Any]:
+    """The word model's score of the word that is spelt out, and its state behind it."""
+    if models.words is None or standing.node is None:
+        return 0.0, standing.word_state
+    log_p, state = models.words.score(standing.word_state, standing.node.word)
+    return models.words_weight * log_p, state
+
+
+def _ending(hypothesis: Hypothesis, models: Models) -> float:
+    """What the models say of the whole string; -inf if it stops within a word."""
+    standing = hypothesis.standing
+    extra, word_state = standing.extra, standing.word_state
+    if standing.node is not None and hypothesis.labels:
+        if standing.node.word is None:
+            return NEG_INF
+        log_p, word_state = _word_ends(standing, models)
+        extra += log_p
+    if models.words is not None:
+        extra += models.words_weight * models.words.final(word_state)
+    if models.labels is not None:
+        extra += models.labels_weight * models.labels.final(standing.label_state)
+    return extra

@@ -1,0 +1,286 @@
+"""CPU kernels that sum over alignments: log p(ℓ | x) and frame occupancies. `path_kernels.py` has those that pick some.
+
+States of ℓ' lie in two rows of cells: `blanks[u]` is the blank before label u (u = 0..U), `labels[u]` label u, with a
+cell at the end of each row that is never reached. Rows of the batch lie behind one another, so that each loop runs over
+the states of many rows at once; the empty cell keeps neighbours apart.
+
+α is kept in exp space with a range of its own: value = mantissa 2^(512 e), the mantissa in [2^-256, 2^256], the
+exponent e any whole number (its arrays are called `ups`). Nothing can underflow, whatever the scores, and nothing but
+the scores is exponentiated. What the gradient needs of α are the shares of a state's predecessors, all at most 1.
+Callers have checked shapes, lengths, labels, NaN and +inf.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+
+NEG_INF = -np.inf
+CELLS = 1024  # states that are done together: enough for long loops, few enough to stay in the cache
+UP, DOWN = 2.0**512, 2.0**-512  # one exponent
+SMALL, LARGE = 2.0**-256, 2.0**256
+UNIT = 512 * math.log(2.0)  # one exponent in nats
+NOTHING = -1e308  # the exponent of 0, below that of any score
+LOWEST = -1e300  # scores below are taken as this
+
+
+@njit(**EXACT)
+def gather(scores, targets, lengths, target_lengths, blank, emissions, bars):
+    """emissions[0, t, b, u] is the blank's score, emissions[1, t, b, u] label u's; -inf where there is no frame or
+    label. bars[b, u] is -inf where label u must not follow label u-1 at once."""
+    for b in range(targets.shape[0]):
+        for u in range(bars.shape[1]):
+            inside = 0 < u < target_lengths[b]
+            bars[b, u] = 0.0 if inside and targets[b, u] != targets[b, u - 1] else NEG_INF
+    for t in range(emissions.shape[1]):
+        for b in range(targets.shape[0]):
+            n_labels = target_lengths[b] if t < lengths[b] else -1
+            row, labels, blanks, named = scores[b, t], targets[b], emissions[0, t, b], emissions[1, t, b]
+            silence = row[blank]
+            for u in range(n_labels + 1):
+                blanks[u] = silence
+            for u in range(n_labels):
+                named[u] = row[labels[u]]
+            for u in range(n_labels + 1, blanks.shape[0]):
+                blanks[u] = NEG_INF
+            for u in range(max(n_labels, 0), blanks.shape[0]):
+                named[u] = NEG_INF
+
+
+@njit(inline="always")
+def _lowered(mantissa, exponent, top):
+    """A mantissa at a higher exponent; 0 if it is two or more above: less than the last digit of what is there."""
+    below = exponent - top
+    return mantissa if below > -0.5 else (mantissa * DOWN if below > -1.5 else 0.0)
+
+
+@njit(**KERNEL)
+def _weigh(scores, mantissas, exponents):
+    """e^score as mantissas in [2^-512, 1] and exponents; -inf is 0."""
+    n_wide = 0
+    for u in range(scores.shape[0]):
+        n_wide += scores[u] > 0.0 or NEG_INF < scores[u] < -UNIT
+    if n_wide == 0:  # as log probabilities are, nearly always
+        for u in range(scores.shape[0]):
+            mantissas[u], exponents[u] = exp(scores[u]), 0.0
+        return
+    for u in range(scores.shape[0]):
+        score = max(scores[u], LOWEST)
+        exponents[u] = np.ceil(score / UNIT)
+        rest = min(max(score - exponents[u] * UNIT, -UNIT), 0.0)  # huge scores have no digits left for a rest
+        mantissas[u] = exp(rest) if scores[u] > NEG_INF else 0.0
+
+
+@njit(**KERNEL)
+def _multiply(mantissas, exponents, weights, weight_exponents):
+    """Multiply by weights and bring the mantissas back into their range."""
+    for u in range(weights.shape[0]):
+        mantissa, exponent = mantissas[u] * weights[u], exponents[u] + weight_exponents[u]
+        scale = UP if mantissa < SMALL else (DOWN if mantissa > LARGE else 1.0)
+        moved = -1.0 if mantissa < SMALL else (1.0 if mantissa > LARGE else 0.0)
+        mantissas[u] = mantissa * scale
+        exponents[u] = exponent + moved if mantissa > 0.0 else NOTHING
+
+
+@njit(**KERNEL)
+def _enter(blanks, blank_ups, labels, label_ups, bars, shares, label_shares, sums, ups, new_labels, new_ups):
+    """The sums of one frame of α [S4.655-656, 659-661], two of two: `sums` into blanks, `new_labels` into labels.
+
+    Into blank u lead itself and label u-1 (`labels[u]`, one cell in front): shares[u] is the part of the blank. Into
+    label u lead itself, with label_shares[u], and that same sum, or the blank alone where the labels are equal.
+    """
+    own_labels, own_ups = labels[1:], label_ups[1:]
+    for u in range(bars.shape[0]):
+        top = max(blank_ups[u], label_ups[u])
+        stay = _lowered(blanks[u], blank_ups[u], top)
+        total = stay + _lowered(labels[u], label_ups[u], top)
+        shares[u] = stay / max(total, DOWN)
+        sums[u], ups[u] = total, top
+    for u in range(bars.shape[0]):
+        entering = sums[u] if bars[u] == 0.0 else blanks[u]
+        up = ups[u] if bars[u] == 0.0 else blank_ups[u]
+        top = max(own_ups[u], up)
+        stay = _lowered(own_labels[u], own_ups[u], top)
+        total = stay + _lowered(entering, up, top)
+        label_shares[u] = stay / max(total, DOWN)
+        new_labels[u], new_ups[u] = total, top
+
+
+@njit(**KERNEL)
+def _finish(blank, blank_up, label, label_up):
+    """(share of the total that ends in the last blank, log of the total) [S4.657]."""
+    top = max(blank_up, label_up)
+    in_blank = _lowered(blank, blank_up, top)
+    total = in_blank + _lowered(label, label_up, top)
+    if total == 0.0:
+        return 1.0, NEG_INF
+    return in_blank / total, math.log(total) + top * UNIT
+
+
+@njit(**KERNEL)
+def _longest(lengths):
+    most = 0
+    for b in range(lengths.shape[0]):
+        most = max(most, lengths[b])
+    return most
+
+
+@njit(**KERNEL)
+def _forward_rows(cell, emissions, bars, lengths, target_lengths, shares, ends, log_z):
+    """`forward` for rows whose cells are done together, from `cell` on; emissions and shares are [2, t, cells]."""
+    rows, size = bars.shape
+    cells, stop, flat_bars = rows * size, cell + rows * size, bars.ravel()
+    # Mantissas and exponents; labels have one cell in front: before label 0 there is no label.
+    blanks, blank_ups = np.zeros((2, cells)), np.full((2, cells), NOTHING)
+    labels, label_ups = np.zeros((2, cells + 1)), np.full((2, cells + 1), NOTHING)
+    weights, weight_ups = np.empty(cells), np.empty(cells)
+    here = 0
+    for b in range(rows):
+        ends[b], log_z[b] = 1.0, 0.0 if target_lengths[b] == 0 else NEG_INF
+        start = b * size
+        blanks[0, start] = labels[0, start + 1] = 1.0  # [S4.654], before it meets the scores
+        blank_ups[0, start] = label_ups[0, start + 1] = 0.0
+    for t in range(_longest(lengths)):
+        if t > 0:
+            new = 1 - here
+            _enter(
+                blanks[here], blank_ups[here], labels[here], label_ups[here], flat_bars, shares[0, t, cell:stop],
+                shares[1, t, cell:stop], blanks[new], blank_ups[new], labels[new, 1:], label_ups[new, 1:],
+            )  # fmt: skip
+            here = new
+        _weigh(emissions[0, t, cell:stop], weights, weight_ups)
+        _multiply(blanks[here], blank_ups[here], weights, weight_ups)
+        _weigh(emissions[1, t, cell:stop], weights, weight_ups)
+        _multiply(labels[here, 1:], label_ups[here, 1:], weights, weight_ups)
+        for b in range(rows):
+            if lengths[b] == t + 1:
+                last = b * size + target_lengths[b]  # of labels the cell before: there is one in front
+                label = labels[here, last] if target_lengths[b] > 0 else 0.0
+                ends[b], log_z[b] = _finish(blanks[here, last], blank_ups[here, last], label, label_ups[here, last])
+
+
+@njit(**KERNEL)
+def forward(first, last, emissions, bars, lengths, target_lengths, shares, ends, log_z):
+    """log p(ℓ | x) of rows first..last [S4.650, 654-657], and the shares of predecessors that the way back follows.
+
+    shares[0..1, t, b] are those of blanks and labels in `_enter`; ends[b] is how much of the total ends in the last
+    blank, the rest in the last label.
+    """
+    _, n_frames, batch, size = emissions.shape
+    flat, flat_shares = emissions.reshape(2, n_frames, batch * size), shares.reshape(2, n_frames, batch * size)
+    together = max(1, CELLS // size)
+    for b in range(first, last, together):
+        stop = min(b + together, last)
+        _forward_rows(
+            b * size, flat, bars[b:stop], lengths[b:stop], target_lengths[b:stop], flat_shares, ends[b:stop],
+            log_z[b:stop],
+        )  # fmt: skip
+
+
+@njit(**KERNEL)
+def _step_back(blank_mass, label_mass, bars, shares, label_shares, sums, new_blanks, new_labels):
+    """The occupancies of the frame before: each state's mass goes back to its predecessors by their shares."""
+    for u in range(bars.shape[0]):
+        entering = label_mass[u] * (1.0 - label_shares[u])
+        sums[u] = blank_mass[u] + (entering if bars[u] == 0.0 else 0.0)  # what left blank u or label u-1
+        new_blanks[u] = sums[u] * shares[u] + (0.0 if bars[u] == 0.0 else entering)
+        new_labels[u] = label_mass[u] * label_shares[u]
+    after_sums, after_shares = sums[1:], shares[1:]
+    for u in range(bars.shape[0] - 1):
+        new_labels[u] += after_sums[u] * (1.0 - after_shares[u])
+
+
+@njit(**KERNEL)
+def _backward_rows(cell, bars, shares, ends, log_z, targets, lengths, target_lengths, blank, grad, occupancies):
+    """`backward` for rows whose cells are done together; theirs begin at `cell`."""
+    rows, size = bars.shape
+    cells, stop, flat_bars = rows * size, cell + rows * size, bars.ravel()
+    blank_mass, label_mass, sums, here = np.zeros((2, cells)), np.zeros((2, cells)), np.empty(cells), 0
+    for t in range(_longest(lengths) - 1, -1, -1):
+        for b in range(rows):
+            if lengths[b] == t + 1 and log_z[b] > NEG_INF:
+                last = b * size + target_lengths[b]
+                blank_mass[here, last] = grad[b] * ends[b]
+                if target_lengths[b] > 0:
+                    label_mass[here, last - 1] = grad[b] * (1.0 - ends[b])
+            if t < lengths[b]:
+                own, row, total = blank_mass[here, b * size : b * size + size], occupancies[b, t], 0.0
+                for u in range(size):
+                    total += own[u]
+                row[blank] += total
+                for u in range(target_lengths[b]):
+                    row[targets[b, u]] += label_mass[here, b * size + u]
+        if t > 0:
+            _step_back(
+                blank_mass[here], label_mass[here], flat_bars, shares[0, t, cell:stop], shares[1, t, cell:stop],
+                sums, blank_mass[1 - here], label_mass[1 - here],
+            )  # fmt: skip
+            here = 1 - here
+
+
+@njit(**KERNEL)
+def backward(first, last, bars, shares, ends, log_z, targets, lengths, target_lengths, blank, grad, occupancies):
+    """Add grad[b] p(π_t = symbol | ℓ, x) to occupancies [b, t, c]: the gradient of log p(ℓ | x) by frame scores."""
+    _, n_frames, batch, size = shares.shape
+    flat = shares.reshape(2, n_frames, batch * size)
+    together = max(1, CELLS // size)
+    for b in range(first, last, together):
+        stop = min(b + together, last)
+        _backward_rows(
+            b * size, bars[b:stop], flat, ends[b:stop], log_z[b:stop], targets[b:stop], lengths[b:stop],
+            target_lengths[b:stop], blank, grad[b:stop], occupancies[b:stop],
+        )  # fmt: skip
+
+
+@njit(**KERNEL)
+def fill_exponentials(log_probs, lengths, grad, found):
+    """found[t, b, k] = grad[b] y_k^t at real frames, 0 at others, for log probabilities [t, b, c]."""
+    n_frames, batch, c = log_probs.shape
+    given, out = log_probs.reshape(-1), found.reshape(-1)
+    for i in range(given.shape[0]):  # in one run: rows are too short for it
+        out[i] = exp(min(float(given[i]), 0.0))
+    for t in range(n_frames):
+        for b in range(batch):
+            weight, scores, row = grad[b], log_probs[t, b], found[t, b]
+            if t >= lengths[b] or weight == 0.0:
+                for k in range(c):
+                    row[k] = 0.0
+                continue
+            above = 0
+            for k in range(c):
+                above += scores[k] > 0.0
+                row[k] *= weight
+            if above:  # no probabilities: torch's loss goes on all the same
+                for k in range(c):
+                    row[k] = weight * np.exp(float(scores[k]))
+
+
+@njit(**EXACT)
+def first_bad_label(targets, target_lengths, c, blank):
+    """(row, place) of the first label that is no symbol, or the blank; (-1, -1) if there is none."""
+    for b in range(targets.shape[0]):
+        for u in range(target_lengths[b]):
+            if not 0 <= targets[b, u] < c or targets[b, u] == blank:
+                return b, u
+    return -1, -1
+
+
+@njit(**EXACT)
+def first_bad_frame(log_probs, lengths):
+    """(t, b, symbol) of the first NaN or +inf in a real frame of [t, b, c]; (-1, -1, -1) if there is none."""
+    n_frames, batch, c = log_probs.shape
+    for t in range(n_frames):
+        for b in range(batch):
+            if t < lengths[b]:
+                row, bad = log_probs[t, b], 0
+                for k in range(c):
+                    bad += not (row[k] < np.inf)
+                if bad:
+                    for k in range(c):
+                        if not (row[k] < np.inf):
+                            return t, b, k
+    return -1, -1, -1

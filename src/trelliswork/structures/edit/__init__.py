@@ -1,0 +1,1 @@
+"""Edit scripts: monotonic alignments of two sequences. Start with `math.md`, then `structure.py`."""

@@ -1,0 +1,147 @@
+"""CPU kernels for edit scripts: log Z and posteriors of steps; the best script, the k best, samples.
+
+α is kept in log space: nothing can underflow, whatever the scores. What the way back needs are the shares of the three
+steps into a cell, all at most 1. Scores are [batch, n+1, m+1, 3]; steps from outside the lattice score -inf.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT, insert
+
+NEG_INF = -np.inf
+N_OPERATIONS = 3
+
+
+@njit(**EXACT)
+def _origin(i, j, operation):
+    """The cell that a step into (i, j) leaves: substitute, delete, insert."""
+    return i - (operation != 2), j - (operation != 1)
+
+
+@njit(**EXACT)
+def forward(first, last, scores, lengths, target_lengths, shares, log_z):
+    """log Z of rows first..last, and shares[b, i, j]: how much of α(i, j) comes by each step."""
+    alpha = np.empty(scores.shape[1:3])
+    arriving = np.empty(N_OPERATIONS)
+    for b in range(first, last):
+        n, m = lengths[b], target_lengths[b]
+        for i in range(n + 1):
+            for j in range(m + 1):
+                share, top, total = shares[b, i, j], NEG_INF, 0.0
+                for k in range(N_OPERATIONS):
+                    x, y = _origin(i, j, k)
+                    arriving[k] = alpha[x, y] + scores[b, i, j, k] if x >= 0 and y >= 0 else NEG_INF
+                    top = max(top, arriving[k])
+                for k in range(N_OPERATIONS):
+                    share[k] = math.exp(arriving[k] - top) if top > NEG_INF else 0.0
+                    total += share[k]
+                for k in range(N_OPERATIONS):
+                    share[k] /= max(total, 1.0)
+                alpha[i, j] = top + math.log(total) if total > 0.0 else NEG_INF
+                if i == 0 and j == 0:
+                    alpha[i, j] = 0.0
+        log_z[b] = alpha[n, m]
+
+
+@njit(**EXACT)
+def backward(first, last, shares, log_z, lengths, target_lengths, marginals):
+    """marginals[b, i, j, operation]: the probability of the step; those of other cells are left alone."""
+    mass = np.empty(marginals.shape[1:3])
+    for b in range(first, last):
+        if log_z[b] == NEG_INF:
+            continue
+        mass[:] = 0.0
+        mass[lengths[b], target_lengths[b]] = 1.0
+        for i in range(lengths[b], -1, -1):
+            for j in range(target_lengths[b], -1, -1):
+                for k in range(N_OPERATIONS):
+                    x, y = _origin(i, j, k)
+                    if x >= 0 and y >= 0:
+                        moved = mass[i, j] * shares[b, i, j, k]
+                        marginals[b, i, j, k] = moved
+                        mass[x, y] += moved
+
+
+@njit(**EXACT)
+def _reverse(steps, count):
+    """The first `count` steps, last to first."""
+    for r in range(count // 2):
+        steps[r], steps[count - 1 - r] = steps[count - 1 - r], steps[r]
+
+
+@njit(**EXACT)
+def best_scripts(first, last, scores, lengths, target_lengths, steps, possible):
+    """The script of the highest score; among ties the operation with the lowest number, from the end backwards."""
+    alpha, came_by = np.empty(scores.shape[1:3]), np.zeros(scores.shape[1:3], np.int8)
+    for b in range(first, last):
+        for i in range(lengths[b] + 1):
+            for j in range(target_lengths[b] + 1):
+                best = 0.0 if i == 0 and j == 0 else NEG_INF
+                for k in range(N_OPERATIONS):
+                    x, y = _origin(i, j, k)
+                    if x >= 0 and y >= 0 and alpha[x, y] + scores[b, i, j, k] > best:
+                        best, came_by[i, j] = alpha[x, y] + scores[b, i, j, k], k
+                alpha[i, j] = best
+        i, j, count = lengths[b], target_lengths[b], 0
+        possible[b] = alpha[i, j] > NEG_INF
+        while possible[b] and i + j > 0:
+            steps[b, count] = came_by[i, j]
+            i, j = _origin(i, j, came_by[i, j])
+            count += 1
+        _reverse(steps[b], count)
+
+
+@njit(**EXACT)
+def top_scripts(first, last, scores, lengths, target_lengths, steps, found):
+    """The k best scripts: descending lists in place of numbers; an origin is operation * k + rank."""
+    k_best = steps.shape[0]
+    shape = (scores.shape[1], scores.shape[2], k_best)
+    alpha, origins = np.empty(shape), np.empty(shape, np.int64)
+    for b in range(first, last):
+        for i in range(lengths[b] + 1):
+            for j in range(target_lengths[b] + 1):
+                alpha[i, j] = NEG_INF
+                if i == 0 and j == 0:
+                    alpha[i, j, 0] = 0.0
+                for k in range(N_OPERATIONS):
+                    x, y = _origin(i, j, k)
+                    if x >= 0 and y >= 0:
+                        for r in range(k_best):
+                            value = alpha[x, y, r] + scores[b, i, j, k]
+                            if value <= alpha[i, j, k_best - 1]:
+                                break
+                            insert(value, k * k_best + r, alpha[i, j], origins[i, j])
+        for r in range(k_best):
+            i, j, count, rank = lengths[b], target_lengths[b], 0, r
+            found[r, b] = alpha[i, j, r]
+            while found[r, b] > NEG_INF and i + j > 0:
+                origin = origins[i, j, rank]
+                steps[r, b, count] = origin // k_best
+                i, j = _origin(i, j, origin // k_best)
+                rank, count = origin % k_best, count + 1
+            _reverse(steps[r, b], count)
+
+
+@njit(**EXACT)
+def sample_scripts(first, last, shares, lengths, target_lengths, uniforms, steps):
+    """Exact samples, from the last cell backwards: steps are drawn by their shares."""
+    for b in range(first, last):
+        for s in range(steps.shape[0]):
+            i, j, count = lengths[b], target_lengths[b], 0
+            while i + j > 0:
+                left, drawn = uniforms[s, b, count], 0
+                for k in range(N_OPERATIONS):
+                    if shares[b, i, j, k] > 0.0:
+                        drawn = k
+                        left -= shares[b, i, j, k]
+                        if left < 0.0:
+                            break
+                steps[s, b, count] = drawn
+                i, j = _origin(i, j, drawn)
+                count += 1
+            _reverse(steps[s, b], count)
