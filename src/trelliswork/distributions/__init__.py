@@ -3,11 +3,14 @@
 from torch.distributions import kl_divergence
 
 from trelliswork.distributions import divergence  # noqa: F401 - registers kl_divergence
+from trelliswork.distributions.approximation import Approximation
 from trelliswork.distributions.averaging import average_argmax, average_log_prob
 from trelliswork.distributions.base import StructuredDistribution
+from trelliswork.distributions.clique_templates import CliqueTemplate, factorial_chain, skip_chain, unroll
 from trelliswork.distributions.ctc import CTC
 from trelliswork.distributions.ctc_alignment import CTCAlignment
 from trelliswork.distributions.edit_alignment import EditAlignment, edit_distance
+from trelliswork.distributions.factor_graph import FactorGraph
 from trelliswork.distributions.hmm import HMM
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.distributions.projective_tree import ProjectiveTree
@@ -17,8 +20,11 @@ from trelliswork.distributions.spanning_tree import SpanningTree
 __all__ = [
     "CTC",
     "HMM",
+    "Approximation",
     "CTCAlignment",
+    "CliqueTemplate",
     "EditAlignment",
+    "FactorGraph",
     "LinearChain",
     "ProjectiveTree",
     "SemiMarkov",
@@ -27,5 +33,8 @@ __all__ = [
     "average_argmax",
     "average_log_prob",
     "edit_distance",
+    "factorial_chain",
     "kl_divergence",
+    "skip_chain",
+    "unroll",
 ]

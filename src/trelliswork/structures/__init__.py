@@ -9,6 +9,7 @@ STRUCTURES = (
     "chain",
     "ctc",
     "edit",
+    "factors",
     "projective",
     "segments",
     "spanning",

@@ -1,0 +1,349 @@
+"""General factor graphs: discrete variables with factors over any of them; exact by junction tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.distributions import constraints, register_kl
+
+from trelliswork.distributions import factor_inputs as inputs
+from trelliswork.distributions.approximation import ApproximateQueries
+from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.chain_inputs import cast, keep_allowed, partial_mask
+from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
+from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.semirings import Counting
+from trelliswork.semirings.log import log_ratio
+from trelliswork.structures.factors import fast, structure
+from trelliswork.structures.factors.elimination import JunctionTree, cheapest_elimination, junction_tree
+from trelliswork.structures.factors.graph import Graph
+from trelliswork.structures.factors.structure import Factors
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+INF = float("inf")
+
+
+class FactorGraph(ApproximateQueries, StructuredDistribution):
+    """p(y | x) with score = Σ_v unary[v, y_v] + Σ_a factors_a[y_a] [S4.65-66, 76-79].
+
+    `unary` scores each value of each variable. `factors` are pairs (variables, scores [s_1, ..., s_m]) or
+    `CliqueTemplate`s, in which many factors share scores. `sizes` says how many values each variable has, all c if it
+    is not given; entries of unary beyond are not read. `mask` is False where a row does not have a variable: it and the
+    factors that touch it are left out there, so that rows may be ragged. A forbidden value or combination scores -inf.
+
+    Exact queries run along a junction tree whose tables have at most `max_entries` numbers a row. What is beyond that
+    has `propagate`, `gibbs` and `ad3`.
+
+    A value is an assignment [*batch, n], one whole number a variable.
+
+    >>> agree = torch.eye(2)
+    >>> triangle = FactorGraph(torch.zeros(3, 2), [((0, 1), agree), ((1, 2), agree), ((0, 2), agree)])
+    >>> triangle.count, triangle.argmax
+    (tensor(8., dtype=torch.float64), tensor([0, 0, 0]))
+    """
+
+    def __init__(
+        self,
+        unary: Float[Tensor, "*batch n c"],
+        factors: Sequence[Factor] = (),
+        *,
+        sizes: Sequence[int] | Int[Tensor, "n"] | None = None,
+        mask: Bool[Tensor, "*batch n"] | None = None,
+        max_entries: int = 1 << 22,
+        backend: Backend = "auto",
+        validate_args: bool | None = None,
+    ):
+        inputs.check_unary(unary)
+        batch_shape, (n, c) = unary.shape[:-2], unary.shape[-2:]
+        self.sizes = inputs.check_sizes(sizes, n, c)
+        templates = inputs.as_templates(factors)
+        for place, template in enumerate(templates):
+            inputs.check_template(place, template, self.sizes, batch_shape, unary.device)
+        self.unary, self.factors = inputs.promote(unary, templates)
+        self.mask = mask
+        self._present = inputs.check_mask(mask, batch_shape, n)
+        self.max_entries = max_entries
+        self.backend = resolve_backend(backend, unary.device)
+        scopes = tuple(tuple(clique) for template in templates for clique in template.cliques)
+        self._graph = Graph(self.sizes, c, scopes)
+        super().__init__(batch_shape, torch.Size([n]), validate_args=False)
+        if validate_args is None or validate_args:
+            inputs.check_scores(self.unary, self.factors, self._parts.flat, self.sizes)
+
+    # --- the parts, flat -------------------------------------------------------------------------------------
+
+    @cached_property
+    def _parts(self) -> Factors:
+        flat = inputs.flat_scores(self._graph, self.unary, self.factors, self.batch_shape, self._present)
+        return Factors(self._graph, flat)
+
+    @cached_property
+    def _tree(self) -> JunctionTree:
+        found = cheapest_elimination(self._graph)
+        if found.n_entries > self.max_entries:
+            raise ScoreError(
+                f"exact inference needs cliques of {found.width + 1} variables (tree-width {found.width}) and tables "
+                f"of {found.n_entries:,} numbers a row; the limit is max_entries={self.max_entries:,}; raise it if "
+                "memory allows, or approximate with propagate(), gibbs() or ad3()"
+            )
+        return junction_tree(self._graph)
+
+    @property
+    def tree_width(self) -> int:
+        """Variables in the largest clique of the junction tree that was found, less one."""
+        return cheapest_elimination(self._graph).width
+
+    @cached_property
+    def _collected(self) -> fast.Collected:
+        return fast.run_collect(self._parts, self._tree)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.unary.dtype
+
+    def _batched(self, result: Tensor, *lead: int) -> Tensor:
+        """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
+        return cast(result.reshape((*lead, *self.batch_shape, *result.shape[len(lead) + 1 :])), self.dtype)
+
+    # --- values ----------------------------------------------------------------------------------------------
+
+    def to_parts(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch n c"]:
+        """1 at the value of each variable, 0 elsewhere: shaped like `marginals`."""
+        flat = inputs.check_values(value, self.batch_shape, self.sizes, self._present)
+        parts = torch.nn.functional.one_hot(flat, self.unary.shape[-1]).to(self.dtype)
+        parts = parts if self._present is None else parts * self._present[..., None]
+        return parts.reshape(*value.shape, -1)
+
+    def from_parts(self, parts: Float[Tensor, "*samples *batch n c"]) -> Int[Tensor, "*samples *batch n"]:
+        """The value marked in `parts`."""
+        return parts.argmax(-1)
+
+    def _each(self, value: Tensor, query: Any) -> Tensor:
+        """Apply a query of values [rows, n] to every sample."""
+        samples = inputs.check_values(value, self.batch_shape, self.sizes, self._present)
+        if not len(samples):
+            return self.unary.new_zeros(value.shape[:-1])
+        return cast(torch.stack([query(each) for each in samples]).reshape(value.shape[:-1]), self.dtype)
+
+    # --- queries ---------------------------------------------------------------------------------------------
+
+    @property
+    def _log_z(self) -> Float[Tensor, "rows"]:
+        if self.backend == "torch":
+            return structure.log_partition(self._parts, self._tree)
+        return fast.LogPartition.apply(self._parts, self._tree, self._collected, self._parts.flat)
+
+    def score(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
+        """The log score of assignments; -inf for a forbidden one."""
+        return self._each(value, lambda values: structure.score(self._parts, values))
+
+    def log_prob(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
+        """log p(value | x); -inf for a forbidden assignment, never above 0."""
+        log_z = self._log_z
+        return self._each(value, lambda values: log_ratio(structure.score(self._parts, values), log_z))
+
+    @property
+    def _posteriors(self) -> Float[Tensor, "rows scores"]:
+        """Of every variable and factor, laid out like the scores."""
+        if self.backend == "torch":
+            return structure.marginals(self._parts, self._tree)
+        return fast.Marginals.apply(self._parts, self._tree, self._collected, self._parts.flat)
+
+    @property
+    def marginals(self) -> Float[Tensor, "*batch n c"]:
+        """p(y_v = x | x) of each variable; 0 beyond its size and where a row does not have it. Differentiable."""
+        return self._batched(self._own(self._posteriors))
+
+    def _own(self, flat: Float[Tensor, "rows scores"]) -> Float[Tensor, "rows n c"]:
+        """The entries of the variables themselves."""
+        n, c = self._graph.n, self._graph.c
+        own = flat[:, : n * c].reshape(-1, n, c)
+        return own if self._present is None else own * self._present[..., None]
+
+    @property
+    def factor_marginals(self) -> list[Float[Tensor, "*batch cliques *sizes"]]:
+        """p(y_a | x) for each clique of each factor or template, in the order given."""
+        return [self._batched(each) for each in self._by_template(self._posteriors)]
+
+    def _by_template(self, flat: Float[Tensor, "rows scores"]) -> list[Float[Tensor, "rows cliques *sizes"]]:
+        found, first = [], self._graph.n * self._graph.c
+        for template in self.factors:
+            shape = self._graph.shape(tuple(template.cliques[0])) if template.cliques else (0,)
+            last = first + len(template.cliques) * torch.Size(shape).numel()
+            tables = flat[:, first:last].reshape(len(flat), len(template.cliques), *shape)
+            if self._present is not None and template.cliques:
+                complete = self._present[:, torch.tensor(template.cliques, device=flat.device)].all(-1)
+                tables = tables * complete.reshape(*complete.shape, *[1] * len(shape))
+            found.append(tables)
+            first = last
+        return found
+
+    @property
+    def argmax(self) -> Int[Tensor, "*batch n"]:
+        """A best assignment; among ties the lowest values, from the roots of the junction tree down."""
+        search = structure.best if self.backend == "torch" else fast.best
+        values, scores = search(self._parts, self._tree)
+        self._require_values(scores > -INF)
+        return values.reshape(*self.batch_shape, *self.event_shape)
+
+    def top_k(self, k: int) -> tuple[Int[Tensor, "k *batch n"], Float[Tensor, "k *batch"]]:
+        """The k best assignments and their scores, best first; -inf fills up where there are fewer."""
+        if k < 1:
+            raise ScoreError(f"k must be at least 1; got {k}; ask for one best assignment or more")
+        search = structure.top_k if self.backend == "torch" else fast.top_k
+        values, found = search(self._parts, self._tree, k)
+        exists = found > -INF
+        self._require_values(exists[0])
+        values = torch.where(exists[..., None], values, values[:1])
+        scores = torch.stack([structure.score(self._parts, each) for each in values])
+        shaped = values.reshape(k, *self.batch_shape, *self.event_shape)
+        return shaped, self._batched(torch.where(exists, scores, -INF), k)
+
+    def sample(
+        self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
+    ) -> Int[Tensor, "*samples *batch n"]:
+        """Exact independent samples."""
+        shape = torch.Size(sample_shape)
+        self._require_values(self._log_z.detach() > -INF)
+        if self.backend == "torch":
+            values = structure.sample(self._parts, self._tree, shape.numel(), generator)
+        else:
+            values = fast.sample(self._collected, self._tree, shape.numel(), generator)
+        return values.reshape(*shape, *self.batch_shape, *self.event_shape)
+
+    def _require_values(self, possible: Bool[Tensor, "rows"]) -> None:
+        if not bool(possible.all()):
+            row = int((~possible).nonzero()[0])
+            raise ConstraintError(
+                f"row {row} has no assignment with a score above -inf; "
+                "allow a value of each variable that its factors allow together"
+            )
+
+    @property
+    def count(self) -> Float[Tensor, "*batch"]:
+        """How many assignments are possible, in float64 (exact to 2^53)."""
+        return structure.total(self._parts, self._tree, Counting()).reshape(self.batch_shape)
+
+    def expected(
+        self, costs: Float[Tensor, "*batch n c"] | None = None, factors: Sequence[Tensor | None] | None = None
+    ) -> Float[Tensor, "*batch"]:
+        """E[Σ costs of the variables' values + Σ costs of the factors' entries].
+
+        `costs` are shaped like unary; `factors` has one entry for each factor given, shaped like its scores, or None.
+        """
+        flat = self._flat_costs(costs, factors)
+        return self._batched(weighted_sum(self._posteriors, flat, 1))
+
+    def _flat_costs(self, costs: Tensor | None, factors: Sequence[Tensor | None] | None) -> Tensor:
+        given = [None] * len(self.factors) if factors is None else list(factors)
+        if len(given) != len(self.factors):
+            raise ScoreError(f"factors must be {len(self.factors)} tensors or None, one a factor; got {len(given)}")
+        pairs = zip(self.factors, given, strict=True)
+        templates = [each.with_scores(torch.zeros_like(each.scores) if cost is None else cost) for each, cost in pairs]
+        own = torch.zeros_like(self.unary) if costs is None else costs
+        if own.shape != self.unary.shape:
+            raise ScoreError(f"costs must be {tuple(self.unary.shape)}, like unary; got {tuple(own.shape)}")
+        return self._like(own, templates)._parts.flat
+
+    def entropy(self) -> Float[Tensor, "*batch"]:
+        """H(p) = log Z - E[score], in nats."""
+        return self._batched(self._log_z - weighted_sum(self._posteriors, self._parts.flat, 1))
+
+    def probability(self, known: Mapping[int, int]) -> Float[Tensor, "*batch"]:
+        """P(each variable of `known` has its value), each row, whichever variables these are.
+
+        >>> dist.probability({0: 2, 7: 2})
+        """
+        n = self._graph.n
+        partial = torch.full((n,), -100, device=self.unary.device)
+        for variable, value in known.items():
+            if not 0 <= variable < n or not 0 <= value < self.sizes[variable]:
+                raise ScoreError(f"known must map variables 0..{n - 1} to one of their values; got {variable}: {value}")
+            partial[variable] = value
+        return self.log_prob_of_set(partial.expand(*self.batch_shape, n)).exp()
+
+    # --- constraints -----------------------------------------------------------------------------------------
+
+    def constrain(
+        self,
+        partial: Bool[Tensor, "*batch n c"] | Int[Tensor, "*batch n"] | None = None,
+        *,
+        factors: Sequence[Bool[Tensor, "..."] | None] | None = None,
+    ) -> FactorGraph:
+        """Only the assignments that agree: everything else scores -inf.
+
+        `partial` is True for each allowed value; or holds the value of each variable, -100 (any negative) where it is
+        unknown. `factors` has one entry for each factor given, True where allowed, shaped like its scores, or None.
+        """
+        unary, templates = self.unary, list(self.factors)
+        if partial is not None:
+            present = torch.ones(unary.shape[:-1], dtype=torch.bool, device=unary.device)
+            present = present if self.mask is None else self.mask
+            unary = torch.where(partial_mask(partial, present, unary), unary, -INF)
+        if factors is not None:
+            pairs = zip(templates, factors, strict=True)
+            templates = [
+                each.with_scores(keep_allowed("entries", each.scores, allowed, each.scores.dim()))
+                for each, allowed in pairs
+            ]
+        return self._like(unary, templates)
+
+    def _like(self, unary: Tensor, factors: Sequence[CliqueTemplate]) -> FactorGraph:
+        """Other scores on the same graph."""
+        return FactorGraph(
+            unary, factors, sizes=self.sizes, mask=self.mask, max_entries=self.max_entries,
+            backend=self.backend, validate_args=False,
+        )  # fmt: skip
+
+    # --- torch.distributions ---------------------------------------------------------------------------------
+
+    @property
+    def support(self) -> Any:
+        return constraints.independent(constraints.integer_interval(0, self.unary.shape[-1] - 1), 1)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> FactorGraph:
+        """The same distribution in a larger batch shape, without copying scores."""
+        shape = torch.Size(batch_shape)
+        mask = None if self.mask is None else self.mask.expand(*shape, *self.event_shape)
+        templates = []
+        for each in self.factors:
+            n_axes = len(each.cliques[0]) + each.by_clique if each.cliques else each.scores.dim()
+            tail = each.scores.shape[each.scores.dim() - n_axes :]
+            shared = each.scores.dim() == n_axes
+            templates.append(each if shared else each.with_scores(each.scores.expand(*shape, *tail)))
+        return FactorGraph(
+            self.unary.expand(*shape, *self.unary.shape[-2:]), templates, sizes=self.sizes, mask=mask,
+            max_entries=self.max_entries, backend=self.backend, validate_args=False,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return (
+            f"FactorGraph(batch_shape={tuple(self.batch_shape)}, n={self._graph.n}, "
+            f"factors={len(self._graph.scopes)}, backend={self.backend!r})"
+        )
+
+
+@register_kl(FactorGraph, FactorGraph)
+def _kl(p: FactorGraph, q: FactorGraph) -> Float[Tensor, "*batch"]:
+    """KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
+    if p._graph != q._graph or p.batch_shape != q.batch_shape or not _same_mask(p.mask, q.mask):
+        raise ScoreError(f"KL needs graphs of the same variables, factors, mask and batch shape; got {p!r} and {q!r}")
+    mine, other = p._parts.flat, q._parts.flat
+    both_forbid = (mine == -INF) & (other == -INF)
+    gap = torch.where(both_forbid, 0.0, mine) - torch.where(both_forbid, 0.0, other)
+    # Where nothing is left of q, it forbids all that p allows.
+    some = q._log_z > -INF
+    divergence = weighted_sum(p._posteriors, gap, 1) + torch.where(some, q._log_z, 0.0) - p._log_z
+    return p._batched(torch.where(some, divergence, INF))
+
+
+def _same_mask(mine: Tensor | None, other: Tensor | None) -> bool:
+    if mine is None or other is None:
+        return mine is other
+    return torch.equal(mine, other)

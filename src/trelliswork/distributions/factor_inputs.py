@@ -1,0 +1,171 @@
+"""What may be handed to a `FactorGraph`, checked with a sentence for each thing that can be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from trelliswork.distributions.chain_inputs import cast
+from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
+from trelliswork.errors import ScoreError
+from trelliswork.structures.factors.graph import Graph
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+INF = float("inf")
+
+
+def check_unary(unary: Tensor) -> None:
+    if unary.dim() < 2 or 0 in unary.shape[-2:]:
+        raise ScoreError(
+            f"unary must be [batch, n, c] with n >= 1 variables of at most c >= 1 values; got {tuple(unary.shape)}; "
+            "give zeros for variables without scores of their own"
+        )
+
+
+def check_sizes(sizes: Sequence[int] | Tensor | None, n: int, c: int) -> tuple[int, ...]:
+    """How many values each variable has, in 1..c."""
+    if sizes is None:
+        return (c,) * n
+    found = tuple(int(size) for size in sizes)
+    if len(found) != n or not all(1 <= size <= c for size in found):
+        raise ScoreError(f"sizes must be {n} whole numbers in 1..{c}, one a variable; got {list(found)}")
+    return found
+
+
+def as_templates(factors: Sequence[Factor]) -> tuple[CliqueTemplate, ...]:
+    return tuple(
+        factor if isinstance(factor, CliqueTemplate) else CliqueTemplate([tuple(factor[0])], factor[1])
+        for factor in factors
+    )
+
+
+def check_template(
+    place: int, template: CliqueTemplate, sizes: tuple[int, ...], batch_shape: torch.Size, device: torch.device
+) -> None:
+    """Cliques of known variables, none twice, and scores of the shape that they ask for."""
+    n = len(sizes)
+    for clique in template.cliques:
+        if len(set(clique)) < len(clique) or not all(0 <= variable < n for variable in clique):
+            raise ScoreError(
+                f"factor {place}: variables must be different ones of 0..{n - 1}; got {clique}; "
+                "number variables as unary does"
+            )
+    shapes = {tuple(sizes[variable] for variable in clique) for clique in template.cliques}
+    if len(shapes) > 1:
+        raise ScoreError(
+            f"factor {place}: all cliques of a template must have tables of one shape; got {sorted(shapes)}; "
+            "make one template for each shape"
+        )
+    shape = next(iter(shapes), None)
+    if shape is None:
+        return
+    event = (len(template.cliques), *shape) if template.by_clique else shape
+    if tuple(template.scores.shape) not in (event, (*batch_shape, *event)):
+        raise ScoreError(
+            f"factor {place}: scores must be {event} or, for each row, {(*batch_shape, *event)}; "
+            f"got {tuple(template.scores.shape)}; one axis for each variable, in the order of the clique"
+        )
+    if template.scores.device != device:
+        raise ScoreError(
+            f"factor {place}: scores must be on {device} like unary; got {template.scores.device}; move them with .to"
+        )
+
+
+def promote(unary: Tensor, templates: tuple[CliqueTemplate, ...]) -> tuple[Tensor, tuple[CliqueTemplate, ...]]:
+    """All scores in one dtype."""
+    dtype = unary.dtype
+    for template in templates:
+        dtype = torch.promote_types(dtype, template.scores.dtype)
+    if not dtype.is_floating_point:
+        raise ScoreError(f"scores must be floating point; got {dtype}; call .float() on them")
+    moved = tuple(template.with_scores(cast(template.scores, dtype)) for template in templates)
+    return cast(unary, dtype), moved
+
+
+def check_mask(mask: Tensor | None, batch_shape: torch.Size, n: int) -> Bool[Tensor, "rows n"] | None:
+    if mask is None:
+        return None
+    if mask.shape != (*batch_shape, n) or mask.dtype != torch.bool:
+        raise ScoreError(
+            f"mask must be bool {(*batch_shape, n)}, True where a row has the variable; "
+            f"got {mask.dtype} {tuple(mask.shape)}"
+        )
+    return mask.reshape(-1, n)
+
+
+def flat_scores(
+    graph: Graph, unary: Tensor, templates: tuple[CliqueTemplate, ...], batch_shape: torch.Size, present: Tensor | None
+) -> Float[Tensor, "rows scores"]:
+    """All scores of a row in one float64 vector. A variable that a row does not have is pinned to 0, and a factor that
+    touches one scores 0, so that both drop out of everything."""
+    rows = batch_shape.numel()
+    double = torch.float32 if unary.device.type == "mps" else torch.float64
+    read = torch.arange(graph.c, device=unary.device) < torch.tensor(graph.sizes, device=unary.device)[:, None]
+    own = torch.where(read, cast(unary, double), 0.0).reshape(rows, graph.n, graph.c)
+    if present is not None:
+        pinned = torch.where(torch.arange(graph.c, device=unary.device) == 0, 0.0, -INF).to(double)
+        own = torch.where(present[..., None], own, pinned)
+    pieces = [own.flatten(1)]
+    for template in templates:
+        if not template.cliques:
+            continue
+        tables = by_row(template, batch_shape, cast(template.scores, double))
+        if present is not None:
+            complete = present[:, torch.tensor(template.cliques, device=unary.device)].all(-1)
+            tables = torch.where(complete[..., None], tables, 0.0)
+        pieces.append(tables.flatten(1))
+    return torch.cat(pieces, 1)
+
+
+def by_row(template: CliqueTemplate, batch_shape: torch.Size, scores: Tensor) -> Float[Tensor, "rows cliques entries"]:
+    """The tables of a template, for each row and each clique."""
+    m, n_cliques = len(template.cliques[0]), len(template.cliques)
+    has_rows = scores.dim() > m + template.by_clique
+    scores = scores.flatten(-m)
+    if not template.by_clique:
+        scores = scores.unsqueeze(-2)
+    if not has_rows:
+        scores = scores.expand(*batch_shape, *scores.shape)
+    return scores.expand(*batch_shape, n_cliques, scores.shape[-1]).reshape(-1, n_cliques, scores.shape[-1])
+
+
+def check_scores(unary: Tensor, templates: tuple[CliqueTemplate, ...], flat: Tensor, sizes: tuple[int, ...]) -> None:
+    """NaN and +inf are refused, by name and place, where they are read."""
+    if flat.numel() == 0 or float(flat.detach().amax()) < INF:  # the maximum of NaN and anything is NaN
+        return
+    read = torch.arange(unary.shape[-1], device=unary.device) < torch.tensor(sizes, device=unary.device)[:, None]
+    named = [("unary", torch.where(read, unary.detach(), 0.0))]
+    named += [(f"factor {place}", template.scores.detach()) for place, template in enumerate(templates)]
+    for name, part in named:
+        wrong = ~(part < INF)
+        if bool(wrong.any()):
+            place = wrong.nonzero()[0].tolist()
+            raise ScoreError(
+                f"{name} must be finite numbers or -inf; got {part[tuple(place)].item()} at {place}; "
+                "look for a division by zero or an overflow upstream, and forbid with -inf"
+            )
+
+
+def check_values(value: Tensor, batch_shape: torch.Size, sizes: tuple[int, ...], present: Tensor | None) -> Tensor:
+    """Assignments [*samples, *batch, n] as [samples, rows, n]; 0 for variables that a row does not have."""
+    expected = (*batch_shape, len(sizes))
+    if value.dtype.is_floating_point or value.dtype == torch.bool:
+        raise ScoreError(f"values must be whole numbers; got {value.dtype}; call .long() on them")
+    if value.shape[value.dim() - len(expected) :] != expected:
+        raise ScoreError(f"values must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
+    flat = cast(value, torch.long).reshape(-1, batch_shape.numel(), len(sizes))
+    if present is not None:
+        flat = torch.where(present, flat, 0)
+    wrong = (flat < 0) | (flat >= torch.tensor(sizes, device=value.device))
+    if bool(wrong.any()):
+        sample, row, variable = wrong.nonzero()[0].tolist()
+        raise ScoreError(
+            f"the value of variable {variable} must lie in 0..{sizes[variable] - 1}; "
+            f"got {int(flat[sample, row, variable])} at row {row}; map labels to indices as the scores do"
+        )
+    return flat

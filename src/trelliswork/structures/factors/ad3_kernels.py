@@ -1,0 +1,184 @@
+"""AD3 (alternating directions dual decomposition) by numba: the best assignment, with an upper bound [S4.286].
+
+Each factor a keeps a distribution over the entries of its own table, a few of them at a time; `marginals[e]` are those
+of one of its variables (an *edge* e is one place of one factor). All edges of a variable v must agree on p_v. The steps
+are in `math.md`.
+
+Arrays: theta [scores] are the row's scores, entries that a forbidden value makes impossible at -inf; p [n, c]; pull
+[edges, c] are the multipliers with the edge's share of the unary scores: Σ_e pull_e = unary_v over the edges of v.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.factors.gibbs_kernels import climb, score_of
+from trelliswork.structures.factors.projection_kernels import best_entry, digit, project
+from trelliswork.structures.kernel_math import EXACT
+
+NEG_INF = -np.inf
+AT_REST = 1e-18  # mean squared residual: nothing moves any more
+
+
+@njit(**EXACT)
+def first_best(scores, start, size):
+    """The index, counted from start, of the highest of `size` scores."""
+    best = 0
+    for x in range(1, size):
+        if scores[start + x] > scores[start + best]:
+            best = x
+    return best
+
+
+@njit(**EXACT)
+def _copy(values, to):
+    for v in range(values.shape[0]):
+        to[v] = values[v]
+
+
+@njit(**EXACT)
+def upper_bound(theta, graph, pull):
+    """Σ_a max over its entries of theta + Σ_e pull_e + the best of variables without factors: never below the MAP."""
+    bound = 0.0
+    for a in range(graph.offsets.shape[0]):
+        bound += best_entry(theta, graph, a, 1.0, pull)[1]
+    for v in range(graph.sizes.shape[0]):
+        if graph.touch_ptr[v] == graph.touch_ptr[v + 1]:
+            bound += theta[v * graph.c + first_best(theta, v * graph.c, graph.sizes[v])]
+    return bound
+
+
+@njit(**EXACT)
+def prepare(flat, graph, theta, p, pull):
+    """theta, a uniform p over allowed values, and the unary scores shared out over the edges. False if a variable or a
+    factor has nothing left."""
+    for i in range(flat.shape[0]):
+        theta[i] = flat[i]
+    for v in range(graph.sizes.shape[0]):
+        n_allowed = 0
+        for x in range(graph.sizes[v]):
+            n_allowed += flat[v * graph.c + x] > NEG_INF
+        if n_allowed == 0:
+            return False
+        for x in range(graph.sizes[v]):
+            p[v, x] = 1.0 / n_allowed if flat[v * graph.c + x] > NEG_INF else 0.0
+    for a in range(graph.offsets.shape[0]):
+        size = 1
+        for e in range(graph.scope_ptr[a], graph.scope_ptr[a + 1]):
+            v = graph.scopes[e]
+            size *= graph.sizes[v]
+            n_edges = graph.touch_ptr[v + 1] - graph.touch_ptr[v]
+            for x in range(graph.sizes[v]):
+                own = flat[v * graph.c + x]
+                pull[e, x] = own / n_edges if own > NEG_INF else 0.0
+        for entry in range(size):
+            for e in range(graph.scope_ptr[a], graph.scope_ptr[a + 1]):
+                if flat[graph.scopes[e] * graph.c + digit(graph, e, entry)] == NEG_INF:
+                    theta[graph.offsets[a] + entry] = NEG_INF
+        if theta[graph.offsets[a] + first_best(theta, graph.offsets[a], size)] == NEG_INF:
+            return False
+    return True
+
+
+@njit(**EXACT)
+def _spread(theta, graph):
+    """The mean range of the finite scores of a factor: the scale on which rho is chosen."""
+    total, n_factors = 0.0, graph.offsets.shape[0]
+    for a in range(n_factors):
+        last = graph.offsets[a + 1] if a + 1 < n_factors else theta.shape[0]
+        low, high = np.inf, NEG_INF
+        for i in range(graph.offsets[a], last):
+            if theta[i] > NEG_INF:
+                low, high = min(low, theta[i]), max(high, theta[i])
+        total += high - low
+    return max(total / max(n_factors, 1), 1e-3)
+
+
+@njit(**EXACT)
+def _agree(graph, marginals, p, pull, rho):
+    """p_v = the mean of its edges' marginals; pull_e -= rho (marginals_e - p_v). Returns both squared residuals."""
+    apart, moved = 0.0, 0.0
+    new = np.zeros(p.shape)
+    for e in range(graph.scopes.shape[0]):
+        v = graph.scopes[e]
+        for x in range(graph.sizes[v]):
+            new[v, x] += marginals[e, x] / (graph.touch_ptr[v + 1] - graph.touch_ptr[v])
+    for e in range(graph.scopes.shape[0]):
+        v = graph.scopes[e]
+        for x in range(graph.sizes[v]):
+            step, difference = new[v, x] - p[v, x], marginals[e, x] - new[v, x]
+            moved += step * step
+            apart += difference * difference
+            pull[e, x] -= rho * difference
+    for v in range(graph.sizes.shape[0]):
+        if graph.touch_ptr[v + 1] > graph.touch_ptr[v]:
+            for x in range(graph.sizes[v]):
+                p[v, x] = new[v, x]
+    return apart, moved
+
+
+@njit(**EXACT)
+def _round(flat, graph, p, values, scores, forbidden):
+    """The likeliest value of each variable under p (of its own scores without factors), then uphill."""
+    for v in range(graph.sizes.shape[0]):
+        alone = graph.touch_ptr[v] == graph.touch_ptr[v + 1]
+        values[v] = first_best(flat, v * graph.c, graph.sizes[v]) if alone else first_best(p[v], 0, graph.sizes[v])
+    climb(flat, graph, values, scores, forbidden)
+    return score_of(flat, graph, values)
+
+
+@njit(**EXACT)
+def _aim(graph, p, pull, rho, targets):
+    """targets_e = p_v + pull_e / rho: what each factor's marginals should be near."""
+    for e in range(graph.scopes.shape[0]):
+        for x in range(graph.sizes[graph.scopes[e]]):
+            targets[e, x] = p[graph.scopes[e], x] + pull[e, x] / rho
+
+
+@njit(**EXACT)
+def ad3(flat, graph, most_entries, max_iterations, tolerance, best, p):
+    """One row: fills the best assignment found and p; returns its score, the bound, the number of iterations, and
+    whether it ended before they ran out."""
+    n_factors, n_edges, n, c = graph.offsets.shape[0], graph.scopes.shape[0], p.shape[0], p.shape[1]
+    theta, pull = np.empty(flat.shape[0]), np.zeros((n_edges, c))
+    if not prepare(flat, graph, theta, p, pull):
+        return NEG_INF, NEG_INF, 0, True
+    targets, marginals, forces = np.zeros((n_edges, c)), np.zeros((n_edges, c)), np.zeros((n_edges, c))
+    active, weights = np.zeros((n_factors, most_entries), np.int64), np.zeros((n_factors, most_entries))
+    sizes = np.zeros(n_factors, np.int64)
+    system, right = np.empty((most_entries + 2, most_entries + 2)), np.empty(most_entries + 2)
+    values, scores, forbidden = np.empty(n, np.int64), np.empty(c), np.empty(c, np.int64)
+    rho, score, bound, apart, moved = 0.1 * _spread(theta, graph), NEG_INF, np.inf, np.inf, np.inf
+    for iteration in range(max_iterations + 1):
+        if iteration > 0:
+            _aim(graph, p, pull, rho, targets)
+            for a in range(n_factors):
+                sizes[a] = project(
+                    theta, graph, a, rho, targets, active[a], weights[a], sizes[a], marginals, forces, system, right
+                )
+            apart, moved = _agree(graph, marginals, p, pull, rho)
+        at_rest = apart + moved <= AT_REST * n_edges
+        if iteration % 5 == 0 or at_rest or iteration == max_iterations:
+            bound = min(bound, upper_bound(theta, graph, pull))
+            found = _round(flat, graph, p, values, scores, forbidden)
+            if found > score or iteration == 0:
+                score = found
+                _copy(values, best)
+            if at_rest or (score > NEG_INF and bound - score <= tolerance * max(1.0, abs(score))):
+                return score, bound, iteration, True
+        if iteration % 10 == 9:
+            if apart > 25.0 * moved:
+                rho *= 2.0
+            elif moved > 25.0 * apart:
+                rho *= 0.5
+    return score, bound, max_iterations, False
+
+
+@njit(**EXACT)
+def polish(first, last, flat, graph, values, scores):
+    """Assignments moved uphill, one variable at a time, and their scores."""
+    gains, forbidden = np.empty(graph.c), np.empty(graph.c, np.int64)
+    for row in range(first, last):
+        climb(flat[row], graph, values[row], gains, forbidden)
+        scores[row] = score_of(flat[row], graph, values[row])

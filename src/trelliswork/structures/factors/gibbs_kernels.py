@@ -1,0 +1,131 @@
+"""Gibbs sampling [S4.112] and what else looks at one variable at a time, by numba. Graphs are `GraphArrays`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT
+from trelliswork.structures.kernel_random import uniform
+
+NEG_INF = -np.inf
+
+
+@njit(**EXACT)
+def table_entry(graph, factor, values):
+    """Where the score of a factor lies, for these values."""
+    entry = graph.offsets[factor]
+    for i in range(graph.scope_ptr[factor], graph.scope_ptr[factor + 1]):
+        entry += values[graph.scopes[i]] * graph.strides[i]
+    return entry
+
+
+@njit(**EXACT)
+def condition(flat, graph, v, values, scores, forbidden):
+    """scores[x]: the sum of the finite scores that variable v is part of if it is x, the others as they are;
+    forbidden[x]: how many more are -inf."""
+    for x in range(graph.sizes[v]):
+        scores[x], forbidden[x] = 0.0, 0
+        own = flat[v * graph.c + x]
+        if own == NEG_INF:
+            forbidden[x] += 1
+        else:
+            scores[x] += own
+    for i in range(graph.touch_ptr[v], graph.touch_ptr[v + 1]):
+        stride = graph.touch_strides[i]
+        entry = table_entry(graph, graph.touches[i], values) - values[v] * stride
+        for x in range(graph.sizes[v]):
+            score = flat[entry + x * stride]
+            if score == NEG_INF:
+                forbidden[x] += 1
+            else:
+                scores[x] += score
+
+
+@njit(**EXACT)
+def conditional(flat, graph, v, values, weights, forbidden):
+    """weights[x] = p(y_v = x | all others). While the others allow nothing, the values that break least share all."""
+    size = graph.sizes[v]
+    condition(flat, graph, v, values, weights, forbidden)
+    least, top = forbidden[0], weights[0]
+    for x in range(1, size):
+        if forbidden[x] < least:
+            least, top = forbidden[x], weights[x]
+        elif forbidden[x] == least:
+            top = max(top, weights[x])
+    total = 0.0
+    for x in range(size):
+        weights[x] = np.exp(weights[x] - top) if forbidden[x] == least else 0.0
+        total += weights[x]
+    for x in range(size):
+        weights[x] /= total
+
+
+@njit(**EXACT)
+def pick(weights, size, state):
+    """An index in proportion to weights that sum to 1."""
+    left, drawn = uniform(state), -1
+    for x in range(size):
+        if weights[x] > 0.0:
+            drawn = x
+            left -= weights[x]
+            if left < 0.0:
+                break
+    return drawn
+
+
+@njit(**EXACT)
+def score_of(flat, graph, values):
+    total = 0.0
+    for v in range(graph.sizes.shape[0]):
+        total += flat[v * graph.c + values[v]]
+    for factor in range(graph.offsets.shape[0]):
+        total += flat[table_entry(graph, factor, values)]
+    return total
+
+
+@njit(**EXACT)
+def gibbs(first, last, flat, graph, seeds, burn_in, thin, sums, squares, samples, scores):
+    """Each variable in turn drawn from its conditional, sweep after sweep.
+
+    sums and squares [rows, chains, n, c] add up the conditionals (their mean has less variance than that of the draws);
+    samples [rows, chains, kept, n] and their scores are taken every `thin` sweeps after `burn_in`.
+    """
+    n, n_chains, n_kept = samples.shape[3], samples.shape[1], samples.shape[2]
+    weights, forbidden = np.empty(graph.c), np.empty(graph.c, np.int64)
+    values, state = np.empty(n, np.int64), np.empty(1, np.uint64)
+    for row in range(first, last):
+        for chain in range(n_chains):
+            state[0] = seeds[row, chain]
+            for v in range(n):
+                values[v] = int(uniform(state) * graph.sizes[v])
+            for sweep in range(burn_in + n_kept * thin):
+                for v in range(n):
+                    conditional(flat[row], graph, v, values, weights, forbidden)
+                    values[v] = pick(weights, graph.sizes[v], state)
+                    if sweep >= burn_in:
+                        for x in range(graph.sizes[v]):
+                            sums[row, chain, v, x] += weights[x]
+                            squares[row, chain, v, x] += weights[x] * weights[x]
+                if sweep >= burn_in and (sweep - burn_in + 1) % thin == 0:
+                    kept = (sweep - burn_in) // thin
+                    for v in range(n):
+                        samples[row, chain, kept, v] = values[v]
+                    scores[row, chain, kept] = score_of(flat[row], graph, values)
+
+
+@njit(**EXACT)
+def climb(flat, graph, values, scores, forbidden):
+    """The best value of one variable after the other, until none changes: a local maximum (for one row)."""
+    changed = True
+    while changed:
+        changed = False
+        for v in range(graph.sizes.shape[0]):
+            condition(flat, graph, v, values, scores, forbidden)
+            best = values[v]
+            for x in range(graph.sizes[v]):
+                fewer = forbidden[x] < forbidden[best]
+                if fewer or (forbidden[x] == forbidden[best] and scores[x] > scores[best] + 1e-12):
+                    best = x
+            if best != values[v]:
+                values[v], changed = best, True

@@ -1,0 +1,168 @@
+"""Messages along a junction tree by numba, one row after the other. `structure.py` is the reference.
+
+A tree is given as `fast.TreeArrays`. The table of bucket b is tables[row, table_start[b]:table_start[b + 1]],
+n_values[b] entries in a row for each entry of the separator; its message is
+messages[row, message_start[b]:message_start[b + 1]]. Its variable's own scores begin at own[b] in the score vector.
+A map is as long as the table of its bucket: reads[read_ptr[b]:read_ptr[b + 1]] say where those into the score
+vector begin within `maps`, arrivals[child_ptr[b]:child_ptr[b + 1]] where those into the messages of `children` do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT, KERNEL, exp, log
+
+NEG_INF = -np.inf
+
+
+@njit(**KERNEL)
+def _fill(flat, tree, b, table, messages):
+    """table = the variable's own scores + those of factors that the bucket reads + messages from below."""
+    size, n_values, own = table.shape[0], tree.n_values[b], tree.own[b]
+    for s in range(size // n_values):
+        for x in range(n_values):
+            table[s * n_values + x] = flat[own + x]
+    for r in range(tree.read_ptr[b], tree.read_ptr[b + 1]):
+        places = tree.maps[tree.reads[r] : tree.reads[r] + size]
+        for e in range(size):
+            table[e] += flat[places[e]]
+    for i in range(tree.child_ptr[b], tree.child_ptr[b + 1]):
+        places = tree.maps[tree.arrivals[i] : tree.arrivals[i] + size]
+        child = tree.children[i]
+        message = messages[tree.message_start[child] : tree.message_start[child + 1]]
+        for e in range(size):
+            table[e] += message[places[e]]
+
+
+@njit(**KERNEL)
+def _tops(table, n_values, tops):
+    """The highest entry for each entry of the separator."""
+    for s in range(tops.shape[0]):
+        top = table[s * n_values]
+        for x in range(1, n_values):
+            top = max(top, table[s * n_values + x])
+        tops[s] = top
+
+
+@njit(**KERNEL)
+def _normalise(table, n_values, message):
+    """log-sum-exp over the variable; the table becomes p(variable | separator), 0 where nothing is possible."""
+    _tops(table, n_values, message)
+    for s in range(message.shape[0]):
+        first, top = s * n_values, message[s]
+        if top == NEG_INF:
+            for x in range(n_values):
+                table[first + x] = 0.0
+            continue
+        weight = 0.0
+        for x in range(n_values):
+            table[first + x] = exp(table[first + x] - top)
+        for x in range(n_values):
+            weight += table[first + x]
+        message[s] = top + log(weight)
+        for x in range(n_values):
+            table[first + x] /= weight
+
+
+@njit(**KERNEL)
+def collect(first, last, flat, tree, best, tables, messages, totals):
+    """Messages from the leaves to the roots; totals [rows] are log Z [S4.66], and the tables conditionals.
+
+    If `best`, messages are maxima, totals the best scores, and the tables stay scores.
+    """
+    for row in range(first, last):
+        total = 0.0
+        for b in range(tree.n_values.shape[0]):
+            table = tables[row, tree.table_start[b] : tree.table_start[b + 1]]
+            message = messages[row, tree.message_start[b] : tree.message_start[b + 1]]
+            _fill(flat[row], tree, b, table, messages[row])
+            if best:
+                _tops(table, tree.n_values[b], message)
+            else:
+                _normalise(table, tree.n_values[b], message)
+            if tree.is_root[b]:
+                total += message[0]
+        totals[row] = total
+
+
+@njit(**KERNEL)
+def _joint(table, above, n_values, joint, own):
+    """p(clique) = p(separator) p(variable | separator), and its sum over the separator into `own`."""
+    for s in range(above.shape[0]):
+        weight = above[s]
+        for x in range(n_values):
+            joint[s * n_values + x] = weight * table[s * n_values + x]
+        for x in range(n_values):
+            own[x] += joint[s * n_values + x]
+
+
+@njit(**KERNEL)
+def distribute(first, last, tree, tables, totals, weights, marginals):
+    """weights[row] times the marginals of variables and factors, added into `marginals`, laid out like the scores.
+
+    `above` holds weights[row] p(separator) of each bucket, filled by its parent.
+    """
+    joints, above = np.empty(tree.largest), np.empty(tree.message_start[-1])
+    for row in range(first, last):
+        if totals[row] == NEG_INF:
+            continue
+        for i in range(above.shape[0]):
+            above[i] = 0.0
+        for b in range(tree.n_values.shape[0] - 1, -1, -1):
+            table = tables[row, tree.table_start[b] : tree.table_start[b + 1]]
+            size, joint = table.shape[0], joints[: table.shape[0]]
+            if tree.is_root[b]:
+                above[tree.message_start[b]] = weights[row]
+            own = marginals[row, tree.own[b] : tree.own[b] + tree.n_values[b]]
+            _joint(table, above[tree.message_start[b] : tree.message_start[b + 1]], tree.n_values[b], joint, own)
+            for i in range(tree.child_ptr[b], tree.child_ptr[b + 1]):
+                places = tree.maps[tree.arrivals[i] : tree.arrivals[i] + size]
+                start = tree.message_start[tree.children[i]]
+                for e in range(size):
+                    above[start + places[e]] += joint[e]
+            for r in range(tree.read_ptr[b], tree.read_ptr[b + 1]):
+                places = tree.maps[tree.reads[r] : tree.reads[r] + size]
+                for e in range(size):
+                    marginals[row, places[e]] += joint[e]
+
+
+@njit(**EXACT)
+def _entry(tree, b, values):
+    """The entry of bucket b's separator that agrees with the values chosen so far."""
+    entry = 0
+    for i in range(tree.separator_ptr[b], tree.separator_ptr[b + 1]):
+        entry += values[tree.separators[i]] * tree.strides[i]
+    return entry
+
+
+@njit(**EXACT)
+def descend_best(first, last, tree, tables, values):
+    """From the roots to the leaves, the best value of each variable given its separator; the lowest among ties."""
+    for row in range(first, last):
+        for b in range(tree.n_values.shape[0] - 1, -1, -1):
+            start = tree.table_start[b] + _entry(tree, b, values[row]) * tree.n_values[b]
+            best = 0
+            for x in range(1, tree.n_values[b]):
+                if tables[row, start + x] > tables[row, start + best]:
+                    best = x
+            values[row, tree.variables[b]] = best
+
+
+@njit(**EXACT)
+def descend_sample(first, last, tree, tables, uniforms, values):
+    """From the roots to the leaves, a value of each variable drawn given its separator; values [samples, rows, n]."""
+    for s in range(values.shape[0]):
+        for row in range(first, last):
+            for b in range(tree.n_values.shape[0] - 1, -1, -1):
+                start = tree.table_start[b] + _entry(tree, b, values[s, row]) * tree.n_values[b]
+                left, drawn = uniforms[s, row, b], -1
+                for x in range(tree.n_values[b]):
+                    weight = tables[row, start + x]
+                    if weight > 0.0:
+                        drawn = x
+                        left -= weight
+                        if left < 0.0:
+                            break
+                values[s, row, tree.variables[b]] = drawn

@@ -1,0 +1,179 @@
+"""Factor graphs: exact inference along a junction tree in plain torch, for any semiring.
+
+    score(y) = Σ_v unary[v, y_v] + Σ_a ψ_a(y_a),   p(y) = exp(score(y)) / Z                            [S4.65-66, 76]
+
+This is the reference: any device, differentiable as often as you like. `kernels.py` computes the same along the same
+tree. Equations and complexity are in `math.md` next to this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from trelliswork.semirings import KBest, Log, Max, Semiring
+from trelliswork.semirings.log import log_ratio
+from trelliswork.structures.factors.elimination import Bucket, JunctionTree
+from trelliswork.structures.factors.graph import Array, Graph
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+INF = float("inf")
+Choice = Callable[[Tensor], Tensor]  # of one value, from scores [..., values]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The scores of a batch of graphs of one shape, each row a vector as `graph.py` describes: log ψ of [S4.65]."""
+
+    graph: Graph
+    flat: Float[Tensor, "rows scores"]
+
+    def with_scores(self, flat: Tensor) -> Factors:
+        return replace(self, flat=flat)
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What messages towards the roots leave behind: each bucket's table and its message, the table's ⊕ over the
+    eliminated variable; and the total."""
+
+    tables: list[Tensor]  # each (..., rows, separator, values)
+    messages: list[Tensor]  # each (..., rows, separator)
+    total: Tensor  # (..., rows)
+
+
+def _at(index: Array, like: Tensor) -> Tensor:
+    return torch.from_numpy(index).to(like.device)
+
+
+def _local_scores(parts: Factors, bucket: Bucket) -> Float[Tensor, "rows separator values"]:
+    """The scores that a bucket reads, added up over its table."""
+    table = sum(parts.flat.index_select(-1, _at(index, parts.flat)) for index in bucket.reads)
+    assert isinstance(table, Tensor)
+    return table.reshape(-1, bucket.n_separator, bucket.n_values)
+
+
+def collect(parts: Factors, tree: JunctionTree, semiring: Semiring) -> Collected:
+    """Messages from the leaves to the roots. The total is ⊕ over all assignments of ⊗ of their scores [S4.66].
+
+    table_b = ⊗ scores of b ⊗ messages of the buckets below b;   message_b = ⊕ over the eliminated variable
+    """
+    tables: list[Tensor] = []
+    messages: list[Tensor] = []
+    total = semiring.one((len(parts.flat),), parts.flat)
+    for bucket in tree.buckets:
+        table = semiring.lift(_local_scores(parts, bucket))
+        for child, index in bucket.children:
+            incoming = messages[child].index_select(-1, _at(index, parts.flat))
+            table = semiring.times(table, incoming.reshape(*incoming.shape[:-1], *table.shape[-2:]))
+        tables.append(table)
+        messages.append(semiring.sum(table, dim=-1))
+    for root in tree.roots:
+        total = semiring.times(total, messages[root].squeeze(-1))
+    return Collected(tables, messages, total)
+
+
+def total(parts: Factors, tree: JunctionTree, semiring: Semiring) -> Tensor:
+    return collect(parts, tree, semiring).total
+
+
+def log_partition(parts: Factors, tree: JunctionTree) -> Float[Tensor, "rows"]:
+    """log Z [S4.66]."""
+    return total(parts, tree, Log())
+
+
+def score(parts: Factors, values: Int[Tensor, "rows n"]) -> Float[Tensor, "rows"]:
+    """Σ_v unary + Σ_a ψ_a(y_a), the exponent of [S4.77]; scores are gathered, so that -inf stays -inf."""
+    return parts.flat.gather(-1, score_places(parts.graph, values)).sum(-1)
+
+
+def score_places(graph: Graph, values: Int[Tensor, "rows n"]) -> Int[Tensor, "rows parts"]:
+    """Where the scores of an assignment's parts lie: one place for each variable and each factor."""
+    places = [values + torch.arange(graph.n, device=values.device) * graph.c]
+    for scope, offset in zip(graph.scopes, graph.offsets, strict=False):
+        strides = torch.tensor(graph.strides(scope), device=values.device)
+        places.append((values[:, list(scope)] * strides).sum(-1, keepdim=True) + offset)
+    return torch.cat(places, -1)
+
+
+def log_prob(parts: Factors, tree: JunctionTree, values: Int[Tensor, "rows n"]) -> Float[Tensor, "rows"]:
+    """log p(y) [S4.65], at most 0: rounding must not pass certainty."""
+    return log_ratio(score(parts, values), log_partition(parts, tree))
+
+
+def marginals(parts: Factors, tree: JunctionTree) -> Float[Tensor, "rows scores"]:
+    """p(y_v = x) and p(y_a) for every factor, laid out like the scores; 0 where Z = 0. The gradient of log Z.
+
+    From the roots to the leaves, p(clique) = p(separator) p(variable | separator): the last is the clique's table over
+    its message, so that nothing is ever divided by a probability that may be 0.
+    """
+    found = collect(parts, tree, Log())
+    possible = (found.total > -INF).to(parts.flat.dtype)[:, None]
+    separators = [torch.zeros_like(message) for message in found.messages]
+    result = torch.zeros_like(parts.flat)
+    for step in reversed(range(len(tree.buckets))):
+        bucket, message = tree.buckets[step], found.messages[step]
+        above = separators[step] if bucket.separator else possible
+        reachable = message > -INF
+        shift = torch.where(reachable, message, 0.0)[..., None]
+        conditional = torch.where(reachable[..., None], found.tables[step] - shift, -INF).exp()
+        joint = (above[..., None] * conditional).flatten(1)
+        for index in bucket.reads:
+            result = result.index_add(-1, _at(index, joint), joint)
+        for child, index in bucket.children:
+            separators[child] = separators[child].index_add(-1, _at(index, joint), joint)
+    return result
+
+
+def _descend(
+    found: Collected, tree: JunctionTree, choose: Choice, lead: tuple[int, ...]
+) -> Int[Tensor, "*lead rows n"]:
+    """Values from the roots to the leaves: each bucket's variable is chosen given the separator's values."""
+    rows = found.total.shape[-1]
+    values = torch.zeros(*lead, rows, tree.graph.n, dtype=torch.long, device=found.total.device)
+    row = torch.arange(rows, device=values.device).expand(*lead, rows)
+    for step in reversed(range(len(tree.buckets))):
+        bucket = tree.buckets[step]
+        strides = torch.tensor(tree.graph.strides(bucket.separator), dtype=torch.long, device=values.device)
+        entry = (values[..., list(bucket.separator)] * strides).sum(-1)
+        values[..., bucket.variable] = choose(found.tables[step][row, entry])
+    return values
+
+
+def best(parts: Factors, tree: JunctionTree) -> tuple[Int[Tensor, "rows n"], Float[Tensor, "rows"]]:
+    """A best assignment and its score, by (max, +); among ties the lowest value, from the roots down."""
+    found = collect(parts.with_scores(parts.flat.detach()), tree, Max())
+    return _descend(found, tree, lambda scores: scores.argmax(-1), ()), found.total
+
+
+def sample(
+    parts: Factors, tree: JunctionTree, n_samples: int, generator: torch.Generator | None = None
+) -> Int[Tensor, "samples rows n"]:
+    """Exact independent samples: variables are drawn from the roots down, given their separators."""
+    found = collect(parts.with_scores(parts.flat.detach()), tree, Log())
+
+    def draw(scores: Tensor) -> Tensor:
+        uniform = torch.rand(scores.shape, generator=generator, dtype=scores.dtype, device=scores.device)
+        gumbel = -torch.log(-torch.log(uniform.clamp_min(torch.finfo(scores.dtype).tiny)))
+        return (scores + gumbel).argmax(-1)
+
+    return _descend(found, tree, draw, (n_samples,))
+
+
+def top_k(parts: Factors, tree: JunctionTree, k: int) -> tuple[Int[Tensor, "k rows n"], Float[Tensor, "k rows"]]:
+    """The k best assignments, best first, through `KBest`: the gradient of score r marks assignment r."""
+    n, c = parts.graph.n, parts.graph.c
+    with torch.enable_grad():
+        leaf = parts.with_scores(parts.flat.detach().clone().requires_grad_())
+        scores = total(leaf, tree, KBest(k))
+        ranks = []
+        for rank in range(k):
+            (marks,) = torch.autograd.grad(scores[rank].sum(), leaf.flat, retain_graph=True)
+            ranks.append(marks[:, : n * c].reshape(-1, n, c).argmax(-1))
+    return torch.stack(ranks), scores.detach()
