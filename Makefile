@@ -26,8 +26,10 @@ lint: $(READY)   ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY)  ## interleaved speed ratios against the peers; writes docs/results/bench-chain.md
-	$(BIN)/python -m benchmarks.chain
+BENCHMARKS := chain segments constituency dependency ctc automata beam
+
+bench: $(READY)  ## interleaved speed ratios against the peers, on a quiet machine; writes docs/results/bench-*.md
+	for each in $(BENCHMARKS); do $(BIN)/python -W ignore -m benchmarks.$$each || exit 1; done
 
 accuracy: $(READY) ## train on the real corpora; writes docs/results/accuracy.md
 	$(BIN)/python -m benchmarks.accuracy
