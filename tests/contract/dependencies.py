@@ -118,10 +118,8 @@ def many() -> dict[str, Instance]:
     mutual.scores["arcs"][:, 2, 1] += 400.0
     only_root_word = arcs(13, lengths=RAGGED, forbidden=((0, 1, 4), (0, 2, 4), (0, 3, 4)))
     return {
-        "full": arcs(0),
-        "full, multi-root": arcs(1, multi_root=True),
+        "full, multi-root": arcs(1, n=3, batch=(2,), multi_root=True),
         "ragged": arcs(2, lengths=RAGGED),
-        "ragged, multi-root": arcs(3, lengths=RAGGED, multi_root=True),
         "forbidden": arcs(4, lengths=RAGGED, forbidden=SOME),
         "forbidden, multi-root": arcs(5, lengths=RAGGED, forbidden=SOME, multi_root=True),
         "ties": ties,
@@ -129,7 +127,6 @@ def many() -> dict[str, Instance]:
         "wide": arcs(8, scale=200.0, lengths=RAGGED),
         "wide, multi-root": arcs(9, scale=300.0, lengths=RAGGED, forbidden=SOME, multi_root=True),
         "a thousand": arcs(10, scale=1000.0, n=3),
-        "two words": arcs(11, n=2),
         "mutual": mutual,
         "one word must be the root": only_root_word,
         "no batch": arcs(14, batch=(), lengths=torch.tensor(3)),
@@ -142,8 +139,8 @@ def small() -> dict[str, Instance]:
     return {
         "ragged": arcs(30, batch=(2,), n=2, lengths=torch.tensor([2, 1])),
         "forbidden": arcs(31, batch=(1,), n=3, forbidden=((0, 1, 2), (0, 0, 1))),
-        "multi-root": arcs(32, batch=(1,), n=3, forbidden=((0, 3, 2),), multi_root=True),
-        "wide": arcs(33, batch=(1,), n=3, forbidden=((0, 3, 1),)).mapped(lambda part: 150 * part.sign()),
+        "multi-root": arcs(32, batch=(1,), n=2, multi_root=True),
+        "wide": arcs(33, batch=(1,), n=2).mapped(lambda part: 400 * part.sign()),
     }
 
 

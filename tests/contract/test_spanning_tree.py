@@ -22,7 +22,7 @@ class TestSpanningTree(DependencyContract):
         return SpanningTree(**instance.scores, **instance.options, backend=backend)  # type: ignore[arg-type]
 
     def test_the_oracle_agrees_with_the_brute_force(self, instance: Instance) -> None:
-        trees = self.build(instance, "torch")._trees
+        trees = self.build(instance, "torch")._rows.trees
         for row, wanted in enumerate(self.supports(instance)):
             every = oracle.trees(int(trees.lengths[row]), trees.single_root)
             found = dict(zip(every, oracle.scores(trees, row).tolist(), strict=True))

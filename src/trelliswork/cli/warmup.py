@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 
 
-def warmup(quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False) -> None:
+def warmup(
+    every: Annotated[bool, typer.Option("--all", help="Those of every structure, not only of the commands.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+) -> None:
     """Compile the kernels now, so that no later command has to.
 
     They are kept on disk, beside the package or in NUMBA_CACHE_DIR, and
@@ -16,10 +19,22 @@ def warmup(quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothin
     \b
     Example:
       trelliswork warmup
+      trelliswork warmup --all
     """
     from trelliswork.cli.kernels import kernels_are_cached, prepare_kernels
 
     ready = kernels_are_cached()
     prepare_kernels(quiet=quiet)
-    if ready and not quiet:
+    if every:
+        _exercise_all(quiet)
+    elif ready and not quiet:
         print("kernels are compiled already; nothing to do")
+
+
+def _exercise_all(quiet: bool) -> None:
+    """Every structure in turn, with the seconds that it took."""
+    from trelliswork.cli.exercises import exercise_all
+
+    for name, seconds in exercise_all():
+        if not quiet:
+            print(f"{name}: ready after {seconds:.1f} s", flush=True)

@@ -1,21 +1,23 @@
-"""What distributions over dependency trees share: the parts are arcs, a value is the head of each word."""
+"""What distributions over dependency trees share: the queries, for trees with or without labels."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
 from torch.distributions import constraints, register_kl
 
-from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
-from trelliswork.distributions.tree_inputs import allowed_arcs, check_arcs, check_heads, check_shape, flat_lengths
+from trelliswork.distributions import tree_inputs as inputs
+from trelliswork.distributions.arc_factored import ArcFactored
+from trelliswork.distributions.base import weighted_sum
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings.log import log_ratio
-from trelliswork.structures.arcs import Arcs, is_tree, tree_score
+from trelliswork.structures.arc_autograd import log_likelihood
+from trelliswork.structures.arc_labels import add_labels, below, label_log_probs
+from trelliswork.structures.arcs import tree_score
+from trelliswork.structures.label_autograd import best_over_labels
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -23,79 +25,12 @@ if TYPE_CHECKING:
 INF = float("inf")
 
 
-class DependencyTree(StructuredDistribution):
-    """p(tree | x) with score = Σ_m arcs[head of m, m]; subclasses say which trees there are and sum over them."""
+class DependencyTree(ArcFactored):
+    """p(tree | x) with score = Σ_m arcs[head of m, m]; subclasses say which trees there are and sum over them.
 
-    def __init__(
-        self,
-        arcs: Float[Tensor, "*batch n+1 n+1"],
-        *,
-        lengths: Int[Tensor, "*batch"] | None = None,
-        single_root: bool = True,
-        backend: Backend = "auto",
-        validate_args: bool | None = None,
-    ):
-        check_shape(arcs)
-        self.arcs, self.single_root = arcs, bool(single_root)
-        batch_shape, n = arcs.shape[:-2], arcs.shape[-1] - 1
-        self._lengths = flat_lengths(lengths, batch_shape, n, arcs.device)
-        self.backend = resolve_backend(backend, arcs.device)
-        super().__init__(batch_shape, torch.Size([n]), validate_args=False)
-        if validate_args is None or validate_args:
-            check_arcs(self._trees.arcs)
-
-    # --- hooks: flat rows, float64 ---------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def _posteriors(self) -> Float[Tensor, "rows n+1 n+1"]:
-        """p(arc | x)."""
-
-    @abstractmethod
-    def _best(self) -> tuple[Int[Tensor, "rows n"], Bool[Tensor, "rows"]]:
-        """The best heads, and whether a row has any tree."""
-
-    @abstractmethod
-    def _top(self, k: int) -> tuple[Int[Tensor, "k rows n"], Float[Tensor, "k rows"]]:
-        """The k best heads and their scores, -inf where there are fewer."""
-
-    @abstractmethod
-    def _draw(self, n_samples: int, generator: torch.Generator | None) -> Int[Tensor, "samples rows n"]:
-        """Exact samples."""
-
-    @abstractmethod
-    def _count(self) -> Float[Tensor, "rows"]:
-        """How many trees are possible."""
-
-    def _is_member(self, heads: Int[Tensor, "rows n"]) -> Bool[Tensor, "rows"]:
-        """Whether heads form a tree of this family."""
-        return is_tree(self._trees, heads)
-
-    # --- the parts -------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _trees(self) -> Arcs:
-        size = self.arcs.shape[-1]
-        return Arcs.of(self.arcs.reshape(-1, size, size), self._lengths, self.single_root)
-
-    @property
-    def lengths(self) -> Int[Tensor, "*batch"]:
-        """Words of each row."""
-        return self._lengths.reshape(self.batch_shape)
-
-    @property
-    def valid(self) -> Bool[Tensor, "*batch n"]:
-        """True at real words."""
-        return self._trees.word_mask.reshape(*self.batch_shape, *self.event_shape)
-
-    def _batched(self, result: Tensor, *lead: int) -> Tensor:
-        """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
-        return result.reshape((*lead, *self.batch_shape, *result.shape[len(lead) + 1 :])).to(self.arcs.dtype)
-
-    def _heads_out(self, heads: Int[Tensor, "m rows n"]) -> Int[Tensor, "m *batch n"]:
-        return heads.to(self.arcs.device).reshape(len(heads), *self.batch_shape, *self.event_shape)
-
-    # --- queries ---------------------------------------------------------------------------------------------
+    With `labels` each arc has one as well: score = Σ_m arcs[head of m, m] + labels[head of m, m, label of m], and a
+    value is (head, label) of each word, [..., batch, n, 2].
+    """
 
     def score(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
         """The log score of trees; -inf with a forbidden arc. Heads that form no tree of this family are an error."""
@@ -103,18 +38,49 @@ class DependencyTree(StructuredDistribution):
 
     def log_prob(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
         """log p(value | x) = score - log Z [S2, tree distribution]; -inf with a forbidden arc, never above 0."""
+        found = self._log_likelihood_fast(value)
+        if found is not None:
+            return self._batched(found)
         return self._like_samples(value, log_ratio(self._scores(value), self._log_z))
 
+    def _log_likelihood_fast(self, value: Tensor) -> Float[Tensor, "rows"] | None:
+        """The loss in two kernels; None where that does not apply or something is wrong."""
+        if self.backend == "torch" or value.dtype != torch.long or not value.is_cpu:
+            return None
+        if value.shape != self.batch_shape + self.event_shape:
+            return None
+        rows = value.reshape(len(self._lengths), *self.event_shape)
+        if self.labels is None:
+            return log_likelihood(self._family, self._rows, rows)
+        heads, real, summed = rows[..., 0].contiguous(), self._word_mask, self._rows
+        labels = inputs.check_labels(rows[..., 1], 1, real, self.labels.shape[-1])[0]
+        of_heads = log_likelihood(self._family, summed, heads)
+        if of_heads is None:
+            return None
+        heads = torch.where(real, heads, 0)
+        of_labels = label_log_probs(self._given.scores, self._label_rows, summed.scores, heads, labels)
+        return add_labels(of_heads, of_labels, real)
+
     def _scores(self, value: Tensor) -> Float[Tensor, "samples rows"]:
-        samples = check_heads(value, self.batch_shape, self._trees.word_mask)
-        for heads in samples:
-            self._require_trees(heads)
+        trees, labels = self._given.trees, None
+        heads = value
+        if self.labels is not None:
+            heads, labels = inputs.split_value(value, self.n)
+        samples = inputs.check_heads(heads, self.batch_shape, trees.word_mask)
+        if labels is not None and self.labels is not None:
+            labels = inputs.check_labels(labels, len(samples), trees.word_mask, self.labels.shape[-1])
+        for each in samples:
+            self._require_trees(each)
         if not len(samples):
-            return self._trees.arcs.new_zeros(0, len(self._lengths))
-        return torch.stack([tree_score(self._trees, heads) for heads in samples])
+            return trees.arcs.new_zeros(0, len(self._lengths))
+        if labels is None:
+            return torch.stack([tree_score(trees, each) for each in samples])
+        pairs = zip(samples, labels, strict=True)
+        labelled = self._labelled
+        return torch.stack([labelled.score(each, chosen, trees.word_mask) for each, chosen in pairs])
 
     def _like_samples(self, value: Tensor, result: Float[Tensor, "samples rows"]) -> Tensor:
-        shape = value.shape[: value.dim() - len(self.batch_shape) - 1]
+        shape = value.shape[: value.dim() - len(self.batch_shape) - len(self.event_shape)]
         return self._batched(result, len(result)).reshape((*shape, *self.batch_shape))
 
     def _require_trees(self, heads: Int[Tensor, "rows n"]) -> None:
@@ -124,42 +90,61 @@ class DependencyTree(StructuredDistribution):
             found = heads[row, : int(self._lengths[row])].tolist()
             roots = "exactly one word with head 0" if self.single_root else "words with head 0"
             raise ScoreError(
-                f"heads must be a {self._family}, {roots}; got {found} at row {row}; "
+                f"heads must be a {self._kind}, {roots}; got {found} at row {row}; "
                 "look for a cycle, or choose single_root or the family of trees that fits the data"
             )
 
-    _family = "tree without cycles"
+    @property
+    def marginals(self) -> Float[Tensor, "*batch n+1 n+1 *l"]:
+        """p(h is the head of m | x) at [..., h, m], with labels [..., h, m, y]; 0 at what is no arc. Differentiable."""
+        return self._batched(self._part_posteriors)
 
     @property
-    def marginals(self) -> Float[Tensor, "*batch n+1 n+1"]:
-        """p(h is the head of m | x) at [..., h, m]; 0 at whatever is no arc. Differentiable."""
+    def arc_marginals(self) -> Float[Tensor, "*batch n+1 n+1"]:
+        """p(h is the head of m | x) at [..., h, m], whatever its label."""
         return self._batched(self._posteriors)
 
-    def arc_probability(self, head: int, dependent: int) -> Float[Tensor, "*batch"]:
-        """P(word `dependent` hangs from `head`), words counted from 1 and the root being 0."""
-        n = self.event_shape[0]
+    def arc_probability(self, head: int, dependent: int, label: int | None = None) -> Float[Tensor, "*batch"]:
+        """P(word `dependent` hangs from `head`, by an arc of this label), words counted from 1, the root being 0."""
+        n = self.n
         if not (0 <= head <= n and 1 <= dependent <= n):
             raise ScoreError(f"an arc leads from 0..{n} to 1..{n}; got {head} to {dependent}; count words from 1")
-        return self.marginals[..., head, dependent]
+        if label is None:
+            return self.arc_marginals[..., head, dependent]
+        n_labels = 0 if self.labels is None else self.labels.shape[-1]
+        if not 0 <= label < n_labels:
+            raise ScoreError(f"the label must be one of {n_labels}, counted from 0; got {label}")
+        return self.marginals[..., head, dependent, label]
 
     @property
     def argmax(self) -> Int[Tensor, "*batch n"]:
-        """The heads of the best tree."""
-        heads, possible = self._best()
+        """The heads of the best tree, or its (head, label) pairs."""
+        if self.labels is None:
+            heads, possible = self._best(self._rows)
+            self._require_possible(possible)
+            return heads.to(self.arcs.device).reshape(*self.batch_shape, *self.event_shape)
+        rows = self._given
+        by_kernel = self.backend == "kernel"
+        over_labels = best_over_labels(rows, self._label_rows) if by_kernel else rows.with_scores(self._labelled.best)
+        heads, possible = self._best(over_labels)
         self._require_possible(possible)
-        return self._heads_out(heads[None])[0]
+        heads = heads.to(self.arcs.device)
+        return self._value(heads[None], below(self._label_rows, heads).argmax(-1)[None])[0]
 
     def top_k(self, k: int) -> tuple[Int[Tensor, "k *batch n"], Float[Tensor, "k *batch"]]:
         """The k best trees and their scores, best first; a score of -inf fills up where there are fewer."""
         if k < 1:
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best tree or more")
-        heads, found = self._top(k)
-        exists = (found > -INF).to(self.arcs.device)
+        labelled = self._labelled
+        heads, labels, found = (each.to(self.arcs.device) for each in self._top(labelled.parts, k))
+        exists = found > -INF
         self._require_possible(exists[0])
-        heads = heads.to(self.arcs.device)
         heads = torch.where(exists[:, :, None], heads, heads[:1])
-        scores = torch.stack([tree_score(self._trees, each) for each in heads])
-        return self._heads_out(heads), self._batched(torch.where(exists, scores, -INF), k)
+        labels = torch.where(exists[:, :, None], labels, labels[:1])
+        pairs = zip(heads, labels, strict=True)
+        scores = torch.stack([labelled.score(each, chosen, self._word_mask) for each, chosen in pairs])
+        value = self._value(heads, None if self.labels is None else labels)
+        return value, self._batched(torch.where(exists, scores, -INF), k)
 
     def sample(
         self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
@@ -167,8 +152,9 @@ class DependencyTree(StructuredDistribution):
         """Exact independent samples."""
         shape = torch.Size(sample_shape)
         self._require_possible(self._log_z.detach() > -INF)
-        heads = self._draw(shape.numel(), generator)
-        return self._heads_out(heads).reshape(*shape, *self.batch_shape, *self.event_shape)
+        heads = self._draw(self._rows, shape.numel(), generator).to(self.arcs.device)
+        labels = None if self.labels is None else self._labelled.draw_labels(heads, generator)
+        return self._value(heads, labels).reshape(*shape, *self.batch_shape, *self.event_shape)
 
     def _require_possible(self, possible: Bool[Tensor, "rows"]) -> None:
         if not bool(possible.all()):
@@ -179,49 +165,59 @@ class DependencyTree(StructuredDistribution):
 
     @property
     def count(self) -> Float[Tensor, "*batch"]:
-        """How many trees are possible, in float64."""
+        """How many trees are possible, with labels how many labelled trees, in float64."""
         return self._count().reshape(self.batch_shape)
 
-    def expected(self, costs: Float[Tensor, "*batch n+1 n+1"]) -> Float[Tensor, "*batch"]:
-        """E[Σ_m costs[head of m, m]]; costs are shaped like arcs."""
-        if costs.shape != self.arcs.shape:
+    def expected(self, costs: Float[Tensor, "*batch n+1 n+1 *l"]) -> Float[Tensor, "*batch"]:
+        """E[Σ_m costs[head of m, m]]; costs are shaped like arcs, or like labels."""
+        if costs.shape == self.arcs.shape:
+            return self._batched(weighted_sum(self._posteriors, costs.double().reshape(self._given.scores.shape), 1))
+        if self.labels is None or costs.shape != self.labels.shape:
             raise ScoreError(f"costs must be {tuple(self.arcs.shape)}, one for each arc; got {tuple(costs.shape)}")
-        size = self.arcs.shape[-1]
-        return self._batched(weighted_sum(self._posteriors, costs.double().reshape(-1, size, size), 1))
+        return self._batched(weighted_sum(self._part_posteriors, costs.double().reshape(self._parts.shape), 1))
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """H(p) = log Z - E[score], in nats."""
-        return self._batched(self._log_z - weighted_sum(self._posteriors, self._trees.arcs, 1))
+        return self._batched(self._log_z - weighted_sum(self._part_posteriors, self._parts, 1))
 
-    def constrain(self, partial: Int[Tensor, "*batch n"] | Bool[Tensor, "*batch n+1 n+1"] | None = None) -> Self:
+    def constrain(self, partial: Tensor | None = None) -> Self:
         """Only the trees that agree: every other arc scores -inf.
 
-        `partial` holds heads, with -100 (any negative) where the head is unknown, or True for each allowed arc.
+        `partial` holds heads [*batch, n], with -100 (any negative) where the head is unknown, or True for each allowed
+        arc. With labels it may also be (head, label) pairs [*batch, n, 2], or a mask shaped like the labels.
         """
-        arcs = self.arcs
-        if partial is not None:
-            arcs = torch.where(allowed_arcs(partial, arcs, self.valid), arcs, -INF)
-        return self._like(arcs, self.lengths)
+        arcs, labels = self.arcs, self.labels
+        if partial is None:
+            return self._like(arcs, labels, self.lengths)
+        if labels is not None and partial.dtype == torch.bool and partial.shape == labels.shape:
+            return self._like(arcs, torch.where(partial, labels, -INF), self.lengths)
+        if labels is not None and partial.dtype != torch.bool and partial.dim() == arcs.dim():
+            partial, known = inputs.split_value(partial, self.n)
+            labels = torch.where(inputs.allowed_labels(known, labels, self.valid), labels, -INF)
+        return self._like(torch.where(inputs.allowed_arcs(partial, arcs, self.valid), arcs, -INF), labels, self.lengths)
 
-    def _like(self, arcs: Tensor, lengths: Tensor) -> Self:
+    def _like(self, arcs: Tensor, labels: Tensor | None, lengths: Tensor) -> Self:
         return type(self)(
-            arcs, lengths=lengths, single_root=self.single_root, backend=self.backend, validate_args=False
+            arcs, labels, lengths=lengths, single_root=self.single_root, backend=self.backend, validate_args=False
         )
 
     # --- torch.distributions ---------------------------------------------------------------------------------
 
     @property
     def support(self) -> Any:
-        return constraints.independent(constraints.integer_interval(0, self.event_shape[0]), 1)
+        most = self.n if self.labels is None else max(self.n, self.labels.shape[-1] - 1)
+        return constraints.independent(constraints.integer_interval(0, most), len(self.event_shape))
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
         """The same distribution in a larger batch shape, without copying scores."""
         shape = torch.Size(batch_shape)
-        return self._like(self.arcs.expand(*shape, *self.arcs.shape[-2:]), self.lengths.expand(shape))
+        labels = None if self.labels is None else self.labels.expand(*shape, *self.labels.shape[-3:])
+        return self._like(self.arcs.expand(*shape, *self.arcs.shape[-2:]), labels, self.lengths.expand(shape))
 
     def __repr__(self) -> str:
+        labels = "" if self.labels is None else f"labels={self.labels.shape[-1]}, "
         return (
-            f"{type(self).__name__}(batch_shape={tuple(self.batch_shape)}, n={self.event_shape[0]}, "
+            f"{type(self).__name__}(batch_shape={tuple(self.batch_shape)}, n={self.n}, {labels}"
             f"single_root={self.single_root}, backend={self.backend!r})"
         )
 
@@ -231,14 +227,12 @@ def _kl(p: DependencyTree, q: DependencyTree) -> Float[Tensor, "*batch"]:
     """KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
     if type(p) is not type(q) or p.single_root != q.single_root:
         raise ScoreError(f"KL needs trees of the same family and root; got {p!r} and {q!r}")
-    if p.arcs.shape != q.arcs.shape or not torch.equal(p.lengths, q.lengths):
-        raise ScoreError(
-            f"KL needs trees of the same shape and lengths; got {tuple(p.arcs.shape)} and {tuple(q.arcs.shape)}"
-        )
-    mine, other = p._trees.arcs, q._trees.arcs
+    mine, other = p._parts, q._parts
+    if p.arcs.shape != q.arcs.shape or mine.shape != other.shape or not torch.equal(p.lengths, q.lengths):
+        raise ScoreError(f"KL needs trees of the same shape, labels and lengths; got {p!r} and {q!r}")
     both_forbid = (mine == -INF) & (other == -INF)
     gap = torch.where(both_forbid, 0.0, mine) - torch.where(both_forbid, 0.0, other)
     # Where nothing is left of q, it forbids all that p allows.
     log_ratio_of_totals = torch.where(q._log_z > -INF, q._log_z, 0.0) - p._log_z
-    divergence = weighted_sum(p._posteriors, gap, 1) + log_ratio_of_totals
+    divergence = weighted_sum(p._part_posteriors, gap, 1) + log_ratio_of_totals
     return p._batched(torch.where(q._log_z > -INF, divergence, INF))

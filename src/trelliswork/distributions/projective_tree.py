@@ -9,7 +9,9 @@ from torch import Tensor
 
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.semirings import Counting
-from trelliswork.structures.arc_autograd import LogPartition, Marginals
+from trelliswork.structures.arc_rows import ArcRows
+from trelliswork.structures.arcs import Arcs
+from trelliswork.structures.bridge import as_array
 from trelliswork.structures.projective import fast, structure
 
 if TYPE_CHECKING:
@@ -21,41 +23,38 @@ class ProjectiveTree(DependencyTree):
 
     `arcs[..., h, m]` scores head h of word m, words counted from 1 and 0 being the root, which stands to the left of
     all; -inf forbids. Arcs into the root, from a word to itself and beyond `lengths` are never read. Values are heads
-    [..., batch, n], 0 at padding. With `single_root` exactly one word hangs from the root. `backend`: "kernel" (CPU),
-    "torch" (any device), or "auto".
+    [..., batch, n], 0 at padding. `labels[..., h, m, y]`, if given, are added for an arc of label y; then values are
+    (head, label) pairs [..., batch, n, 2]. With `single_root` exactly one word hangs from the root. `backend`: "kernel"
+    (CPU), "torch" (any device), or "auto".
 
     >>> trees = ProjectiveTree(torch.zeros(1, 4, 4))
     >>> trees.log_partition.exp(), trees.count
     (tensor([7.]), tensor([7.], dtype=torch.float64))
     """
 
-    _family = "projective tree (no arcs cross)"
+    _kind = "projective tree (no arcs cross)"
+    _family = fast.FAMILY
 
-    @property
-    def _log_z(self) -> Float[Tensor, "rows"]:
+    def _reference_log_z(self, trees: Arcs) -> Float[Tensor, "rows"]:
+        return structure.log_partition(trees)
+
+    def _best(self, rows: ArcRows) -> tuple[Int[Tensor, "rows n"], Bool[Tensor, "rows"]]:
+        return structure.best(rows.trees) if self.backend == "torch" else fast.best_trees(rows.arrays)
+
+    def _top(self, parts: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
         if self.backend == "torch":
-            return structure.log_partition(self._trees)
-        return LogPartition.apply(fast.FAMILY, self._trees, self._trees.arcs)
+            return structure.top_k(self._given.trees.with_arcs(parts), k)
+        found = fast.top_trees(as_array(parts), as_array(self._lengths), self.single_root, k)
+        heads, labels, scores = (torch.from_numpy(each) for each in found)
+        return heads, labels, scores
 
-    @property
-    def _posteriors(self) -> Float[Tensor, "rows n+1 n+1"]:
+    def _draw(self, rows: ArcRows, n_samples: int, generator: torch.Generator | None) -> Int[Tensor, "samples rows n"]:
         if self.backend == "torch":
-            return structure.marginals(self._trees)
-        return Marginals.apply(fast.FAMILY, self._trees, self._trees.arcs)
-
-    def _best(self) -> tuple[Int[Tensor, "rows n"], Bool[Tensor, "rows"]]:
-        return structure.best(self._trees) if self.backend == "torch" else fast.best_trees(self._trees)
-
-    def _top(self, k: int) -> tuple[Int[Tensor, "k rows n"], Float[Tensor, "k rows"]]:
-        return structure.top_k(self._trees, k) if self.backend == "torch" else fast.top_trees(self._trees, k)
-
-    def _draw(self, n_samples: int, generator: torch.Generator | None) -> Int[Tensor, "samples rows n"]:
-        if self.backend == "torch":
-            return structure.sample(self._trees, n_samples, generator)
-        return fast.sample_trees(self._trees, n_samples, generator)
+            return structure.sample(rows.trees, n_samples, generator)
+        return fast.sample_trees(rows.arrays, n_samples, generator)
 
     def _count(self) -> Float[Tensor, "rows"]:
-        return structure.total(self._trees, Counting())
+        return structure.total(self._given.trees.with_arcs(self._labelled.parts), Counting())
 
     def _is_member(self, heads: Int[Tensor, "rows n"]) -> Bool[Tensor, "rows"]:
-        return structure.is_projective(self._trees, heads)
+        return structure.is_projective(self._given.trees, heads)

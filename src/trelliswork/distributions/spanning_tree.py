@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from trelliswork.distributions.dependency_tree import DependencyTree
-from trelliswork.structures.arc_autograd import LogPartition, Marginals
+from trelliswork.structures.arc_rows import ArcRows
+from trelliswork.structures.arcs import Arcs
+from trelliswork.structures.bridge import as_array
 from trelliswork.structures.spanning import fast, structure
 
 if TYPE_CHECKING:
@@ -20,38 +22,33 @@ class SpanningTree(DependencyTree):
 
     `arcs[..., h, m]` scores head h of word m, words counted from 1 and 0 being the root; -inf forbids. Arcs into the
     root, from a word to itself and beyond `lengths` are never read. Values are heads [..., batch, n], 0 at padding.
-    With `single_root` exactly one word hangs from the root. Sums use the matrix-tree theorem, without subtraction:
-    any range of scores is exact. `backend`: "kernel" (CPU), "torch" (any device), or "auto"; trees themselves (argmax,
-    top_k, sample) are searched on the CPU either way.
+    `labels[..., h, m, y]`, if given, are added for an arc of label y; then values are (head, label) pairs
+    [..., batch, n, 2]. With `single_root` exactly one word hangs from the root. Sums use the matrix-tree theorem,
+    without subtraction: any range of scores is exact. `backend`: "kernel" (CPU), "torch" (any device), or "auto"; trees
+    themselves (argmax, top_k, sample) are searched on the CPU either way.
 
     >>> trees = SpanningTree(torch.zeros(1, 4, 4))
     >>> trees.log_partition.exp(), trees.count  # n^(n-1)
     (tensor([9.]), tensor([9.], dtype=torch.float64))
     """
 
-    @property
-    def _log_z(self) -> Float[Tensor, "rows"]:
-        if self.backend == "torch":
-            return structure.log_partition(self._trees)
-        return LogPartition.apply(fast.FAMILY, self._trees, self._trees.arcs)
+    _family = fast.FAMILY
 
-    @property
-    def _posteriors(self) -> Float[Tensor, "rows n+1 n+1"]:
-        if self.backend == "torch":
-            return structure.marginals(self._trees)
-        return Marginals.apply(fast.FAMILY, self._trees, self._trees.arcs)
+    def _reference_log_z(self, trees: Arcs) -> Float[Tensor, "rows"]:
+        return structure.log_partition(trees)
 
-    def _best(self) -> tuple[Int[Tensor, "rows n"], Bool[Tensor, "rows"]]:
-        return fast.best_trees(self._trees)
+    def _best(self, rows: ArcRows) -> tuple[Int[Tensor, "rows n"], Bool[Tensor, "rows"]]:
+        return fast.best_trees(rows.arrays)
 
-    def _top(self, k: int) -> tuple[Int[Tensor, "k rows n"], Float[Tensor, "k rows"]]:
-        return fast.top_trees(self._trees, k)
+    def _top(self, parts: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+        found = fast.top_trees(as_array(parts), as_array(self._lengths), self.single_root, k)
+        heads, labels, scores = (torch.from_numpy(each) for each in found)
+        return heads, labels, scores
 
-    def _draw(self, n_samples: int, generator: torch.Generator | None) -> Int[Tensor, "samples rows n"]:
-        return fast.sample_trees(self._trees, self._posteriors, n_samples, generator)
+    def _draw(self, rows: ArcRows, n_samples: int, generator: torch.Generator | None) -> Int[Tensor, "samples rows n"]:
+        return fast.sample_trees(rows.arrays, n_samples, generator)
 
     def _count(self) -> Float[Tensor, "rows"]:
-        """Z where every possible arc weighs 1, rounded: exact while it has fewer than 13 digits or so."""
-        trees = self._trees
-        ones = torch.where(trees.arcs.detach() > -float("inf"), 0.0, trees.arcs.detach())
-        return structure.log_partition(trees.with_arcs(ones)).exp().round()
+        """Z where every possible arc weighs as much as it has labels, rounded: exact up to 13 digits or so."""
+        ones = self._given.trees.with_arcs(self._labelled.n_possible.log())
+        return structure.log_partition(ones).exp().round()

@@ -15,14 +15,20 @@ if TYPE_CHECKING:
 INF = float("inf")
 
 
-def check_shape(arcs: Tensor) -> None:
+def check_shape(arcs: Tensor, labels: Tensor | None) -> None:
     if arcs.dim() < 2 or arcs.shape[-1] != arcs.shape[-2] or arcs.shape[-1] < 2:
         raise ScoreError(
             f"arcs must be [batch, n+1, n+1] with n >= 1 words; got {tuple(arcs.shape)}; "
             "index them [head, dependent], 0 being the root"
         )
-    if not arcs.dtype.is_floating_point:
-        raise ScoreError(f"scores must be floating point; got {arcs.dtype}; call .float() on them")
+    if labels is not None and (labels.shape[:-1] != arcs.shape or not labels.shape[-1]):
+        raise ScoreError(
+            f"labels must be [batch, n+1, n+1, l], the shape of arcs {tuple(arcs.shape)} and l >= 1; "
+            f"got {tuple(labels.shape)}"
+        )
+    for scores in (arcs, labels):
+        if scores is not None and not scores.dtype.is_floating_point:
+            raise ScoreError(f"scores must be floating point; got {scores.dtype}; call .float() on them")
 
 
 def flat_lengths(lengths: Tensor | None, batch_shape: torch.Size, n: int, device: torch.device) -> Int[Tensor, "rows"]:
@@ -44,14 +50,16 @@ def flat_lengths(lengths: Tensor | None, batch_shape: torch.Size, n: int, device
     return flat
 
 
-def check_arcs(arcs: Tensor) -> None:
-    """NaN and +inf are refused by place, where an arc can be."""
-    wrong = ~(arcs.detach() < INF)
+def check_scores(name: str, scores: Tensor) -> None:
+    """NaN and +inf are refused by place; scores [rows, n+1, n+1, ...] are -inf where no arc can be."""
+    wrong = ~(scores.detach() < INF)
     if bool(wrong.any()):
-        row, head, word = wrong.nonzero()[0].tolist()
+        row, head, word, *label = wrong.nonzero()[0].tolist()
+        found = scores[(row, head, word, *label)].item()
+        place = f"row {row}, head {head}, dependent {word}" + "".join(f", label {y}" for y in label)
         raise ScoreError(
-            f"arcs must be finite numbers or -inf; got {arcs[row, head, word].item()} at row {row}, head {head}, "
-            f"dependent {word}; look for a division by zero or an overflow upstream, and forbid with -inf"
+            f"{name} must be finite numbers or -inf; got {found} at {place}; "
+            "look for a division by zero or an overflow upstream, and forbid with -inf"
         )
 
 
@@ -62,7 +70,8 @@ def check_heads(value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows
         raise ScoreError(f"heads must be whole numbers; got {value.dtype}; call .long() on them")
     if value.shape[max(0, value.dim() - len(expected)) :] != expected:
         raise ScoreError(f"heads must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
-    samples = torch.where(real, value.long().reshape(-1, *real.shape), 0)
+    n_samples = value.shape[: value.dim() - len(expected)].numel()
+    samples = torch.where(real, value.long().reshape(n_samples, *real.shape), 0)
     lengths = real.sum(1)[:, None]
     wrong = (samples < 0) | (samples > lengths)
     if bool(wrong.any()):
@@ -70,6 +79,28 @@ def check_heads(value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows
         raise ScoreError(
             f"heads must lie in 0..{int(lengths[row])}; got {int(samples[sample, row, word])} at row {row}, "
             f"word {word + 1}; count words from 1 and give the root word the head 0"
+        )
+    return samples
+
+
+def split_value(value: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """(heads, labels) of a labelled value [..., n, 2]."""
+    if value.dim() < 2 or value.shape[-2:] != (n, 2):
+        raise ScoreError(
+            f"with labels a value is [..., {n}, 2], (head, label) of each word; got {tuple(value.shape)}; "
+            "use torch.stack([heads, labels], -1)"
+        )
+    return value[..., 0], value[..., 1]
+
+
+def check_labels(labels: Tensor, n_samples: int, real: Bool[Tensor, "rows n"], n_labels: int) -> Tensor:
+    """Labels as [samples, rows, n], 0 at padding."""
+    samples = torch.where(real, labels.long().reshape(n_samples, *real.shape), 0)
+    wrong = (samples < 0) | (samples >= n_labels)
+    if bool(wrong.any()):
+        sample, row, word = wrong.nonzero()[0].tolist()
+        raise ScoreError(
+            f"labels must lie in 0..{n_labels - 1}; got {int(samples[sample, row, word])} at row {row}, word {word + 1}"
         )
     return samples
 
@@ -93,3 +124,14 @@ def allowed_arcs(partial: Tensor, arcs: Tensor, real: Bool[Tensor, "*batch n"]) 
     heads = torch.arange(n + 1, device=partial.device)[:, None]
     agree = (known[..., None, :] < 0) | (known[..., None, :] == heads)
     return torch.cat([torch.ones_like(agree[..., :1]), agree], -1)
+
+
+def allowed_labels(partial: Tensor, labels: Tensor, real: Bool[Tensor, "*batch n"]) -> Bool[Tensor, "*batch n+1 n+1 l"]:
+    """Allowed labels from one for each word with negatives for unknown [*batch, n], whatever its head."""
+    n_labels = labels.shape[-1]
+    known = torch.where(real, partial, -1)
+    if bool((known >= n_labels).any()):
+        raise ScoreError(f"partial labels must lie in 0..{n_labels - 1} or be -100; got {int(known.max())}")
+    agree = (known[..., None] < 0) | (known[..., None] == torch.arange(n_labels, device=partial.device))
+    agree = torch.cat([torch.ones_like(agree[..., :1, :]), agree], -2)  # nothing is known of the root's column
+    return agree[..., None, :, :].expand(labels.shape)

@@ -22,6 +22,16 @@ __all__ = [
     "ChainAttention",
     "ContextScorer",
     "HiddenUnitScorer",
+from trelliswork.nn.dependency_crf import DependencyCRF
+from trelliswork.nn.encoders import LookupTables, WindowEncoder
+from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
+from trelliswork.nn.scorers import BiaffineScorer, ContextScorer, LinearScorer
+
+__all__ = [
+    "CRF",
+    "BiaffineScorer",
+    "ContextScorer",
+    "DependencyCRF",
     "LinearScorer",
     "LookupTables",
     "SegmentAttention",

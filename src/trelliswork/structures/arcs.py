@@ -31,10 +31,15 @@ class Arcs:
     @staticmethod
     def of(scores: Float[Tensor, "batch n+1 n+1"], lengths: Int[Tensor, "batch"], single_root: bool) -> Arcs:
         """-inf into the root, from a word to itself, and at padding, whatever stands there."""
-        place = torch.arange(scores.shape[1], device=scores.device)
-        real = place <= lengths[:, None]
-        is_arc = real[:, :, None] & real[:, None, :] & (place[:, None] != place) & (place > 0)
-        return Arcs(torch.where(is_arc, scores.double(), -INF), lengths, single_root)
+        unread = Arcs(scores, lengths, single_root)
+        return unread.with_arcs(torch.where(unread.is_arc, scores.double(), -INF))
+
+    @property
+    def is_arc(self) -> Bool[Tensor, "batch n+1 n+1"]:
+        """True from one real node to another real word."""
+        place = torch.arange(self.arcs.shape[1], device=self.arcs.device)
+        real = place <= self.lengths[:, None]
+        return real[:, :, None] & real[:, None, :] & (place[:, None] != place) & (place > 0)
 
     @property
     def n(self) -> int:
@@ -48,10 +53,6 @@ class Arcs:
 
     def with_arcs(self, arcs: Tensor) -> Arcs:
         return replace(self, arcs=arcs)
-
-    def row(self, index: list[int]) -> Arcs:
-        """Some rows of the batch."""
-        return replace(self, arcs=self.arcs[index], lengths=self.lengths[index])
 
 
 def tree_score(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:

@@ -1,9 +1,11 @@
-"""Scorers: from one vector per token to scores of tags, `[batch, n, c]`."""
+"""Scorers: from one vector per token to scores of tags, `[batch, n, c]`, or of arcs, `[batch, n+1, n+1]`."""
 
 from __future__ import annotations
 
+from trelliswork.nn.scorers.biaffine import BiaffineScorer
 from trelliswork.nn.scorers.context import ContextScorer
 from trelliswork.nn.scorers.hidden_units import HiddenUnitScorer
 from trelliswork.nn.scorers.linear import LinearScorer
 
 __all__ = ["ContextScorer", "HiddenUnitScorer", "LinearScorer"]
+__all__ = ["BiaffineScorer", "ContextScorer", "LinearScorer"]

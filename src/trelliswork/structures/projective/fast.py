@@ -1,4 +1,4 @@
-"""Projective trees by kernel: torch tensors in and out, float64 arrays inside."""
+"""Projective trees by kernel: float64 arrays in, arrays or torch tensors out."""
 
 from __future__ import annotations
 
@@ -7,50 +7,43 @@ import torch
 from torch import Tensor
 
 from trelliswork.structures.arc_autograd import Family
-from trelliswork.structures.arcs import Arcs
-from trelliswork.structures.projective import kernels, structure
-from trelliswork.structures.spanning.fast import NO_MARGINALS, arrays_of
+from trelliswork.structures.arc_rows import ArcArrays, Array
+from trelliswork.structures.lawler import top_trees as search_top_trees
+from trelliswork.structures.projective import kernels, scaled_kernels, structure
+from trelliswork.structures.spanning.fast import NO_MARGINALS
 from trelliswork.structures.threads import over_rows
 
 
-def run(trees: Arcs, with_marginals: bool) -> tuple[Tensor, Tensor]:
+def sums(trees: ArcArrays, with_marginals: bool) -> tuple[Array, Array]:
     """log Z [batch] and, if asked for, marginals [batch, n+1, n+1]."""
-    arcs, lengths = arrays_of(trees)
-    batch, size, _ = arcs.shape
+    batch, size, _ = trees.scores.shape
     log_z = np.empty(batch)
-    marginals = np.zeros(arcs.shape) if with_marginals else NO_MARGINALS
-    over_rows(kernels.inside_outside, batch, batch * size**3 * 4, arcs, lengths, trees.single_root, log_z, marginals)
-    return torch.from_numpy(log_z), torch.from_numpy(marginals)
+    marginals = np.zeros(trees.scores.shape) if with_marginals else NO_MARGINALS
+    over_rows(scaled_kernels.inside_outside, batch, batch * size**3, *trees[:3], log_z, marginals)
+    return log_z, marginals
 
 
-FAMILY = Family(run, structure.marginals)
-"""For `LogPartition` and `Marginals` of `arc_autograd.py`."""
+FAMILY = Family(sums, structure.marginals, projective=True)
+"""For the functions of `arc_autograd.py`."""
 
 
-def best_trees(trees: Arcs) -> tuple[Tensor, Tensor]:
+def best_trees(trees: ArcArrays) -> tuple[Tensor, Tensor]:
     """The best heads [batch, n] (0 at padding) and whether each row has any tree at all."""
-    arcs, lengths = arrays_of(trees)
-    batch, size, _ = arcs.shape
+    batch, size, _ = trees.scores.shape
     heads, possible = np.zeros((batch, size - 1), np.int64), np.empty(batch, np.bool_)
-    over_rows(kernels.best_trees, batch, batch * size**3, arcs, lengths, trees.single_root, heads, possible)
+    over_rows(kernels.best_trees, batch, batch * size**3, *trees[:3], heads, possible)
     return torch.from_numpy(heads), torch.from_numpy(possible)
 
 
-def top_trees(trees: Arcs, k: int) -> tuple[Tensor, Tensor]:
-    """The k best heads [k, batch, n] and their scores [k, batch], -inf where a row has fewer."""
-    arcs, lengths = arrays_of(trees)
-    batch, size, _ = arcs.shape
-    heads, scores = np.zeros((k, batch, size - 1), np.int64), np.full((k, batch), -np.inf)
-    over_rows(kernels.top_trees, batch, batch * k * size**4, arcs, lengths, trees.single_root, heads, scores)
-    return torch.from_numpy(heads), torch.from_numpy(scores)
+def top_trees(parts: Array, lengths: Array, single_root: bool, k: int) -> tuple[Array, Array, Array]:
+    """Heads, labels and scores of the k best; see `lawler.py`."""
+    return search_top_trees(kernels.best_trees, parts, lengths, single_root, k)
 
 
-def sample_trees(trees: Arcs, n_samples: int, generator: torch.Generator | None) -> Tensor:
+def sample_trees(trees: ArcArrays, n_samples: int, generator: torch.Generator | None) -> Tensor:
     """Exact samples [samples, batch, n] (0 at padding)."""
-    arcs, lengths = arrays_of(trees)
-    batch, size, _ = arcs.shape
+    batch, size, _ = trees.scores.shape
     seeds = torch.randint(2**62, (n_samples, batch), generator=generator).numpy()
     heads = np.zeros((n_samples, batch, size - 1), np.int64)
-    work = batch * (n_samples + size) * size**2
-    over_rows(kernels.sample_trees, batch, work, arcs, lengths, trees.single_root, seeds, heads)
+    over_rows(kernels.sample_trees, batch, batch * (n_samples + size) * size**2, *trees[:3], seeds, heads)
     return torch.from_numpy(heads)

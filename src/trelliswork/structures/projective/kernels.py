@@ -1,4 +1,4 @@
-"""CPU kernels of Eisner's algorithm: log Z with the arcs' posteriors, the best tree, samples. Log space, float64.
+"""CPU kernels of Eisner's algorithm in log space: the best tree, samples, and sums of rows too wide for exp space.
 
 A chart has planes for C→ and C←, both as [i, j] and, transposed, as [j, i]; for I→ as [i, j] and I← as [j, i]; and for
 what an arc joins. So each sum over splits runs along two rows. Nodes low..n take part; low is 1 for single-root trees,
@@ -12,7 +12,6 @@ from numba import njit
 
 from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
 from trelliswork.structures.kernel_random import draw
-from trelliswork.structures.lawler import enter, pool_of, score_of, take_best
 
 NEG_INF = -np.inf
 RIGHT, RIGHT_T, LEFT, LEFT_T, OPEN_RIGHT, OPEN_LEFT_T, JOINED = range(7)
@@ -108,25 +107,29 @@ def _outside(arcs, n, low, chart, bars, posteriors):
 
 
 @njit(**EXACT)
-def inside_outside(first, last, arcs, lengths, single_root, log_z, marginals):
-    """log Z of rows first..last-1 and, unless that array is empty, the arcs' posteriors."""
-    size, low = arcs.shape[1], 1 if single_root else 0
-    chart, bars = np.empty((7, size, size)), np.empty((7, size, size))
-    sums, roots = np.empty(size), np.empty(size)
-    for b in range(first, last):
-        n = lengths[b]
-        _fill(arcs[b], n, low, False, chart, sums)
-        log_z[b] = _total(arcs[b], n, low, False, chart, roots, sums)
-        if marginals.shape[0] == 0 or log_z[b] == NEG_INF:
-            continue
-        bars[:] = 0.0
-        if single_root:
-            root_bar = marginals[b, 0, 1:]
-            _share_out(1.0, log_z[b], roots, chart[RIGHT_T, n, 1:], n, root_bar, bars[RIGHT_T, n, 1:])
-            bars[LEFT, 1, 1 : n + 1] = root_bar[:n]
-        else:
-            bars[RIGHT, 0, n] = 1.0
-        _outside(arcs[b], n, low, chart, bars, marginals[b])
+def log_chart(size):
+    """Room for `log_row`."""
+    return np.empty((7, size, size)), np.empty((7, size, size)), np.empty(size), np.empty(size)
+
+
+@njit(**EXACT)
+def log_row(arcs, n, low, room, posteriors):
+    """log Z of one row and, unless that array is empty, the arcs' posteriors, whatever the range of scores."""
+    chart, bars, sums, roots = room
+    _fill(arcs, n, low, False, chart, sums)
+    log_z = _total(arcs, n, low, False, chart, roots, sums)
+    if posteriors.shape[0] == 0 or log_z == NEG_INF:
+        return log_z
+    bars[:] = 0.0
+    if low == 1:
+        root_bar = posteriors[0, 1:]
+        _share_out(1.0, log_z, roots, chart[RIGHT_T, n, 1:], n, root_bar, bars[RIGHT_T, n, 1:])
+        for r in range(1, n + 1):
+            bars[LEFT, 1, r] = posteriors[0, r]
+    else:
+        bars[RIGHT, 0, n] = 1.0
+    _outside(arcs, n, low, chart, bars, posteriors)
+    return log_z
 
 
 @njit(**EXACT)
@@ -203,28 +206,6 @@ def best_trees(first, last, arcs, lengths, single_root, heads, possible):
     work = _work(arcs.shape[1])
     for b in range(first, last):
         possible[b] = _best_tree(arcs[b], lengths[b], 1 if single_root else 0, work, heads[b])
-
-
-@njit(**EXACT)
-def top_trees(first, last, arcs, lengths, single_root, heads, scores):
-    """The k best trees by O(k n) searches; see `lawler.py`."""
-    k, size, low = scores.shape[0], arcs.shape[1], 1 if single_root else 0
-    work, kept, pool = _work(size), np.full((size, size), NEG_INF), pool_of(k, size)
-    pool_heads, pool_scores, fixed, banned = pool
-    for b in range(first, last):
-        n, filled = lengths[b], 0
-        fixed[0], banned[0] = 0, False
-        if _best_tree(arcs[b], n, low, work, pool_heads[0]):
-            pool_scores[0], filled = score_of(arcs[b], n, pool_heads[0]), 1
-        for rank in range(k):
-            best, scores[rank, b] = take_best(pool, filled, n, heads[rank, b])
-            if best < 0 or rank == k - 1:
-                break
-            for split in range(fixed[best], n):
-                enter(pool, filled, best, split, arcs[b], n, kept)
-                if _best_tree(kept, n, low, work, pool_heads[filled]):
-                    pool_scores[filled] = score_of(arcs[b], n, pool_heads[filled])
-                    filled += 1
 
 
 @njit(**EXACT)

@@ -25,10 +25,12 @@ INF = float("inf")
 def total(trees: Arcs, semiring: Semiring) -> Tensor:
     """⊕ over all projective trees of ⊗ of their arcs [S2, projective trees]: log Z for `Log`. Padding is not read.
 
+    Scores may have a last axis for labels, [batch, n+1, n+1, l]: then over all trees with labels.
     Lists by width: `right[w][..., i]` is C→(i, i + w), and so on; nodes 0..n, the root 0 has no words to its left.
     """
     arcs, n = trees.arcs, trees.n
-    forth, back = semiring.lift(arcs), semiring.lift(arcs.transpose(1, 2))  # [i, j]: arcs i -> j and j -> i
+    forth = semiring.lift(arcs) if arcs.dim() == 3 else semiring.sum(semiring.lift(arcs), dim=-1)
+    back = forth.transpose(-1, -2)  # [i, j]: arcs i -> j in `forth`, j -> i here
     right = [semiring.one((len(arcs), n + 1), arcs)]
     left = [semiring.one((len(arcs), n + 1), arcs)]
     open_right: list[Tensor] = [right[0]]
@@ -92,13 +94,18 @@ def best(trees: Arcs) -> tuple[Int[Tensor, "batch n"], Bool[Tensor, "batch"]]:
         return _heads_of_gradient(score, leaf.arcs), score.detach() > -INF
 
 
-def top_k(trees: Arcs, k: int) -> tuple[Int[Tensor, "k batch n"], Float[Tensor, "k batch"]]:
-    """The k best trees, best first, through `KBest`: the gradient of score r marks tree r."""
+def top_k(trees: Arcs, k: int) -> tuple[Int[Tensor, "k batch n"], Int[Tensor, "k batch n"], Float[Tensor, "k batch"]]:
+    """Heads, labels and scores of the k best, best first, for arcs with a last axis for labels.
+
+    Through `KBest`: the gradient of score r marks the labelled arcs of tree r.
+    """
     with torch.enable_grad():
         leaf = trees.with_arcs(trees.arcs.detach().requires_grad_())
         scores = total(leaf, KBest(k))
-        heads = [_heads_of_gradient(scores[r], leaf.arcs) for r in range(k)]
-    return torch.stack(heads), scores.detach()
+        chosen = torch.stack([_chosen(scores[r], leaf.arcs) for r in range(k)])  # [k, batch, head, word, label]
+    heads = chosen.sum(-1).argmax(-2)
+    labels = chosen.gather(2, heads[:, :, None, :, None].expand(-1, -1, 1, -1, chosen.shape[-1])).squeeze(2).argmax(-1)
+    return heads, labels, scores.detach()
 
 
 def sample(trees: Arcs, n_samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "samples batch n"]:
@@ -111,9 +118,14 @@ def sample(trees: Arcs, n_samples: int, generator: torch.Generator | None = None
 
 
 def _heads_of_gradient(scores: Tensor, arcs: Tensor) -> Int[Tensor, "batch n"]:
+    """The head of each real word."""
+    return _chosen(scores, arcs).argmax(1)
+
+
+def _chosen(scores: Tensor, arcs: Tensor) -> Float[Tensor, "batch n+1 n ..."]:
     """Gradients of semiring totals are indicators of the chosen arcs: 1 at the head of each real word."""
     (indicator,) = torch.autograd.grad(scores.sum(), arcs, retain_graph=True)
-    return indicator[:, :, 1:].argmax(1)
+    return indicator[:, :, 1:]
 
 
 def is_projective(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Bool[Tensor, "batch"]:

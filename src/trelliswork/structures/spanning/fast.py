@@ -1,78 +1,52 @@
-"""Spanning trees by kernel: torch tensors in and out, float64 arrays inside.
-
-Rows too wide for exp space go to the reference of `structure.py`, in log space.
-"""
+"""Spanning trees by kernel: float64 arrays in, arrays or torch tensors out."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.structures.arc_autograd import Family
-from trelliswork.structures.arcs import Arcs
+from trelliswork.structures.arc_rows import ArcArrays, Array
+from trelliswork.structures.lawler import top_trees as search_top_trees
 from trelliswork.structures.spanning import kernels, structure, tree_kernels
 from trelliswork.structures.threads import over_rows
 
-Array = np.ndarray[Any, Any]
 NO_MARGINALS = np.empty((0, 0, 0))
 
 
-def arrays_of(trees: Arcs) -> tuple[Array, Array]:
-    """Scores and lengths as C-contiguous arrays on the CPU."""
-    return np.ascontiguousarray(trees.arcs.numpy(force=True)), trees.lengths.numpy(force=True)
-
-
-def run(trees: Arcs, with_marginals: bool) -> tuple[Tensor, Tensor]:
+def sums(trees: ArcArrays, with_marginals: bool) -> tuple[Array, Array]:
     """log Z [batch] and, if asked for, marginals [batch, n+1, n+1]: one elimination for both."""
-    arcs, lengths = arrays_of(trees)
-    batch, size, _ = arcs.shape
-    log_z, wide = np.empty(batch), np.empty(batch, np.bool_)
-    marginals = np.zeros(arcs.shape) if with_marginals else NO_MARGINALS
-    over_rows(kernels.matrix_tree, batch, batch * size**3, arcs, lengths, trees.single_root, log_z, marginals, wide)
-    found, posteriors = torch.from_numpy(log_z), torch.from_numpy(marginals)
-    if wide.any():
-        rows = np.flatnonzero(wide).tolist()
-        some = trees.with_arcs(trees.arcs.detach()).row(rows)
-        found[rows] = structure.log_partition(some)
-        if with_marginals:
-            posteriors[rows] = structure.marginals(some)
-    return found, posteriors
+    batch, size, _ = trees.scores.shape
+    log_z = np.empty(batch)
+    marginals = np.zeros(trees.scores.shape) if with_marginals else NO_MARGINALS
+    over_rows(kernels.matrix_tree, batch, batch * size**3, *trees[:3], log_z, marginals)
+    return log_z, marginals
 
 
-FAMILY = Family(run, structure.marginals)
-"""For `LogPartition` and `Marginals` of `arc_autograd.py`."""
+FAMILY = Family(sums, structure.marginals, projective=False)
+"""For the functions of `arc_autograd.py`."""
 
 
-def best_trees(trees: Arcs) -> tuple[Tensor, Tensor]:
+def best_trees(trees: ArcArrays) -> tuple[Tensor, Tensor]:
     """The best heads [batch, n] (0 at padding) and whether each row has any tree at all."""
-    arcs, lengths = arrays_of(trees)
-    batch, size, _ = arcs.shape
+    batch, size, _ = trees.scores.shape
     heads, possible = np.zeros((batch, size - 1), np.int64), np.empty(batch, np.bool_)
-    over_rows(tree_kernels.best_trees, batch, batch * size**2 * 8, arcs, lengths, trees.single_root, heads, possible)
+    over_rows(tree_kernels.best_trees, batch, batch * size**2 * 8, *trees[:3], heads, possible)
     return torch.from_numpy(heads), torch.from_numpy(possible)
 
 
-def top_trees(trees: Arcs, k: int) -> tuple[Tensor, Tensor]:
-    """The k best heads [k, batch, n] and their scores [k, batch], -inf where a row has fewer."""
-    arcs, lengths = arrays_of(trees)
-    batch, size, _ = arcs.shape
-    heads, scores = np.zeros((k, batch, size - 1), np.int64), np.full((k, batch), -np.inf)
-    over_rows(tree_kernels.top_trees, batch, batch * k * size**3 * 8, arcs, lengths, trees.single_root, heads, scores)
-    return torch.from_numpy(heads), torch.from_numpy(scores)
+def top_trees(parts: Array, lengths: Array, single_root: bool, k: int) -> tuple[Array, Array, Array]:
+    """Heads, labels and scores of the k best; see `lawler.py`."""
+    return search_top_trees(tree_kernels.best_trees, parts, lengths, single_root, k)
 
 
-def sample_trees(trees: Arcs, marginals: Tensor, n_samples: int, generator: torch.Generator | None) -> Tensor:
-    """Exact samples [samples, batch, n] (0 at padding); `marginals` give the root word of single-root trees."""
-    arcs, lengths = arrays_of(trees)
-    batch, size, _ = arcs.shape
+def sample_trees(trees: ArcArrays, n_samples: int, generator: torch.Generator | None) -> Tensor:
+    """Exact samples [samples, batch, n] (0 at padding); a single root word is drawn from its posterior."""
+    batch, size, _ = trees.scores.shape
     seeds = torch.randint(2**62, (n_samples, batch), generator=generator).numpy()
     heads = np.zeros((n_samples, batch, size - 1), np.int64)
-    roots = np.ascontiguousarray(marginals.detach().numpy(force=True)[:, 0])
-    over_rows(
-        tree_kernels.sample_trees, batch, batch * (n_samples + size) * size**2,
-        arcs, lengths, trees.single_root, roots, seeds, heads,
-    )  # fmt: skip
+    roots = np.ascontiguousarray(sums(trees, True)[1][:, 0])
+    work = batch * (n_samples + size) * size**2
+    over_rows(tree_kernels.sample_trees, batch, work, *trees[:3], roots, seeds, heads)
     return torch.from_numpy(heads)

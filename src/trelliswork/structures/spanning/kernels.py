@@ -1,8 +1,8 @@
 """CPU kernels of the matrix-tree theorem: elimination without subtraction, in exp space, and its derivative.
 
 Arcs are shifted to a highest weight of 1 in each column. A weight
-that becomes smaller than `SMALLEST` although its arc is possible marks the row as *wide*: `fast.py` does it again in
-log space. Real -inf makes exact zeros and never slows a row down. `math.md` has the equations.
+that becomes smaller than `SMALLEST` although its arc is possible makes the row *wide*: it is done again in log space
+(`log_kernels.py`). Real -inf makes exact zeros and never slows a row down. `math.md` has the equations.
 
 In a work matrix A[h, m], nodes low..n are eliminated from n downwards; low is 0 (the root stays) or, for single-root
 trees, 1 (a word stays). The row and column of an eliminated node keep what they held when it was eliminated.
@@ -13,43 +13,38 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from trelliswork.structures.arc_kernels import highest_heads, highest_root
 from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+from trelliswork.structures.spanning.log_kernels import log_row, swap
 
 NEG_INF = -np.inf
 SMALLEST, LARGEST = 1e-140, 1e140
 FINE, IMPOSSIBLE, WIDE = 0, 1, 2
 
 
-@njit(inline="always")
-def _highest(arcs, low, n, m):
-    """The shift of column m: its highest score, or 0 if there is none."""
-    top = NEG_INF
-    for h in range(low, n + 1):
-        top = max(top, arcs[h, m])
-    return top if top > NEG_INF else 0.0
-
-
 @njit(**KERNEL)
-def _weights(arcs, n, single_root, work):
+def _weights(arcs, n, single_root, work, tops):
     """exp of the arcs, shifted by columns; (sum of all shifts, whether a possible arc has become too small).
 
     The root word of a single-root tree does not use its column: its root arc makes up for the shift.
     """
-    low, shifts, too_small, root_top = (1 if single_root else 0), 0.0, 0, NEG_INF
+    low, too_small = (1 if single_root else 0), 0
+    highest_heads(arcs, n, low, tops)
+    shifts = 0.0
     for m in range(1, n + 1):
-        top = _highest(arcs, low, n, m)
-        shifts += top
-        root_top = max(root_top, arcs[0, m] - top)
-        for h in range(low, n + 1):
-            work[h, m] = exp(arcs[h, m] - top)
+        shifts += tops[m]
+    for h in range(low, n + 1):
+        for m in range(1, n + 1):
+            work[h, m] = exp(arcs[h, m] - tops[m])
             too_small += work[h, m] < SMALLEST and arcs[h, m] > NEG_INF
     if not single_root:
         return shifts, too_small > 0
+    root_top = highest_root(arcs, n, tops)
     if root_top == NEG_INF:
         work[0, : n + 1] = 0.0
         return 0.0, False
     for m in range(1, n + 1):
-        work[0, m] = exp(arcs[0, m] - _highest(arcs, low, n, m) - root_top)
+        work[0, m] = exp(arcs[0, m] - tops[m] - root_top)
         too_small += work[0, m] < SMALLEST and arcs[0, m] > NEG_INF
     return shifts + root_top, too_small > 0
 
@@ -61,16 +56,6 @@ def _head_weight(work, low, alive, m):
         if h != m:
             total += work[h, m]
     return total
-
-
-@njit(**EXACT)
-def _swap(work, order, n, a, b):
-    """Two words change places, with all that is stored for them."""
-    order[a], order[b] = order[b], order[a]
-    for m in range(n + 1):
-        work[a, m], work[b, m] = work[b, m], work[a, m]
-    for h in range(n + 1):
-        work[h, a], work[h, b] = work[h, b], work[h, a]
 
 
 @njit(inline="always")
@@ -93,7 +78,7 @@ def _eliminate(work, n, low, order, d):
         if d[v] == 0.0 and low == 1:  # v has no head left: it stays, if any, as the root word; take another
             for other in range(v - 1, low - 1, -1):
                 if _head_weight(work, low, v, other) > 0.0:
-                    _swap(work, order, n, v, other)
+                    swap(work, order, n, v, other)
                     d[v] = _head_weight(work, low, v, v)
                     break
         if d[v] == 0.0:
@@ -174,10 +159,18 @@ def _undo(work, n, low, d, pi, pi_bar, gradient, column):
 
 
 @njit(**EXACT)
-def matrix_tree(first, last, arcs, lengths, single_root, log_z, marginals, wide):
+def _copy(source, target):
+    """Entry by entry: assigning whole arrays compiles three seconds of checks and messages."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
+
+
+@njit(**EXACT)
+def matrix_tree(first, last, arcs, lengths, single_root, log_z, marginals):
     """log Z of rows first..last-1 [S2, matrix-tree] and, unless that array is empty, the arcs' posteriors.
 
-    One elimination gives both [S2, matrix-tree marginals]. Rows marked `wide` are left for log space.
+    One elimination gives both [S2, matrix-tree marginals]. Wide rows are done again in log space.
     """
     size = arcs.shape[1]
     work, gradient, weights = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
@@ -191,16 +184,18 @@ def matrix_tree(first, last, arcs, lengths, single_root, log_z, marginals, wide)
         pi_bar[:] = 0.0
         for i in range(size):
             order[i] = i
-        shifts, too_small = _weights(arcs[b], n, single_root, work)
-        weights[:] = work
+        shifts, too_small = _weights(arcs[b], n, single_root, work, column)
+        _copy(work, weights)
         status, log_det = _eliminate(work, n, low, order, d)
-        wide[b] = too_small or status == WIDE
+        wide = too_small or status == WIDE
         log_z[b] = NEG_INF
         root = 1.0
         if status != IMPOSSIBLE and single_root:
             root, strained = _stationary(work, n, d, pi)
-            wide[b] |= strained
-        if wide[b] or status == IMPOSSIBLE or root == 0.0:
+            wide |= strained
+        if wide:
+            log_z[b] = log_row(arcs[b], n, low, marginals[b] if marginals.shape[0] else marginals.reshape(0, 0))
+        if wide or status == IMPOSSIBLE or root == 0.0:
             continue
         log_z[b] = log_det + np.log(root) + shifts
         if marginals.shape[0] == 0:
@@ -211,7 +206,8 @@ def matrix_tree(first, last, arcs, lengths, single_root, log_z, marginals, wide)
         roots = gradient[0].copy()
         _undo(work, n, low, d, pi, pi_bar, gradient, column)
         if single_root:
-            gradient[0] = roots
+            for m in range(1, n + 1):
+                gradient[0, m] = roots[m]
         _posteriors(gradient, weights, n, order, marginals[b])
 
 

@@ -1,4 +1,4 @@
-"""CPU kernels that pick spanning trees: the best (Chu-Liu/Edmonds), the k best (Lawler), samples."""
+"""CPU kernels that pick spanning trees: the best (Chu-Liu/Edmonds), samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from numba import njit
 
 from trelliswork.structures.kernel_math import EXACT
 from trelliswork.structures.kernel_random import draw
-from trelliswork.structures.lawler import enter, pool_of, score_of, take_best
 
 NEG_INF = -np.inf
 NONE, OPEN, DONE = 0, 1, 2
@@ -15,6 +14,7 @@ NONE, OPEN, DONE = 0, 1, 2
 # --- the best tree -------------------------------------------------------------------------------------------
 # A weight is a pair (minus the number of root arcs, score), compared like a word in a dictionary. With it, a tree with
 # one root word beats every tree with more: the single-root optimum needs no second search and no large constant.
+# Tables are [node, head]: what enters a node lies in one row.
 
 
 @njit(**EXACT)
@@ -27,13 +27,15 @@ def _better(count, score, best_count, best_score):
 @njit(**EXACT)
 def _prepare(arcs, n, single_root, counts, scores, arc_heads, arc_words):
     """Every arc between words and from the root as a weight, with the arc of the input that it stands for."""
-    counts[:] = 0
-    scores[:] = NEG_INF
+    wide = 2 * n + 1
+    for m in range(wide):
+        for h in range(wide):
+            counts[m, h], scores[m, h] = 0, NEG_INF
     for m in range(1, n + 1):
         for h in range(n + 1):
-            scores[h, m] = arcs[h, m]
-            arc_heads[h, m], arc_words[h, m] = h, m
-        counts[0, m] = -1 if single_root else 0
+            scores[m, h] = arcs[h, m]
+            arc_heads[m, h], arc_words[m, h] = h, m
+        counts[m, 0] = -1 if single_root else 0
 
 
 @njit(**EXACT)
@@ -41,8 +43,8 @@ def _best_head(node, n_nodes, parent, counts, scores):
     """The best arc into a node from another one that is not contracted; -1 if there is none."""
     best, best_count, best_score = -1, 0, NEG_INF
     for h in range(n_nodes):
-        if parent[h] < 0 and h != node and _better(counts[h, node], scores[h, node], best_count, best_score):
-            best, best_count, best_score = h, counts[h, node], scores[h, node]
+        if parent[h] < 0 and h != node and _better(counts[node, h], scores[node, h], best_count, best_score):
+            best, best_count, best_score = h, counts[node, h], scores[node, h]
     return best
 
 
@@ -51,18 +53,18 @@ def _contract(cycle, new, parent, chosen, counts, scores, arc_heads, arc_words):
     """A cycle becomes one node: an arc into it replaces the cycle's own arc there, an arc out of it is the best one."""
     for member in cycle:
         parent[member] = new
-    for u in range(new):
-        if parent[u] >= 0:
-            continue
-        for y in cycle:
-            own = chosen[y]
-            count, score = counts[u, y] - counts[own, y], scores[u, y] - scores[own, y]
-            if _better(count, score, counts[u, new], scores[u, new]):
-                counts[u, new], scores[u, new] = count, score
-                arc_heads[u, new], arc_words[u, new] = arc_heads[u, y], arc_words[u, y]
-            if _better(counts[y, u], scores[y, u], counts[new, u], scores[new, u]):
-                counts[new, u], scores[new, u] = counts[y, u], scores[y, u]
+    for y in cycle:
+        own_count, own_score = counts[y, chosen[y]], scores[y, chosen[y]]
+        for u in range(new):
+            if parent[u] >= 0:
+                continue
+            count, score = counts[y, u] - own_count, scores[y, u] - own_score
+            if _better(count, score, counts[new, u], scores[new, u]):
+                counts[new, u], scores[new, u] = count, score
                 arc_heads[new, u], arc_words[new, u] = arc_heads[y, u], arc_words[y, u]
+            if _better(counts[u, y], scores[u, y], counts[u, new], scores[u, new]):
+                counts[u, new], scores[u, new] = counts[u, y], scores[u, y]
+                arc_heads[u, new], arc_words[u, new] = arc_heads[u, y], arc_words[u, y]
 
 
 @njit(**EXACT)
@@ -109,7 +111,7 @@ def _expand(n, n_nodes, parent, chosen, arc_heads, arc_words, heads):
     """From the last contraction to the first: the arc that enters a node also enters the member that holds its word."""
     into_head, into_word = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
     for node in range(1, n_nodes):
-        into_head[node], into_word[node] = arc_heads[chosen[node], node], arc_words[chosen[node], node]
+        into_head[node], into_word[node] = arc_heads[node, chosen[node]], arc_words[node, chosen[node]]
     for node in range(n_nodes - 1, n, -1):
         member = into_word[node]
         while member != node:
@@ -145,31 +147,6 @@ def best_trees(first, last, arcs, lengths, single_root, heads, possible):
         possible[b] = _best_tree(arcs[b], lengths[b], single_root, work, heads[b])
         if not possible[b]:
             heads[b] = 0
-
-
-# --- the k best ----------------------------------------------------------------------------------------------
-
-
-@njit(**EXACT)
-def top_trees(first, last, arcs, lengths, single_root, heads, scores):
-    """The k best trees by O(k n) searches; see `lawler.py`."""
-    k, size = scores.shape[0], arcs.shape[1]
-    work, kept, pool = _work(size), np.empty((size, size)), pool_of(k, size)
-    pool_heads, pool_scores, fixed, banned = pool
-    for b in range(first, last):
-        n, filled = lengths[b], 0
-        fixed[0], banned[0] = 0, False
-        if _best_tree(arcs[b], n, single_root, work, pool_heads[0]):
-            pool_scores[0], filled = score_of(arcs[b], n, pool_heads[0]), 1
-        for rank in range(k):
-            best, scores[rank, b] = take_best(pool, filled, n, heads[rank, b])
-            if best < 0 or rank == k - 1:
-                break
-            for split in range(fixed[best], n):
-                enter(pool, filled, best, split, arcs[b], n, kept)
-                if _best_tree(kept, n, single_root, work, pool_heads[filled]):
-                    pool_scores[filled] = score_of(arcs[b], n, pool_heads[filled])
-                    filled += 1
 
 
 # --- samples -------------------------------------------------------------------------------------------------
@@ -268,7 +245,9 @@ def sample_trees(first, last, arcs, lengths, single_root, roots, seeds, heads):
                     continue
                 if not ready:
                     n_below = _rooted(arcs[b], n, root, order, graph)
-                    work[:] = graph
+                    for i in range(n_below + 1):
+                        for j in range(n_below + 1):
+                            work[i, j] = graph[i, j]
                     _eliminate_log(work, n_below, log_d)
                     ready = True
                 into[:] = 0

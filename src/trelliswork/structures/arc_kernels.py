@@ -1,0 +1,115 @@
+"""CPU kernels that both families of dependency trees use: reading scores, shifts, checking heads, gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT, KERNEL
+
+NEG_INF = -np.inf
+
+
+@njit(**EXACT)
+def read_arcs(raw, lengths, arcs):
+    """float64 scores of the arcs there can be, -inf elsewhere; False if one of them is NaN or +inf."""
+    size, bad = raw.shape[1], 0
+    for b in range(raw.shape[0]):
+        n = lengths[b]
+        for h in range(size):
+            if h > n:
+                arcs[b, h] = NEG_INF
+                continue
+            for m in range(n + 1):
+                arcs[b, h, m] = raw[b, h, m]
+            arcs[b, h, n + 1 :] = NEG_INF
+            arcs[b, h, 0] = NEG_INF
+            arcs[b, h, h] = NEG_INF
+            for m in range(n + 1):
+                bad += not (arcs[b, h, m] < np.inf)
+    return bad == 0
+
+
+@njit(**EXACT)
+def highest_heads(arcs, n, low, tops):
+    """The highest score of each word's arcs from nodes low..n, 0 where there is none."""
+    tops[: n + 1] = NEG_INF
+    for h in range(low, n + 1):
+        for m in range(1, n + 1):
+            tops[m] = max(tops[m], arcs[h, m])
+    for m in range(n + 1):
+        if tops[m] == NEG_INF:
+            tops[m] = 0.0
+
+
+@njit(**EXACT)
+def highest_root(arcs, n, tops):
+    """The highest of arcs[0, m] - tops[m]: a root word does not use the arc that its column is shifted by."""
+    root_top = NEG_INF
+    for m in range(1, n + 1):
+        root_top = max(root_top, arcs[0, m] - tops[m])
+    return root_top
+
+
+@njit(**EXACT)
+def _is_tree(heads, n, single_root, state):
+    """Whether heads are in 0..n and lead every word to the root; state[m] is the word whose walk has passed m."""
+    n_roots = 0
+    for m in range(1, n + 1):
+        if heads[m - 1] < 0 or heads[m - 1] > n:
+            return False
+        n_roots += heads[m - 1] == 0
+        state[m] = 0
+    for m in range(1, n + 1):
+        node = m
+        while node != 0 and state[node] == 0:
+            state[node] = m
+            node = heads[node - 1]
+        if node != 0 and state[node] == m:
+            return False
+    return n_roots == 1 or not single_root
+
+
+@njit(**EXACT)
+def _no_arcs_cross(heads, n):
+    for m in range(1, n + 1):
+        low, high = min(m, heads[m - 1]), max(m, heads[m - 1])
+        for other in range(low + 1, high):
+            if heads[other - 1] < low or heads[other - 1] > high:
+                return False
+    return True
+
+
+@njit(**EXACT)
+def tree_scores(arcs, lengths, single_root, projective, heads, scores):
+    """The score of one tree a row [S2, edge-factored score]; False if some heads are no tree of the family."""
+    state = np.empty(arcs.shape[1], np.int64)
+    for b in range(arcs.shape[0]):
+        n, total = lengths[b], 0.0
+        if not _is_tree(heads[b], n, single_root, state) or (projective and not _no_arcs_cross(heads[b], n)):
+            return False
+        for m in range(1, n + 1):
+            total += arcs[b, heads[b, m - 1], m]
+        scores[b] = total
+    return True
+
+
+@njit(**KERNEL)
+def expected_gradient(grad, posteriors, gradient):
+    """gradient = grad[b] posteriors, in whatever precision the gradient has."""
+    flat_posteriors, flat = posteriors.reshape(len(grad), -1), gradient.reshape(len(grad), -1)
+    for b in range(len(grad)):
+        for i in range(flat.shape[1]):
+            flat[b, i] = grad[b] * flat_posteriors[b, i]
+
+
+@njit(**KERNEL)
+def likelihood_gradient(grad, heads, lengths, log_probs, posteriors, gradient):
+    """grad[b] times what is observed less what is expected; 0 in rows whose heads are impossible."""
+    weights = np.empty(len(grad))
+    for b in range(len(grad)):
+        weights[b] = -grad[b] if log_probs[b] > NEG_INF else 0.0
+    expected_gradient(weights, posteriors, gradient)
+    for b in range(len(grad)):
+        for m in range(1, lengths[b] + 1):
+            gradient[b, heads[b, m - 1], m] -= weights[b]

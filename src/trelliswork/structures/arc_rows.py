@@ -1,0 +1,54 @@
+"""A batch of arc scores as a caller gives it, in the two forms that are computed on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from trelliswork.structures import buffers
+from trelliswork.structures.arcs import Arcs
+from trelliswork.structures.bridge import as_array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+Array = np.ndarray[Any, Any]
+
+
+class ArcArrays(NamedTuple):
+    """What kernels read: float64 scores [batch, n+1, n+1], -inf at whatever is no arc; whether all are scores."""
+
+    scores: Array
+    lengths: Array
+    single_root: bool
+    are_scores: bool
+
+
+@dataclass(frozen=True)
+class ArcRows:
+    """Scores of float32 or float64 on any device; column 0, the diagonal and padding are not read."""
+
+    scores: Float[Tensor, "batch n+1 n+1"]
+    lengths: Int[Tensor, "batch"]
+    single_root: bool = True
+
+    @property
+    def trees(self) -> Arcs:
+        """For the reference, differentiable by the scores; made anew, so that each result has a graph of its own."""
+        return Arcs.of(self.scores, self.lengths, self.single_root)
+
+    @cached_property
+    def arrays(self) -> ArcArrays:
+        """For the kernels, read once; scores that are NaN or +inf are only noted."""
+        from trelliswork.structures.arc_kernels import read_arcs
+
+        raw, lengths = as_array(self.scores), as_array(self.lengths)
+        arcs = buffers.empty(raw.shape)
+        return ArcArrays(arcs, lengths, self.single_root, read_arcs(raw, lengths, arcs))
+
+    def with_scores(self, scores: Tensor) -> ArcRows:
+        return replace(self, scores=scores)

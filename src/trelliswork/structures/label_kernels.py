@@ -1,0 +1,76 @@
+"""CPU kernels over the labels of arcs, [batch, n+1, n+1, l] in any precision; read only where an arc can be."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT, KERNEL, exp, log
+
+NEG_INF = -np.inf
+
+
+@njit(**EXACT)
+def labels_are_scores(labels, lengths):
+    """False if a label that is read is NaN or +inf."""
+    bad = 0
+    for b in range(labels.shape[0]):
+        n = lengths[b]
+        for h in range(n + 1):
+            for m in range(1, n + 1):
+                if h != m:
+                    for y in range(labels.shape[3]):
+                        bad += not (labels[b, h, m, y] < np.inf)
+    return bad == 0
+
+
+@njit(inline="always")
+def _highest(row):
+    top = NEG_INF
+    for y in range(row.shape[0]):
+        top = max(top, row[y])
+    return top
+
+
+@njit(**KERNEL)
+def best_labels(labels, arcs, best):
+    """best = arcs + max_y labels; -inf where the arc is impossible."""
+    best[:] = NEG_INF
+    for b in range(arcs.shape[0]):
+        for h in range(arcs.shape[1]):
+            for m in range(arcs.shape[2]):
+                if arcs[b, h, m] > NEG_INF:
+                    best[b, h, m] = arcs[b, h, m] + _highest(labels[b, h, m])
+
+
+@njit(**KERNEL)
+def sum_labels(labels, arcs, summed):
+    """summed = arcs + log Σ_y exp(labels); -inf where the arc is impossible."""
+    summed[:] = NEG_INF
+    for b in range(arcs.shape[0]):
+        for h in range(arcs.shape[1]):
+            for m in range(arcs.shape[2]):
+                if arcs[b, h, m] > NEG_INF:
+                    row = labels[b, h, m]
+                    top, total = np.float64(_highest(row)), 0.0
+                    if top > NEG_INF:
+                        for y in range(row.shape[0]):
+                            total += exp(np.float64(row[y]) - top)
+                        summed[b, h, m] = arcs[b, h, m] + top + log(total)
+
+
+@njit(**KERNEL)
+def label_gradients(grad, labels, arcs, summed, d_labels, d_arcs):
+    """Derivatives of Σ grad * summed: grad by the arc, grad times p(label | arc) by each label."""
+    for b in range(arcs.shape[0]):
+        for h in range(arcs.shape[1]):
+            for m in range(arcs.shape[2]):
+                possible = summed[b, h, m] > NEG_INF
+                d_arcs[b, h, m] = grad[b, h, m] if possible else 0.0
+                row, d_row = labels[b, h, m], d_labels[b, h, m]
+                if not possible:
+                    d_row[:] = 0.0
+                    continue
+                shift, amount = summed[b, h, m] - arcs[b, h, m], grad[b, h, m]
+                for y in range(row.shape[0]):
+                    d_row[y] = amount * exp(np.float64(row[y]) - shift)

@@ -1,0 +1,160 @@
+"""CPU kernel of Eisner's sums in exp space: log Z and the arcs' posteriors of a row with products and sums only.
+
+Arcs are shifted to a highest weight of 1 in each column, so no span outgrows the number of its trees. What a span
+loses by underflow is less than `TINY`, and fewer than `GROWTH`^n ways lead from it to a tree, each with a weight of 1
+at most: a row whose total is not far above that is *wide*, and done again in log space. Real -inf makes exact zeros.
+
+A plane [w, i] is for the spans (i, i + w): sums over splits run along rows, all spans of a width side by side.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.arc_kernels import highest_heads, highest_root
+from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+from trelliswork.structures.projective.kernels import log_chart, log_row
+
+NEG_INF = -np.inf
+TINY, MARGIN = 1e-305, 1e20
+GROWTH = 6.75  # there are fewer than 6.75^n projective trees over n words
+LONGEST = 250  # words, so that GROWTH^n stays far from overflow
+FORTH, BACK, JOINED, OPEN_RIGHT, OPEN_LEFT, RIGHT, LEFT = range(7)
+BAR_OPEN_RIGHT, BAR_OPEN_LEFT, BAR_RIGHT, BAR_LEFT = range(4)
+
+
+@njit(inline="always")
+def _add_products(sums, left, right, size):
+    for i in range(size):
+        sums[i] += left[i] * right[i]
+
+
+@njit(inline="always")
+def _share_out(bar, left, right, left_bar, right_bar, size):
+    """Pass the derivative by a sum of products left * right on to both."""
+    for i in range(size):
+        left_bar[i] += bar[i] * right[i]
+        right_bar[i] += bar[i] * left[i]
+
+
+@njit(**KERNEL)
+def _weights(arcs, n, low, tops, planes, row):
+    """exp of the arcs between nodes low..n, shifted by columns, as planes: forth i -> i + w and back i + w -> i."""
+    highest_heads(arcs, n, low, tops)
+    forth, back = planes[FORTH], planes[BACK]
+    for h in range(low, n + 1):
+        for m in range(n + 1):
+            row[m] = exp(arcs[h, m] - tops[m])
+        for m in range(low, h):
+            back[h - m, m - low] = row[m]
+        for m in range(h + 1, n + 1):
+            forth[m - h, h - low] = row[m]
+
+
+@njit(**KERNEL)
+def _inside(n_nodes, planes):
+    """`math.md`, equations (2) to (4), narrow spans first."""
+    forth, back, joined, right, left = planes[FORTH], planes[BACK], planes[JOINED], planes[RIGHT], planes[LEFT]
+    open_right, open_left = planes[OPEN_RIGHT], planes[OPEN_LEFT]
+    right[0, :n_nodes] = 1.0
+    left[0, :n_nodes] = 1.0
+    for w in range(1, n_nodes):
+        size = n_nodes - w
+        joined[w, :size] = 0.0
+        right[w, :size] = 0.0
+        left[w, :size] = 0.0
+        for s in range(w):
+            _add_products(joined[w], right[s], left[w - s - 1, s + 1 :], size)
+        for i in range(size):
+            open_right[w, i] = joined[w, i] * forth[w, i]
+            open_left[w, i] = joined[w, i] * back[w, i]
+        for s in range(w):
+            _add_products(right[w], open_right[s + 1], right[w - s - 1, s + 1 :], size)
+            _add_products(left[w], left[s], open_left[w - s, s:], size)
+
+
+@njit(**KERNEL)
+def _outside(n_nodes, planes, bars, bar_joined):
+    """Derivatives of the total by everything in the chart, from the widest span to the narrowest."""
+    forth, back, right, left = planes[FORTH], planes[BACK], planes[RIGHT], planes[LEFT]
+    open_right, open_left = planes[OPEN_RIGHT], planes[OPEN_LEFT]
+    bar_open_right, bar_open_left = bars[BAR_OPEN_RIGHT], bars[BAR_OPEN_LEFT]
+    bar_right, bar_left = bars[BAR_RIGHT], bars[BAR_LEFT]
+    for w in range(n_nodes - 1, 0, -1):
+        size = n_nodes - w
+        for s in range(1, w + 1):
+            _share_out(bar_right[w], open_right[s], right[w - s, s:], bar_open_right[s], bar_right[w - s, s:], size)
+        for s in range(w):
+            _share_out(bar_left[w], left[s], open_left[w - s, s:], bar_left[s], bar_open_left[w - s, s:], size)
+        for i in range(size):
+            bar_joined[i] = bar_open_right[w, i] * forth[w, i] + bar_open_left[w, i] * back[w, i]
+        for s in range(w):
+            _share_out(bar_joined, right[s], left[w - s - 1, s + 1 :], bar_right[s], bar_left[w - s - 1, s + 1 :], size)
+
+
+@njit(**EXACT)
+def _total(arcs, n, low, tops, planes, roots):
+    """(Z in shifted weights, the sum of all shifts); `roots` gets the weight of each root arc of single-root trees."""
+    shifts, z = 0.0, 0.0
+    for m in range(1, n + 1):
+        shifts += tops[m]
+    if low == 0:
+        return planes[RIGHT, n, 0], shifts
+    root_top = highest_root(arcs, n, tops)
+    if root_top == NEG_INF:
+        return 0.0, 0.0
+    for r in range(n):
+        roots[r] = exp(arcs[0, r + 1] - tops[r + 1] - root_top)
+        z += roots[r] * planes[LEFT, r, 0] * planes[RIGHT, n - 1 - r, r]
+    return z, shifts + root_top
+
+
+@njit(**EXACT)
+def _seed(n, low, planes, roots, bars, posteriors, z):
+    """Derivatives of the total by what it is made of; the posteriors of root words."""
+    bars[:, : n + 1 - low] = 0.0
+    if low == 0:
+        bars[BAR_RIGHT, n, 0] = 1.0
+        return
+    for r in range(n):
+        before, after = planes[LEFT, r, 0], planes[RIGHT, n - 1 - r, r]
+        bars[BAR_LEFT, r, 0] = roots[r] * after
+        bars[BAR_RIGHT, n - 1 - r, r] += roots[r] * before
+        posteriors[0, r + 1] = min(roots[r] * before * after / z, 1.0)
+
+
+@njit(**EXACT)
+def _posteriors(n, low, planes, bars, z, posteriors):
+    for w in range(1, n + 1 - low):
+        for i in range(n + 1 - low - w):
+            h, m = i + low, i + low + w
+            posteriors[h, m] = min(bars[BAR_OPEN_RIGHT, w, i] * planes[OPEN_RIGHT, w, i] / z, 1.0)
+            posteriors[m, h] = min(bars[BAR_OPEN_LEFT, w, i] * planes[OPEN_LEFT, w, i] / z, 1.0)
+
+
+@njit(**EXACT)
+def inside_outside(first, last, arcs, lengths, single_root, log_z, marginals):
+    """log Z of rows first..last-1 and, unless that array is empty, the arcs' posteriors."""
+    size, low = arcs.shape[1], 1 if single_root else 0
+    planes, bars = np.empty((7, size, size)), np.empty((4, size, size))
+    tops, row, roots = np.empty(size), np.empty(size), np.empty(size)
+    chart = log_chart(0 * size)  # made when a row is wide
+    for b in range(first, last):
+        n = lengths[b]
+        posteriors = marginals[b] if marginals.shape[0] else marginals.reshape(0, 0)
+        z, shifts = 0.0, 0.0
+        if n <= LONGEST:
+            _weights(arcs[b], n, low, tops, planes, row)
+            _inside(n + 1 - low, planes)
+            z, shifts = _total(arcs[b], n, low, tops, planes, roots)
+        if z <= TINY * GROWTH**n * MARGIN:
+            if chart[0].shape[1] == 0:
+                chart = log_chart(size)
+            log_z[b] = log_row(arcs[b], n, low, chart, posteriors)
+            continue
+        log_z[b] = np.log(z) + shifts
+        if marginals.shape[0]:
+            _seed(n, low, planes, roots, bars, posteriors, z)
+            _outside(n + 1 - low, planes, bars, row)
+            _posteriors(n, low, planes, bars, z, posteriors)
