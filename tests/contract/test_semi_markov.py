@@ -160,6 +160,15 @@ class TestSemiMarkov(StructureContract):
             part = leaves.scores[name]
             close(torch.zeros_like(part) if part.grad is None else part.grad, wanted[name])
 
+    def test_token_marginals(self, instance: Instance, backend: str) -> None:
+        *_, n, _, c = instance.scores["segments"].shape
+        wanted = torch.zeros(self.n_rows(instance), n, c, dtype=torch.float64)
+        for row in range(self.n_rows(instance)):
+            for value, p in self.probabilities(instance, row).items():
+                for i, j, y in value:
+                    wanted[row, i:j, y] += p
+        close(self.build(instance, backend).token_marginals, wanted)
+
     @pytest.mark.parametrize("kinds", [["costs"], ["transitions"], ["start"], ["end"], ["costs", "transitions", "end"]])
     def test_expected_costs(self, instance: Instance, backend: str, kinds: list[str]) -> None:
         *batch, n, k, c = instance.scores["segments"].shape

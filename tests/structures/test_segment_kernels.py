@@ -113,6 +113,70 @@ def test_a_label_that_vanishes_at_first_may_win_later() -> None:
     kernel_equals_reference({"segments": segments, "end": end})
 
 
+@both_orders
+@pytest.mark.parametrize("slope", [-400.0, -150.0, -60.0, -20.0, 20.0, 60.0, 150.0, 400.0])
+@pytest.mark.parametrize("by_token", [True, False], ids=["by token", "by segment"])
+def test_scores_that_keep_rising_or_falling(slope: float, by_token: bool, first_order: bool) -> None:
+    """The level of what is added up must follow, and tell when it cannot."""
+    scores = random_scores(2, 30, 6, 3, first_order=first_order)
+    scores["segments"] += slope * torch.arange(1, 7)[:, None] if by_token else slope
+    kernel_equals_reference(scores)
+    scores["segments"][:, 15:] += 90.0
+    kernel_equals_reference(scores)
+
+
+def test_a_high_score_behind_a_closed_door_is_not_heard() -> None:
+    """Label 1 is unreachable at first; its high scores there may neither win nor spoil the numbers."""
+    for height in (50.0, 300.0, 320.0, 1000.0, 1e30):
+        scores = random_scores(1, 12, 4, 3)
+        scores["segments"][:, :, :, 0] -= 20.0 * torch.arange(1, 5)
+        scores["start"][1] = -INF
+        scores["transitions"][:, 1] = -INF
+        scores["segments"][:, :, :, 1] = height
+        kernel_equals_reference(scores)
+
+
+def trending(segments: Tensor, kind: int, scale: float, generator: torch.Generator) -> Tensor:
+    """Scores that also depend on the position, the label, or the length of a segment; kind 0: not."""
+    batch, n, k, c = segments.shape
+    shape = [(1, 1, 1, 1), (batch, n, 1, 1), (1, 1, 1, c), (1, 1, k, 1), (1, 1, k, c)][kind]
+    return segments + (3 * scale * torch.randn(shape, generator=generator) if kind else 0.0)
+
+
+def test_random_models_of_every_kind() -> None:
+    """Any shape, range of scores from 0.3 to 300, trends, -inf anywhere, also where nothing is left possible."""
+    generator = torch.Generator().manual_seed(0)
+    for case in range(150):
+        batch, n, k, c = (int(torch.randint(1, most, (1,), generator=generator)) for most in (4, 26, 10, 6))
+        scale = 10.0 ** float(3 * torch.rand(1, generator=generator) - 0.5)
+        scores = random_scores(batch, n, k, c, scale=scale, first_order=case % 3 > 0, seed=case)
+        scores["segments"] = trending(scores["segments"], case % 5, scale, generator)
+        if case % 2:
+            for part in scores.values():
+                part[torch.rand(part.shape, generator=generator) < 0.25] = -INF
+        lengths = torch.randint(1, n + 1, (batch,), generator=generator)
+        lengths[0] = n
+        kernel_equals_reference(scores, lengths=lengths)
+
+
+@both_orders
+def test_a_first_or_last_label_that_vanishes_may_be_the_only_one_possible(first_order: bool) -> None:
+    for edge in ("start", "end"):
+        scores = random_scores(1, 4, 2, 3, first_order=first_order)
+        scores[edge][:] = torch.tensor([400.0, -400.0, 0.0])
+        scores["segments"][..., [0, 2]] = -INF
+        kernel_equals_reference(scores)
+
+
+def test_moderate_scores_stay_in_exp_space_and_wide_ones_do_not() -> None:
+    moderate, wide = (random_scores(2, 30, 6, 3, scale=scale) for scale in (5.0, 300.0))
+    wide["segments"][0] = moderate["segments"][0]
+    found = [
+        fast.run_forward(SemiMarkov(**each)._arrays) for each in (moderate, {**moderate, "segments": wide["segments"]})
+    ]
+    assert [run.wide.tolist() for run in found if isinstance(run, fast.Forward)] == [[False, False], [False, True]]
+
+
 def test_long_rows_stay_exact() -> None:
     scores = random_scores(1, 1500, 4, 3, scale=3.0)
     kernel_equals_reference(scores)

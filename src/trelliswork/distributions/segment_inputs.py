@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -36,17 +36,49 @@ def promote(
     for name, edge in (("start", start), ("end", end)):
         if edge.shape != (c,):
             raise ScoreError(f"{name} must be ({c},), one score a label; got {tuple(edge.shape)}")
-    given = [part for part in (segments, transitions, start, end) if part is not None]
+    return one_dtype((segments, transitions, start, end))
+
+
+def one_dtype(parts: Sequence[Tensor | None]) -> tuple[Any, ...]:
+    """Scores in the dtype that holds all of them, which must be floating point and on one device."""
+    given = [part for part in parts if part is not None]
     if len({part.device for part in given}) > 1:
         devices = sorted({str(part.device) for part in given})
         raise ScoreError(f"all scores must be on one device; got {devices}; move them with .to(device)")
-    dtype = segments.dtype
+    dtype = given[0].dtype
     for part in given:
         dtype = torch.promote_types(dtype, part.dtype)
     if not dtype.is_floating_point:
         raise ScoreError(f"scores must be floating point; got {dtype}; call .float() on them")
-    moved = None if transitions is None else cast(transitions, dtype)
-    return cast(segments, dtype), moved, cast(start, dtype), cast(end, dtype)
+    return tuple(None if part is None else cast(part, dtype) for part in parts)
+
+
+def check_factors(
+    tokens: Tensor,
+    durations: Tensor,
+    starts: Tensor | None,
+    ends: Tensor | None,
+    transitions: Tensor | None,
+    start: Tensor,
+    end: Tensor,
+) -> None:
+    """The shapes of factored scores."""
+    if tokens.dim() < 2 or 0 in tokens.shape[-2:]:
+        raise ScoreError(f"tokens must be [batch, n, c] with n, c >= 1; got {tuple(tokens.shape)}")
+    c = tokens.shape[-1]
+    if durations.dim() != 2 or durations.shape[1] != c or len(durations) == 0:
+        raise ScoreError(
+            f"durations must be [k, {c}], a score for each length 1..k and label; got {tuple(durations.shape)}; "
+            f"torch.zeros(k, {c}) scores all lengths alike"
+        )
+    for name, part in (("starts", starts), ("ends", ends)):
+        if part is not None and part.shape != tokens.shape:
+            raise ScoreError(f"{name} must be {tuple(tokens.shape)} like tokens; got {tuple(part.shape)}")
+    if transitions is not None and transitions.shape != (c, c):
+        raise ScoreError(f"transitions must be {(c, c)}, indexed [from, to]; got {tuple(transitions.shape)}")
+    for name, edge in (("start", start), ("end", end)):
+        if edge.shape != (c,):
+            raise ScoreError(f"{name} must be ({c},), one score a label; got {tuple(edge.shape)}")
 
 
 def check_max_lengths(max_lengths: Tensor | Sequence[int], k: int, c: int, device: torch.device) -> Int[Tensor, "c"]:
@@ -66,11 +98,11 @@ def check_max_lengths(max_lengths: Tensor | Sequence[int], k: int, c: int, devic
     return limits.long()
 
 
-def check_scores(parts: tuple[Tensor | None, ...], arrays: SegmentArrays | None) -> None:
+def check_scores(parts: dict[str, Tensor | None], arrays: SegmentArrays | None) -> None:
     """NaN and +inf are refused, by name and place; `arrays`, if given, hold the same numbers and are faster to read."""
     if arrays is not None and arrays.first_not_a_score()[0] < 0:
         return
-    for name, part in zip(("segments", "transitions", "start", "end"), parts, strict=True):
+    for name, part in parts.items():
         wrong = None if part is None else ~(part.detach() < INF)
         if part is not None and wrong is not None and bool(wrong.any()):
             place = wrong.nonzero()[0].tolist()

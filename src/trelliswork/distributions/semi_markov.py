@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,12 +10,14 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions import segment_values as values
-from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
-from trelliswork.distributions.chain_inputs import cast, layout_of
-from trelliswork.distributions.segment_inputs import check_max_lengths, check_scores, promote
+from trelliswork.distributions.base import Backend, weighted_sum
+from trelliswork.distributions.chain_inputs import cast
+from trelliswork.distributions.segment_inputs import check_factors, one_dtype, promote
+from trelliswork.distributions.segment_scores import SegmentScores
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings import Counting
 from trelliswork.structures.segments import fast, structure
+from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.structure import Segments
 
 if TYPE_CHECKING:
@@ -26,12 +27,13 @@ INF = float("inf")
 Known = Sequence[Any]
 
 
-class SemiMarkov(StructuredDistribution):
+class SemiMarkov(SegmentScores):
     """p(s | x) with score = start[y_1] + Σ segments[i_j, d_j - 1, y_j] + Σ transitions[y_{j-1}, y_j] + end[y_m].
 
     `segments[b, i, d-1, y]` scores the segment that starts at token i, covers d tokens and is labelled y; those that
     would run past the row's `lengths` are not read. Without transitions labels are independent of one another.
-    `max_lengths` [c] limits the segments of each label. A forbidden part scores -inf.
+    `max_lengths` [c] limits the segments of each label. A forbidden part scores -inf. `SemiMarkov.factored` takes the
+    scores of tokens, durations and boundaries instead.
 
     A value is, for each row, a list of (start, end, label), end exclusive; nested lists for more batch axes, ranks and
     samples. Everywhere a value is taken its tensor form is taken too: starts [..., n], the label where a segment starts
@@ -55,49 +57,45 @@ class SemiMarkov(StructuredDistribution):
         validate_args: bool | None = None,
     ):
         self.segments, self.transitions, self.start, self.end = promote(segments, transitions, start, end)
-        batch_shape, (n, k, c) = self.segments.shape[:-3], self.segments.shape[-3:]
-        device = self.segments.device
-        self._lengths = layout_of(batch_shape, n, device, lengths, None).lengths
-        self.max_lengths = None if max_lengths is None else check_max_lengths(max_lengths, k, c, device)
-        self.backend = resolve_backend(backend, device)
-        super().__init__(batch_shape, torch.Size([n]), validate_args=False)
-        if validate_args is None or validate_args:
-            arrays = self._arrays if self.backend == "kernel" else None
-            check_scores((self.segments, self.transitions, self.start, self.end), arrays)
+        self._factors = None
+        self._set_up(self.segments.shape, lengths, max_lengths, backend, validate_args)
 
-    # --- the parts, flat -------------------------------------------------------------------------------------
+    @classmethod
+    def factored(
+        cls,
+        tokens: Float[Tensor, "*batch n c"],
+        durations: Float[Tensor, "k c"],
+        starts: Float[Tensor, "*batch n c"] | None = None,
+        ends: Float[Tensor, "*batch n c"] | None = None,
+        transitions: Float[Tensor, "c c"] | None = None,
+        start: Float[Tensor, "c"] | None = None,
+        end: Float[Tensor, "c"] | None = None,
+        *,
+        lengths: Int[Tensor, "*batch"] | None = None,
+        max_lengths: Int[Tensor, "c"] | Sequence[int] | None = None,
+        backend: Backend = "auto",
+        validate_args: bool | None = None,
+    ) -> SemiMarkov:
+        """Segments scored by sums: the segment of tokens i..j-1 labelled y scores
 
-    @cached_property
-    def _parts(self) -> Segments:
-        """One batch axis, float32 at least, segments that are too long for their label at -inf."""
-        n, k, c = self.segments.shape[-3:]
-        dtype = torch.float64 if self.dtype == torch.float64 else torch.float32
-        segments = cast(self.segments.reshape(-1, n, k, c), dtype)
-        if self.max_lengths is not None:
-            short = torch.arange(1, k + 1, device=segments.device)[:, None] <= self.max_lengths
-            segments = torch.where(short, segments, -INF)
-        transitions = None if self.transitions is None else cast(self.transitions, dtype)
-        return Segments(segments, transitions, cast(self.start, dtype), cast(self.end, dtype), self._lengths)
+            starts[i, y] + tokens[i, y] + ... + tokens[j-1, y] + ends[j-1, y] + durations[j-i-1, y]
 
-    @cached_property
-    def _arrays(self) -> fast.SegmentArrays:
-        return fast.SegmentArrays.of(self._parts)
-
-    @cached_property
-    def _forward(self) -> fast.Forward:
-        return fast.run_forward(self._arrays)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.segments.dtype
-
-    @property
-    def lengths(self) -> Int[Tensor, "*batch"]:
-        return self._lengths.reshape(self.batch_shape)
-
-    def _batched(self, result: Tensor, *lead: int) -> Tensor:
-        """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
-        return cast(result.reshape((*lead, *self.batch_shape, *result.shape[len(lead) + 1 :])), self.dtype)
+        The kernels compute it when they read it, so log Z, its gradient, the best and the k best segmentations,
+        samples and probabilities need no tensor [n, k, c]: a long text is no problem. Queries about single segments
+        (`marginals`, `expected`, `entropy`, `span_probability`) make one.
+        """
+        c = tokens.shape[-1]
+        start = tokens.new_zeros(c) if start is None else start
+        end = tokens.new_zeros(c) if end is None else end
+        check_factors(tokens, durations, starts, ends, transitions, start, end)
+        self = cls.__new__(cls)
+        moved = one_dtype((tokens, durations, starts, ends, transitions, start, end))
+        self.transitions, self.start, self.end = moved[4:]
+        shape = (*tokens.shape[:-1], len(durations), c)
+        nothing = torch.empty(0, dtype=torch.long, device=tokens.device)
+        self._factors = Factored.of(moved, nothing)
+        self._set_up(torch.Size(shape), lengths, max_lengths, backend, validate_args)
+        return self
 
     # --- values ----------------------------------------------------------------------------------------------
 
@@ -119,7 +117,7 @@ class SemiMarkov(StructuredDistribution):
         elif value.shape[value.dim() - len(expected) :] != expected:
             raise ScoreError(f"starts must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
         starts = cast(value, torch.long)
-        k, c = self.segments.shape[-2:]
+        k, c = self._shape[-2:]
         longest = torch.full((c,), k, device=starts.device) if self.max_lengths is None else self.max_lengths
         values.check_starts(starts.reshape(-1, len(self._lengths), *self.event_shape), self._lengths, longest)
         return starts
@@ -127,7 +125,7 @@ class SemiMarkov(StructuredDistribution):
     def to_parts(self, value: Any) -> Float[Tensor, "*samples *batch n k c"]:
         """1 at the segments of a value, 0 elsewhere: shaped like `marginals`."""
         starts = self.to_starts(value)
-        n, k, c = self.segments.shape[-3:]
+        n, k, c = self._shape[-3:]
         flat = starts.reshape(-1, n)
         lengths = self._lengths.repeat(len(flat) // max(len(self._lengths), 1))
         place = torch.arange(n, device=flat.device)
@@ -146,21 +144,19 @@ class SemiMarkov(StructuredDistribution):
 
     @property
     def _log_z(self) -> Float[Tensor, "rows"]:
-        parts = self._parts
         if self.backend == "torch":
-            return structure.log_partition(parts)
-        return fast.LogPartition.apply(parts, self._arrays, self._forward, *parts.scores)
+            return structure.log_partition(self._parts)
+        return fast.LogPartition.apply(self._given, self._arrays, self._forward, *self._given.scores)
 
     def score(self, value: Any) -> Float[Tensor, "*samples *batch"]:
         """The log score of segmentations; -inf for a forbidden one."""
-        return self._each(value, lambda starts: structure.path_score(self._parts, starts))
+        return self._each(value, self._given.path_score)
 
     def log_prob(self, value: Any) -> Float[Tensor, "*samples *batch"]:
         """log p(value | x); -inf for a forbidden segmentation, never above 0."""
-        parts = self._parts
         if self.backend == "torch":
-            return self._each(value, lambda starts: structure.log_prob(parts, starts))
-        arrays, run = self._arrays, self._forward
+            return self._each(value, lambda starts: structure.log_prob(self._parts, starts))
+        parts, arrays, run = self._given, self._arrays, self._forward
         return self._each(value, lambda starts: fast.LogProb.apply(parts, arrays, run, starts, *parts.scores))
 
     def _each(self, value: Any, query: Callable[[Tensor], Tensor]) -> Tensor:
@@ -175,12 +171,23 @@ class SemiMarkov(StructuredDistribution):
         """p(segment (i, d, y) | x) at [..., i, d-1, y]; 0 for segments that are not read. Differentiable."""
         return self._batched(self._marginals()[0])
 
+    @property
+    def token_marginals(self) -> Float[Tensor, "*batch n c"]:
+        """p(token t lies in a segment labelled y | x) at [..., t, y]; 0 behind a row's end. Differentiable."""
+        reaching = self._marginals()[0].flip(2).cumsum(2).flip(2)  # [i, d-1]: segments from i of d tokens and more
+        n, k = reaching.shape[1:3]
+        moved = [torch.nn.functional.pad(reaching[:, : n - d, d], (0, 0, d, 0)) for d in range(min(k, n))]
+        return self._batched(torch.stack(moved).sum(0))
+
     def _marginals(self) -> tuple[Tensor, Tensor]:
         """Posteriors of segments, and the expected number of each pair of neighbouring labels."""
         parts = self._parts
         if self.backend == "torch":
             return structure.marginals(parts)
-        return fast.Marginals.apply(parts, self._arrays, self._forward, *parts.scores)
+        if self._factors is None:
+            return fast.Marginals.apply(parts, self._arrays, self._forward, *parts.scores)
+        arrays = fast.SegmentArrays.of(parts)
+        return fast.Marginals.apply(parts, arrays, fast.run_forward(arrays), *parts.scores)
 
     @property
     def argmax(self) -> list[Any]:
@@ -189,7 +196,7 @@ class SemiMarkov(StructuredDistribution):
             starts, scores = structure.viterbi(self._parts)
             possible = scores.detach() > -INF
         else:
-            starts, possible = fast.best_starts(fast.SegmentArrays.of(self._parts, None))
+            starts, possible = fast.best_starts(fast.SegmentArrays.of(self._given, None))
         self._require_values(possible)
         return self.from_starts(starts.reshape(*self.batch_shape, *self.event_shape))
 
@@ -204,7 +211,7 @@ class SemiMarkov(StructuredDistribution):
         exists = found > -INF
         self._require_values(exists[0])
         starts = torch.where(exists[:, :, None], starts, starts[:1])
-        scores = torch.stack([structure.path_score(self._parts, each) for each in starts])
+        scores = torch.stack([self._given.path_score(each) for each in starts])
         lists = self.from_starts(starts.reshape(k, *self.batch_shape, *self.event_shape))
         return lists, self._batched(torch.where(exists, scores, -INF), k)
 
@@ -221,7 +228,8 @@ class SemiMarkov(StructuredDistribution):
         if self.backend == "torch":
             starts = structure.sample(self._parts, shape.numel(), generator)
         else:
-            starts = fast.sample_starts(self._arrays, self._forward, shape.numel(), generator)
+            run = self._forward if isinstance(self._forward, fast.LogForward) else fast.run_log_forward(self._arrays)
+            starts = fast.sample_starts(self._arrays, run, shape.numel(), generator)
         return starts.reshape(*shape, *self.batch_shape, *self.event_shape)
 
     def _require_values(self, possible: Bool[Tensor, "rows"]) -> None:
@@ -245,7 +253,7 @@ class SemiMarkov(StructuredDistribution):
         end: Float[Tensor, "c"] | None = None,
     ) -> Float[Tensor, "*batch"]:
         """E[Σ costs of segments + transitions[y_{j-1}, y_j] + start[y_1] + end[y_m]]; costs are shaped like scores."""
-        segments = self.segments.new_zeros(()).expand(self.segments.shape) if costs is None else costs
+        segments = self.start.new_zeros(()).expand(self._shape) if costs is None else costs
         given = SemiMarkov(segments, transitions, start, end, lengths=self.lengths, validate_args=False)
         return self._batched(self._expected(given._parts))
 
@@ -275,7 +283,7 @@ class SemiMarkov(StructuredDistribution):
 
         >>> dist.span_probability(2, 4, "PER", labels=["O", "PER"])
         """
-        n, k, c = self.segments.shape[-3:]
+        n, k, c = self._shape[-3:]
         if isinstance(label, str):
             if labels is None or label not in labels:
                 raise ScoreError(f"label must be an index or one of labels={labels}; got {label!r}")
@@ -305,18 +313,25 @@ class SemiMarkov(StructuredDistribution):
         unknown; or lists for each row the segments (start, end, label) that are known, a label of None for any.
         `transitions`, `start`, `end` are True where allowed.
         """
-        segments, own = self.segments, self.transitions
-        if partial is not None:
-            segments = torch.where(self._allowed(partial), segments, -INF)
+        own = self.transitions
         if transitions is not None:
-            c = self.segments.shape[-1]
-            own = torch.where(transitions, self.segments.new_zeros(c, c) if own is None else own, -INF)
+            own = torch.where(transitions, self._no_transitions() if own is None else own, -INF)
         new_start = self.start if start is None else torch.where(start, self.start, -INF)
         new_end = self.end if end is None else torch.where(end, self.end, -INF)
-        return self._like(segments, own, new_start, new_end)
+        if partial is None:
+            return self._like(None, own, new_start, new_end)
+        if self._factors is not None and isinstance(partial, Tensor) and partial.dtype != torch.bool:
+            labels = self._known_labels(partial)[..., None]
+            agree = (labels < 0) | (labels == torch.arange(self._shape[-1], device=labels.device))
+            tokens = torch.where(agree.reshape(self._factors.tokens.shape), self._factors.tokens, -INF)
+            return self._like(None, own, new_start, new_end, tokens=tokens)
+        return self._like(torch.where(self._allowed(partial), self.segments, -INF), own, new_start, new_end)
+
+    def _no_transitions(self) -> Float[Tensor, "c c"]:
+        return self.start.new_zeros(self._shape[-1], self._shape[-1])
 
     def _allowed(self, partial: Any) -> Bool[Tensor, "*batch n k c"]:
-        shape, device = self.segments.shape, self.segments.device
+        shape, device = self._shape, self.start.device
         n, k, c = shape[-3:]
         if not isinstance(partial, Tensor):
             known = [partial] if not self.batch_shape else partial
@@ -329,45 +344,62 @@ class SemiMarkov(StructuredDistribution):
             if partial.shape != shape:
                 raise ScoreError(f"allowed segments must be {tuple(shape)}, True = allowed; got {tuple(partial.shape)}")
             return partial
+        return values.allowed_by_tokens(self._known_labels(partial), k, c).reshape(shape)
+
+    def _known_labels(self, partial: Tensor) -> Int[Tensor, "rows n"]:
+        """Labels of tokens, flat and checked; negative where unknown."""
+        shape, device = self._shape, self.start.device
+        n, _, c = shape[-3:]
         if partial.dtype.is_floating_point or partial.shape != shape[:-2]:
             raise ScoreError(
                 f"partial labels must be whole numbers {tuple(shape[:-2])}, -100 = unknown; "
                 f"got {partial.dtype} {tuple(partial.shape)}"
             )
-        labels = torch.where(self._parts.token_mask, partial.reshape(-1, n), -1)
+        labels = torch.where(torch.arange(n, device=device) < self._lengths[:, None], partial.reshape(-1, n), -1)
         if bool((labels >= c).any()):
             raise ScoreError(f"partial labels must lie in 0..{c - 1} or be -100 for unknown; got {int(labels.max())}")
-        return values.allowed_by_tokens(labels, k, c).reshape(shape)
+        return labels
 
     def _first_order(self) -> SemiMarkov:
         """The same distribution with transitions: scores of 0 if there are none."""
         if self.transitions is not None:
             return self
-        c = self.segments.shape[-1]
-        return self._like(self.segments, self.segments.new_zeros(c, c), self.start, self.end)
+        return self._like(None, self._no_transitions(), self.start, self.end)
 
-    def _like(self, segments: Tensor, transitions: Tensor | None, start: Tensor, end: Tensor) -> SemiMarkov:
-        """Other scores, the same lengths and limits."""
-        return SemiMarkov(
-            segments, transitions, start, end,
-            lengths=self.lengths, max_lengths=self.max_lengths, backend=self.backend, validate_args=False,
+    def _like(
+        self,
+        segments: Tensor | None,
+        transitions: Tensor | None,
+        start: Tensor,
+        end: Tensor,
+        *,
+        lengths: Tensor | None = None,
+        tokens: Tensor | None = None,
+    ) -> SemiMarkov:
+        """Other scores, the same limits; without segments the scores of segments stay as they were given."""
+        options: dict[str, Any] = dict(
+            lengths=self.lengths if lengths is None else lengths,
+            max_lengths=self.max_lengths, backend=self.backend, validate_args=False,
         )  # fmt: skip
+        factors = self._factors
+        if segments is None and factors is not None:
+            own = factors.tokens if tokens is None else tokens, factors.durations, factors.starts, factors.ends
+            return SemiMarkov.factored(*own, transitions, start, end, **options)
+        return SemiMarkov(self.segments if segments is None else segments, transitions, start, end, **options)
 
     # --- torch.distributions ---------------------------------------------------------------------------------
 
     @property
     def support(self) -> Any:
         """Of the tensor form."""
-        return constraints.independent(constraints.integer_interval(-1, self.segments.shape[-1] - 1), 1)
+        return constraints.independent(constraints.integer_interval(-1, self._shape[-1] - 1), 1)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> SemiMarkov:
         """The same distribution in a larger batch shape, without copying scores."""
         shape = torch.Size(batch_shape)
-        return SemiMarkov(
-            self.segments.expand(*shape, *self.segments.shape[-3:]), self.transitions, self.start, self.end,
-            lengths=self.lengths.expand(shape), max_lengths=self.max_lengths, backend=self.backend, validate_args=False,
-        )  # fmt: skip
+        segments = self.segments.expand(*shape, *self._shape[-3:])
+        return self._like(segments, self.transitions, self.start, self.end, lengths=self.lengths.expand(shape))
 
     def __repr__(self) -> str:
-        n, k, c = self.segments.shape[-3:]
+        n, k, c = self._shape[-3:]
         return f"SemiMarkov(batch_shape={tuple(self.batch_shape)}, n={n}, k={k}, c={c}, backend={self.backend!r})"

@@ -10,31 +10,27 @@ from trelliswork.nn.attention import (
 )
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.ctc import CTC
-from trelliswork.nn.encoders import LookupTables, WindowEncoder
+from trelliswork.nn.dependency_crf import DependencyCRF
+from trelliswork.nn.encoders import GatedRecursiveConvolution, LookupTables, WindowEncoder
 from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
-from trelliswork.nn.scorers import ContextScorer, HiddenUnitScorer, LinearScorer
+from trelliswork.nn.scorers import BiaffineScorer, ContextScorer, HiddenUnitScorer, LinearScorer
+from trelliswork.nn.semi_crf import SemiCRF
 
 __all__ = [
     "CRF",
     "CTC",
     "Attended",
     "BernoulliAttention",
+    "BiaffineScorer",
     "ChainAttention",
     "ContextScorer",
-    "HiddenUnitScorer",
-from trelliswork.nn.dependency_crf import DependencyCRF
-from trelliswork.nn.encoders import LookupTables, WindowEncoder
-from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
-from trelliswork.nn.scorers import BiaffineScorer, ContextScorer, LinearScorer
-
-__all__ = [
-    "CRF",
-    "BiaffineScorer",
-    "ContextScorer",
     "DependencyCRF",
+    "GatedRecursiveConvolution",
+    "HiddenUnitScorer",
     "LinearScorer",
     "LookupTables",
     "SegmentAttention",
+    "SemiCRF",
     "SoftmaxAttention",
     "TreeAttention",
     "WindowEncoder",

@@ -7,5 +7,4 @@ from trelliswork.nn.scorers.context import ContextScorer
 from trelliswork.nn.scorers.hidden_units import HiddenUnitScorer
 from trelliswork.nn.scorers.linear import LinearScorer
 
-__all__ = ["ContextScorer", "HiddenUnitScorer", "LinearScorer"]
-__all__ = ["BiaffineScorer", "ContextScorer", "LinearScorer"]
+__all__ = ["BiaffineScorer", "ContextScorer", "HiddenUnitScorer", "LinearScorer"]

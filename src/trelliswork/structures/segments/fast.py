@@ -16,42 +16,74 @@ from torch import Tensor
 from trelliswork.structures import buffers
 from trelliswork.structures.bridge import Array, as_array, as_tensor, by_reference, to_tensors
 from trelliswork.structures.kernel_math import first_not_a_score
-from trelliswork.structures.segments import kernels, path_kernels, structure
+from trelliswork.structures.segments import kernels, path_kernels, scaled_kernels, structure
+from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.structure import Segments
 from trelliswork.structures.segments.tangents import run_tangents
 from trelliswork.structures.threads import over_rows
 
+Parts = Segments | Factored
+PartArrays = Array | tuple[Array, Array, Array, Array]
+Gradients = tuple[PartArrays, Array, Array, Array]  # of the parts, and for each row of arcs, start and end scores
+
 
 class SegmentArrays(NamedTuple):
-    """The scores as C-contiguous arrays; `transitions` is [c, c], or [0, 0] for the 0th order."""
+    """The scores as C-contiguous arrays; `transitions` is [c, c], or [0, 0] for the 0th order.
 
-    segments: Array
+    `parts` are the scores of segments [batch, n, k, c], or what they are made of: `part_kernels.py`.
+    """
+
+    parts: PartArrays
     transitions: Array
     start: Array
     end: Array
     lengths: Array
 
     @staticmethod
-    def of(parts: Segments, dtype: type | None = np.float64) -> SegmentArrays:
-        """Arrays in this dtype; None keeps the scores' own."""
-        segments, start, end = (as_array(each, dtype) for each in (parts.segments, parts.start, parts.end))
-        given = parts.transitions
-        transitions = np.empty((0, 0), segments.dtype) if given is None else as_array(given, dtype)
-        return SegmentArrays(segments, transitions, start, end, parts.lengths.numpy())
+    def of(given: Parts, dtype: type | None = np.float64) -> SegmentArrays:
+        """Arrays in this dtype; None keeps the scores' own. Factored scores are always float64."""
+        dtype = dtype if isinstance(given, Segments) else np.float64
+        start, end = as_array(given.start, dtype), as_array(given.end, dtype)
+        own = given.transitions
+        transitions = np.empty((0, 0), start.dtype) if own is None else as_array(own, dtype)
+        parts: PartArrays
+        if isinstance(given, Segments):
+            parts = as_array(given.segments, dtype)
+        else:
+            nothing = np.empty((0, 0, 0))
+            starts, ends = (nothing if each is None else as_array(each, dtype) for each in (given.starts, given.ends))
+            parts = as_array(given.tokens, dtype), as_array(given.durations, dtype), starts, ends
+        return SegmentArrays(parts, transitions, start, end, given.lengths.numpy())
 
     def first_not_a_score(self) -> tuple[int, int]:
-        """(which of the four, flat index) of the first NaN or +inf; (-1, -1) if all are scores."""
-        return first_not_a_score(self.segments.reshape(-1), self.transitions.reshape(-1), self.start, self.end)
+        """(which array, flat index) of the first NaN or +inf; (-1, -1) if all are scores."""
+        parts = self.parts if isinstance(self.parts, tuple) else (self.parts,)
+        arrays = (*parts, self.transitions, self.start, self.end)
+        return first_not_a_score(*(each.reshape(-1) for each in arrays))
+
+    def rows(self, rows: Array) -> SegmentArrays:
+        """Some rows of a batch of whole scores."""
+        assert not isinstance(self.parts, tuple)
+        return self._replace(parts=self.parts[rows], lengths=self.lengths[rows])
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """batch, n, k, c."""
+        if isinstance(self.parts, tuple):
+            (batch, n, c), k = self.parts[0].shape, len(self.parts[1])
+        else:
+            batch, n, k, c = self.parts.shape
+        return batch, n, k, c
 
     @property
     def work(self) -> int:
         """Multiply-adds of one pass, an exponential counted as a dozen."""
-        batch, n, k, c = self.segments.shape
+        batch, n, k, c = self.shape
         return batch * n * c * (12 * k + len(self.transitions))
 
 
-class Forward(NamedTuple):
-    """What one forward pass leaves behind: log Z, and α, γ in log space, shifted by the sums of `steps`."""
+class LogForward(NamedTuple):
+    """What a forward pass in log space leaves behind: log Z, and α, γ, shifted by the sums of `steps`."""
 
     arcs: Array  # exp of the transitions, [c, c]
     arc_shift: float
@@ -61,54 +93,129 @@ class Forward(NamedTuple):
     log_z: Array
 
 
-def run_forward(arrays: SegmentArrays) -> Forward:
-    """log Z of every row and what its gradient needs."""
-    batch, n, _, c = arrays.segments.shape
+class Forward(NamedTuple):
+    """What a forward pass in scaled exp space leaves behind, and one in log space for the rows that need it."""
+
+    arcs: Array
+    shifts: Array  # of arcs, start and end scores
+    alphas: Array
+    gammas: Array
+    levels: Array
+    finals: Array
+    log_z: Array
+    wide: Array
+    again: LogForward | None  # of the rows where `wide` is True
+
+
+def run_log_forward(arrays: SegmentArrays) -> LogForward:
+    """log Z of every row and what its gradient and sampling need."""
+    batch, n, _, c = arrays.shape
     arcs = np.empty(arrays.transitions.shape)
     arc_shift = kernels.exp_arcs(arrays.transitions, arcs)
     alphas, gammas = buffers.empty((batch, n + 1, c)), buffers.empty((batch, n, c))
-    run = Forward(arcs, arc_shift, alphas, gammas, np.empty((batch, n + 1)), np.empty(batch))
+    run = LogForward(arcs, arc_shift, alphas, gammas, np.empty((batch, n + 1)), np.empty(batch))
     over_rows(
         kernels.forward_log, batch, arrays.work,
-        arrays.segments, arrays.transitions, arcs, arc_shift, arrays.start, arrays.end, arrays.lengths,
+        arrays.parts, arrays.transitions, arcs, arc_shift, arrays.start, arrays.end, arrays.lengths,
         alphas, gammas, run.steps, run.log_z,
     )  # fmt: skip
     return run
 
 
-def run_backward(arrays: SegmentArrays, run: Forward, grad: Array) -> tuple[Array, Array, Array, Array]:
-    """Gradients of Σ_b grad[b] log Z[b] [S0.7-8, 10] by segments, and for each row by arcs, start and end."""
-    batch, n, k, c = arrays.segments.shape
+def run_forward(arrays: SegmentArrays) -> Forward | LogForward:
+    """log Z of every row and what its gradient needs: in scaled exp space where scores are whole and not too wide."""
+    if isinstance(arrays.parts, tuple):
+        return run_log_forward(arrays)
+    batch, n, k, c = arrays.shape
+    arcs, shifts = np.empty(arrays.transitions.shape), np.empty(3)
+    scaled_kernels.exp_arcs(arrays.transitions, arrays.start, arrays.end, arcs, shifts)
+    run = Forward(
+        arcs, shifts, buffers.empty((batch, n + 1, c)), buffers.empty((batch, n, c)), np.empty((batch, n + 1)),
+        np.empty(batch), np.empty(batch), np.empty(batch, np.bool_), None,
+    )  # fmt: skip
+    over_rows(
+        scaled_kernels.forward_scaled, batch, arrays.work,
+        arrays.parts, arrays.parts.reshape(batch, n, k * c), arrays.transitions, arcs, shifts, arrays.start,
+        arrays.end, arrays.lengths, run.alphas, run.gammas, run.levels, run.finals, run.log_z, run.wide,
+    )  # fmt: skip
+    if not run.wide.any():
+        return run
+    again = run_log_forward(arrays.rows(run.wide))
+    run.log_z[run.wide] = again.log_z
+    return run._replace(again=again)
+
+
+def run_backward(arrays: SegmentArrays, run: Forward | LogForward, grad: Array) -> Gradients:
+    """Gradients of Σ_b grad[b] log Z[b] [S0.7-8, 10] by the parts, and for each row by arcs, start and end."""
+    if isinstance(run, LogForward):
+        return _run_log_backward(arrays, run, grad)
+    batch, n, k, c = arrays.shape
+    assert not isinstance(arrays.parts, tuple)
     d_segments = buffers.empty((batch, n, k, c))
     d_arcs, d_start, d_end = np.zeros((batch, *run.arcs.shape)), np.zeros((batch, c)), np.zeros((batch, c))
     over_rows(
-        kernels.backward_log, batch, arrays.work,
-        arrays.segments, arrays.transitions, run.arcs, run.arc_shift, arrays.end, arrays.lengths,
-        run.alphas, run.gammas, run.steps, run.log_z, grad, d_segments, d_arcs, d_start, d_end,
+        scaled_kernels.backward_scaled, batch, arrays.work,
+        arrays.parts.reshape(batch, n, k * c), run.arcs, run.shifts, arrays.end, arrays.lengths,
+        run.alphas, run.gammas, run.levels, run.finals, run.wide, grad,
+        d_segments, d_segments.reshape(batch, n, k * c), d_arcs, d_start, d_end,
     )  # fmt: skip
+    if run.again is not None:
+        found = _run_log_backward(arrays.rows(run.wide), run.again, grad[run.wide])
+        for whole, some in zip((d_segments, d_arcs, d_start, d_end), found, strict=True):
+            whole[run.wide] = some
     return d_segments, d_arcs, d_start, d_end
 
 
-def _summed(found: tuple[Array, Array, Array, Array], like: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+def _run_log_backward(arrays: SegmentArrays, run: LogForward, grad: Array) -> Gradients:
+    batch, n, k, c = arrays.shape
+    gradients: PartArrays
+    if isinstance(arrays.parts, tuple):
+        starts, ends = (np.empty(each.shape) for each in arrays.parts[2:])
+        gradients = buffers.empty((batch, n, c)), np.empty((batch, k, c)), starts, ends
+    else:
+        gradients = buffers.empty((batch, n, k, c))
+    d_arcs, d_start, d_end = np.zeros((batch, *run.arcs.shape)), np.zeros((batch, c)), np.zeros((batch, c))
+    over_rows(
+        kernels.backward_log, batch, arrays.work,
+        arrays.parts, arrays.transitions, run.arcs, run.arc_shift, arrays.end, arrays.lengths,
+        run.alphas, run.gammas, run.steps, run.log_z, grad, gradients, d_arcs, d_start, d_end,
+    )  # fmt: skip
+    return gradients, d_arcs, d_start, d_end
+
+
+def _summed(found: Gradients, like: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
     """Gradients of the shared scores added up over rows [S0.8], as tensors."""
-    d_segments, *shared = found
-    return to_tensors((d_segments, *(each.sum(0) for each in shared)), like)
+    parts, *shared = found
+    own: tuple[Array, ...]
+    if isinstance(parts, tuple):
+        tokens, durations, starts, ends = parts
+        own = (tokens, durations.sum(0), starts, ends)
+    else:
+        own = (parts,)
+    return to_tensors((*own, *(each.sum(0) for each in shared)), like)
 
 
 class LogPartition(torch.autograd.Function):
     """log Z [batch]; `LogPartition.apply(parts, arrays, run_forward(arrays), *parts.scores)`."""
 
     @staticmethod
-    def forward(ctx: Any, parts: Segments, arrays: SegmentArrays, run: Forward, *scores: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any, parts: Parts, arrays: SegmentArrays, run: Forward | LogForward, *scores: Tensor | None
+    ) -> Tensor:
         ctx.parts, ctx.arrays, ctx.run = parts, arrays, run
         ctx.save_for_backward(*scores)
-        return as_tensor(run.log_z, parts.segments.dtype)
+        return as_tensor(run.log_z, parts.start.dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         scores = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return None, None, None, *by_reference(structure.log_partition, ctx.parts, scores, grads)
+            return (
+                None,
+                None,
+                None,
+                *by_reference(lambda parts: structure.log_partition(parts.whole()), ctx.parts, scores, grads),
+            )
         found = run_backward(ctx.arrays, ctx.run, as_array(grads[0], np.float64))
         return None, None, None, *_summed(found, scores)
 
@@ -118,20 +225,20 @@ class LogProb(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, parts: Segments, arrays: SegmentArrays, run: Forward, starts: Tensor, *scores: Tensor | None
+        ctx: Any, parts: Parts, arrays: SegmentArrays, run: Forward | LogForward, starts: Tensor, *scores: Tensor | None
     ) -> Tensor:
         ctx.parts, ctx.arrays, ctx.run, ctx.starts = parts, arrays, run, starts
         ctx.save_for_backward(*scores)
         path_scores = run_path_scores(arrays, starts)
         log_prob = np.full(len(path_scores), -np.inf)
         np.subtract(path_scores, run.log_z, out=log_prob, where=path_scores > -np.inf)
-        return as_tensor(np.minimum(log_prob, 0.0), parts.segments.dtype)  # rounding must not pass certainty
+        return as_tensor(np.minimum(log_prob, 0.0), parts.start.dtype)  # rounding must not pass certainty
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         scores = ctx.saved_tensors
         if torch.is_grad_enabled():
-            found = by_reference(lambda parts: structure.log_prob(parts, ctx.starts), ctx.parts, scores, grads)
+            found = by_reference(lambda parts: structure.log_prob(parts.whole(), ctx.starts), ctx.parts, scores, grads)
             return None, None, None, None, *found
         grad = as_array(grads[0], np.float64)
         by_part = run_backward(ctx.arrays, ctx.run, -grad)
@@ -147,11 +254,12 @@ class Marginals(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, parts: Segments, arrays: SegmentArrays, run: Forward, *scores: Tensor | None
+        ctx: Any, parts: Segments, arrays: SegmentArrays, run: Forward | LogForward, *scores: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         ctx.parts = parts
         ctx.save_for_backward(*scores)
         segments, arcs, _, _ = run_backward(arrays, run, np.ones(len(arrays.lengths)))
+        assert not isinstance(segments, tuple)
         dtype = parts.segments.dtype
         return as_tensor(segments, dtype), as_tensor(arcs, dtype)
 
@@ -166,41 +274,41 @@ def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:
     """G(s, x) of every row."""
     scores = np.empty(len(arrays.lengths))
     path_kernels.path_scores(
-        arrays.segments, arrays.transitions, arrays.start, arrays.end, arrays.lengths, starts.numpy(), scores
+        arrays.parts, arrays.transitions, arrays.start, arrays.end, arrays.lengths, starts.numpy(), scores
     )
     return scores
 
 
 def best_starts(arrays: SegmentArrays) -> tuple[Tensor, Tensor]:
     """Viterbi segmentations [batch, n] as starts, and whether each row has any at all."""
-    batch, n, _, _ = arrays.segments.shape
+    batch, n, _, _ = arrays.shape
     starts, possible = np.full((batch, n), -1), np.empty(batch, np.bool_)
     over_rows(
         path_kernels.best_starts, batch, arrays.work // 6,
-        arrays.segments, arrays.transitions, arrays.start, arrays.end, arrays.lengths, starts, possible,
+        arrays.parts, arrays.transitions, arrays.start, arrays.end, arrays.lengths, starts, possible,
     )  # fmt: skip
     return torch.from_numpy(starts), torch.from_numpy(possible)
 
 
 def top_starts(arrays: SegmentArrays, k_best: int) -> tuple[Tensor, Tensor]:
     """The k best [k, batch, n] as starts and their scores [k, batch], -inf where a row has fewer."""
-    batch, n, _, _ = arrays.segments.shape
+    batch, n, _, _ = arrays.shape
     starts, scores = np.full((k_best, batch, n), -1), np.empty((k_best, batch))
     over_rows(
         path_kernels.top_starts, batch, arrays.work * k_best,
-        arrays.segments, arrays.transitions, arrays.start, arrays.end, arrays.lengths, starts, scores,
+        arrays.parts, arrays.transitions, arrays.start, arrays.end, arrays.lengths, starts, scores,
     )  # fmt: skip
     return torch.from_numpy(starts), torch.from_numpy(scores)
 
 
-def sample_starts(arrays: SegmentArrays, run: Forward, n_samples: int, generator: torch.Generator | None) -> Tensor:
+def sample_starts(arrays: SegmentArrays, run: LogForward, n_samples: int, generator: torch.Generator | None) -> Tensor:
     """Exact samples [samples, batch, n] as starts, by backward sampling."""
-    batch, n, k, c = arrays.segments.shape
+    batch, n, k, c = arrays.shape
     uniforms = torch.rand((n_samples, batch, 2 * n), generator=generator, dtype=torch.float64).numpy()
     starts = np.full((n_samples, batch, n), -1)
     over_rows(
         path_kernels.sample_starts, batch, n_samples * batch * n * (c + k),
-        arrays.segments, arrays.transitions, arrays.end, arrays.lengths, run.alphas, run.gammas, run.steps,
+        arrays.parts, arrays.transitions, arrays.end, arrays.lengths, run.alphas, run.gammas, run.steps,
         uniforms, starts,
     )  # fmt: skip
     return torch.from_numpy(starts)

@@ -1,5 +1,8 @@
 """CPU kernels that sum over segmentations: log Z and its gradient. `path_kernels.py` has those that pick some.
 
+`parts` are the scores of segments, whole or factored: `part_kernels.py` reads them. `scaled_kernels.py` is the faster
+way for whole ones of moderate size; these are for all.
+
 All take C-contiguous float64 arrays and are bare arithmetic: callers have checked shapes, lengths, NaN and +inf.
 `transitions` is [c, c], or [0, 0] for the 0th order. Rows `first..last` are done, so that a batch can be split over
 threads.
@@ -17,10 +20,17 @@ import numpy as np
 from numba import njit
 
 from trelliswork.structures.kernel_math import KERNEL, exp, highest, log, subtract_highest
+from trelliswork.structures.segments.part_kernels import arriving, clear, collect, leaving, n_durations
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 LOG_SMALLEST = math.log(SMALLEST)
 NEG_INF, POS_INF = -np.inf, np.inf
+
+
+@njit(inline="always", fastmath={"contract", "nnan", "nsz"}, error_model="numpy")
+def _joined(gamma, score, offset):
+    """gamma + score - offset in one order, forward and back: posteriors are ratios of the two."""
+    return score + (gamma - offset)
 
 
 @njit(**KERNEL)
@@ -107,17 +117,17 @@ def _arrive_exactly(arrivals, m, log_alpha):
 
 
 @njit(**KERNEL)
-def _arrive(segments, gammas, steps, j, arrivals, weights, log_alpha):
-    """α_j(y) = log Σ_d exp(γ_{j-d}(y) + f(j-d, d, y)) [S0.3], relative to the shift of position j-1.
+def _arrive(parts, b, gammas, steps, j, m, arrivals, weights, log_alpha):
+    """α_j(y) = log Σ_d exp(γ_{j-d}(y) + f(j-d, d, y)) [S0.3], relative to the shift of position j-1; m durations.
 
     All durations and labels are exponentiated in one run, with one shift; if that loses a label, each gets its own.
     """
-    _, k, c = segments.shape
-    m, offset = min(k, j), 0.0
+    c, offset = log_alpha.shape[0], 0.0
+    arriving(parts, b, j, m, arrivals)
     for d in range(m):
-        gamma, scores, arrival = gammas[j - 1 - d], segments[j - 1 - d, d], arrivals[d * c : d * c + c]
+        gamma, arrival = gammas[j - 1 - d], arrivals[d * c : d * c + c]
         for y in range(c):
-            arrival[y] = gamma[y] + scores[y] - offset
+            arrival[y] = _joined(gamma[y], arrival[y], offset)
         offset += steps[j - 1 - d]
     top = highest(arrivals, m * c)
     if top == NEG_INF:
@@ -160,9 +170,9 @@ def _softmax(log_alpha, end, weights):
 
 
 @njit(**KERNEL)
-def forward_log(first, last, segments, transitions, arcs, arc_shift, start, end, lengths, alphas, gammas, steps, log_z):
+def forward_log(first, last, parts, transitions, arcs, arc_shift, start, end, lengths, alphas, gammas, steps, log_z):
     """α and γ of [S0.3] and log Z [S0.5]: alphas[b, j] for j = 1..L, gammas[b, i] for i = 0..L-1, steps[b, j]."""
-    _, _, k, c = segments.shape
+    k, c = n_durations(parts), start.shape[0]
     arrivals, weights, tops = np.empty(k * c), np.empty(k * c), np.empty(c)
     for b in range(first, last):
         length, total = lengths[b], 0.0
@@ -171,7 +181,7 @@ def forward_log(first, last, segments, transitions, arcs, arc_shift, start, end,
             gammas[b, 0, y] = start[y]
         for j in range(1, length + 1):
             log_alpha = alphas[b, j]
-            _arrive(segments[b], gammas[b], steps[b], j, arrivals, weights, log_alpha)
+            _arrive(parts, b, gammas[b], steps[b], j, min(k, j), arrivals, weights, log_alpha)
             step = subtract_highest(log_alpha)
             steps[b, j] = step = step if step > NEG_INF else 0.0
             total += step
@@ -181,23 +191,22 @@ def forward_log(first, last, segments, transitions, arcs, arc_shift, start, end,
 
 
 @njit(**KERNEL)
-def _leave(segments, gamma, alphas, steps, ended, i, length, d_segments, started):
-    """p(i, d, y) = p(y ends at i+d) exp(γ_i(y) + f(i, d, y) - α_{i+d}(y)) [S0.6, 10]; started sums over d."""
-    k, c = segments.shape
-    m, offset = min(k, length - i), 0.0
+def _leave(gamma, alphas, steps, ended, i, m, posteriors, started):
+    """p(i, d, y) = p(y ends at i+d) exp(γ_i(y) + f(i, d, y) - α_{i+d}(y)) [S0.6, 10] for d <= m; started sums over d.
+
+    `posteriors` holds f(i, d, y) before and p(i, d, y) after.
+    """
+    c, offset = gamma.shape[0], 0.0
     for y in range(c):
         started[y] = 0.0
     for d in range(m):
         offset += steps[i + 1 + d]
-        scores, log_alpha, after, d_scores = segments[d], alphas[i + 1 + d], ended[i + 1 + d], d_segments[d]
+        row, log_alpha, after = posteriors[d * c : d * c + c], alphas[i + 1 + d], ended[i + 1 + d]
         for y in range(c):  # an unreachable label has posterior 0; +inf makes its factor exactly 0
             reached = log_alpha[y] if log_alpha[y] > NEG_INF else POS_INF
-            posterior = after[y] * exp(gamma[y] + scores[y] - offset - reached)
-            d_scores[y] = posterior
+            posterior = after[y] * exp(_joined(gamma[y], row[y], offset) - reached)
+            row[y] = posterior
             started[y] += posterior
-    for d in range(m, k):
-        for y in range(c):
-            d_segments[d, y] = 0.0
 
 
 @njit(**KERNEL)
@@ -246,22 +255,20 @@ def _return(log_alpha, gamma, started, transitions, arcs, arc_shift, weights, ra
 
 @njit(**KERNEL)
 def backward_log(
-    first, last, segments, transitions, arcs, arc_shift, end, lengths, alphas, gammas, steps, log_z, grad,
-    d_segments, d_arcs, d_start, d_end,
+    first, last, parts, transitions, arcs, arc_shift, end, lengths, alphas, gammas, steps, log_z, grad,
+    gradients, d_arcs, d_start, d_end,
 ):  # fmt: skip
     """Posteriors times the incoming gradient [S0.7-8, 10]: of segments, label pairs, first and last labels.
 
-    d_segments is written everywhere; d_arcs [batch, c, c] (or [batch, 0, 0]), d_start and d_end [batch, c] start as 0.
+    `gradients` of the parts are written everywhere; d_arcs [batch, c, c] (or [batch, 0, 0]), d_start and d_end
+    [batch, c] start as 0.
     """
-    _, n, k, c = segments.shape
+    n, k, c = gammas.shape[1], n_durations(parts), end.shape[0]
     ended, started, weights, ratios = np.empty((n + 1, c)), np.empty(c), np.empty(c), np.empty(c)
-    d_scaled = np.empty(arcs.shape)
+    d_scaled, posteriors = np.empty(arcs.shape), np.empty(k * c)
     for b in range(first, last):
+        clear(gradients, b)
         length = lengths[b] if log_z[b] > NEG_INF and grad[b] != 0.0 else 0
-        for i in range(length, n):
-            for d in range(k):
-                for y in range(c):
-                    d_segments[b, i, d, y] = 0.0
         if length == 0:
             continue
         for x in range(arcs.shape[0]):
@@ -271,8 +278,10 @@ def backward_log(
         for y in range(c):
             ended[length, y] = d_end[b, y] = grad[b] * weights[y]
         for i in range(length - 1, -1, -1):
-            gamma = gammas[b, i]
-            _leave(segments[b, i], gamma, alphas[b], steps[b], ended, i, length, d_segments[b, i], started)
+            gamma, m = gammas[b, i], min(k, length - i)
+            leaving(parts, b, i, m, posteriors)
+            _leave(gamma, alphas[b], steps[b], ended, i, m, posteriors, started)
+            collect(gradients, b, i, m, posteriors)
             if i > 0:
                 _return(
                     alphas[b, i], gamma, started, transitions, arcs, arc_shift, weights, ratios,

@@ -1,7 +1,7 @@
 """CPU kernels that pick segmentations: a given one's score, the best, the k best, samples.
 
-Same conventions as `kernels.py`. A segmentation is `starts` [n]: the label where a segment starts, -1 elsewhere.
-`best_starts` also takes float32, the others float64.
+Same conventions as `kernels.py`; `parts` as there. A segmentation is `starts` [n]: the label where a segment starts, -1
+elsewhere. `best_starts` also takes float32, the others float64.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from trelliswork.structures.kernel_math import EXACT, KERNEL, draw, first_best, insert
+from trelliswork.structures.segments.part_kernels import arriving, arriving_with, collect_one, n_durations, score_of
 
 NEG_INF = -np.inf
 
@@ -24,13 +25,13 @@ def _next_start(starts, first, length):
 
 
 @njit(**EXACT)
-def path_scores(segments, transitions, start, end, lengths, starts, scores):
+def path_scores(parts, transitions, start, end, lengths, starts, scores):
     """G(s, x) of each row [S0, score]."""
     for b in range(starts.shape[0]):
         before, score, i = -1, 0.0, 0
         while i < lengths[b]:
             label, last = starts[b, i], _next_start(starts[b], i, lengths[b])
-            score += segments[b, i, last - i - 1, label]
+            score += score_of(parts, b, i, last - i - 1, label)
             if i == 0:
                 score += start[label]
             elif transitions.shape[0] > 0:
@@ -40,13 +41,13 @@ def path_scores(segments, transitions, start, end, lengths, starts, scores):
 
 
 @njit(**EXACT)
-def add_path_gradients(starts, lengths, grad, d_segments, d_arcs, d_start, d_end):
+def add_path_gradients(starts, lengths, grad, gradients, d_arcs, d_start, d_end):
     """Add grad[b] at every part of the segmentation: the indicator of [S0.7]."""
     for b in range(starts.shape[0]):
         before, i = -1, 0
         while i < lengths[b]:
             label, last = starts[b, i], _next_start(starts[b], i, lengths[b])
-            d_segments[b, i, last - i - 1, label] += grad[b]
+            collect_one(gradients, b, i, last - i - 1, label, grad[b])
             if i == 0:
                 d_start[b, label] += grad[b]
             elif d_arcs.shape[1] > 0:
@@ -73,21 +74,22 @@ def _enter_best(alpha, transitions, gamma):
 
 
 @njit(**KERNEL)
-def best_starts(first, last, segments, transitions, start, end, lengths, starts, possible):
+def best_starts(first, last, parts, transitions, start, end, lengths, starts, possible):
     """Viterbi [S0.18]: V forward without back-pointers, then the argmax again along the best segmentation only."""
-    _, n, k, c = segments.shape
-    alphas, gammas = np.empty((n + 1, c)), np.empty((n, c))
+    n, k, c = starts.shape[1], n_durations(parts), start.shape[0]
+    alphas, gammas, arrivals = np.empty((n + 1, c)), np.empty((n, c)), np.empty(k * c)
     by_label, by_duration = np.empty(c), np.empty(k)
     for b in range(first, last):
         length = lengths[b]
         for y in range(c):
             gammas[0, y] = start[y]
         for j in range(1, length + 1):
-            alpha = alphas[j]
+            alpha, m = alphas[j], min(k, j)
+            arriving(parts, b, j, m, arrivals)
             for y in range(c):
                 alpha[y] = NEG_INF
-            for d in range(min(k, j)):
-                gamma, scores = gammas[j - 1 - d], segments[b, j - 1 - d, d]
+            for d in range(m):
+                gamma, scores = gammas[j - 1 - d], arrivals[d * c : d * c + c]
                 for y in range(c):
                     alpha[y] = max(alpha[y], gamma[y] + scores[y])  # [S0.18]
             if j < length:
@@ -99,8 +101,9 @@ def best_starts(first, last, segments, transitions, start, end, lengths, starts,
         j = length
         while j > 0 and possible[b]:
             m = min(k, j)
+            arriving_with(parts, b, j, m, label, by_duration)
             for d in range(m):
-                by_duration[d] = gammas[j - 1 - d, label] + segments[b, j - 1 - d, d, label]
+                by_duration[d] += gammas[j - 1 - d, label]
             d, _ = first_best(by_duration, m)
             j -= d + 1
             starts[b, j] = label
@@ -129,13 +132,13 @@ def _enter_top(alpha, transitions, gamma, origins):
 
 
 @njit(**KERNEL)
-def top_starts(first, last, segments, transitions, start, end, lengths, starts, scores):
+def top_starts(first, last, parts, transitions, start, end, lengths, starts, scores):
     """The k best: α_j(y) and γ_i(y) are descending lists, each entry with its origin; different origins differ.
 
     starts [k_best, batch, n], scores [k_best, batch]; -inf where a row has fewer.
     """
-    k_best = scores.shape[0]
-    _, n, k, c = segments.shape
+    k_best, arrivals = scores.shape[0], np.empty(n_durations(parts) * start.shape[0])
+    n, k, c = starts.shape[2], n_durations(parts), start.shape[0]
     alphas, durations = np.empty((n + 1, c, k_best)), np.empty((n + 1, c, k_best), np.int64)
     gammas, labels = np.empty((n, c, k_best)), np.empty((n, c, k_best), np.int64)
     finals, final_origins = np.empty(k_best), np.empty(k_best, np.int64)
@@ -147,9 +150,10 @@ def top_starts(first, last, segments, transitions, start, end, lengths, starts, 
         for y in range(c):
             gammas[0, y, 0] = start[y]
         for j in range(1, length + 1):
+            arriving(parts, b, j, min(k, j), arrivals)
             for y in range(c):
                 for d in range(min(k, j)):
-                    score = segments[b, j - 1 - d, d, y]
+                    score = arrivals[d * c + y]
                     for r in range(k_best):
                         value = gammas[j - 1 - d, y, r] + score
                         if value <= alphas[j, y, k_best - 1]:
@@ -176,9 +180,9 @@ def top_starts(first, last, segments, transitions, start, end, lengths, starts, 
 
 
 @njit(**KERNEL)
-def sample_starts(first, last, segments, transitions, end, lengths, alphas, gammas, steps, uniforms, starts):
+def sample_starts(first, last, parts, transitions, end, lengths, alphas, gammas, steps, uniforms, starts):
     """Backward sampling: y ~ α_L e^{end}; then d ~ γ_{j-d}(y) e^{f(j-d, d, y)} and y' ~ α(y') e^{a(y', y)} in turn."""
-    _, _, k, c = segments.shape
+    k, c = n_durations(parts), end.shape[0]
     by_label, by_duration, weights = np.empty(c), np.empty(k), np.empty(max(c, k))
     for s in range(uniforms.shape[0]):
         for b in range(first, last):
@@ -192,8 +196,9 @@ def sample_starts(first, last, segments, transitions, end, lengths, alphas, gamm
                         by_label[x] += transitions[x, label]
                 label = draw(by_label, weights, uniforms[s, b, 2 * j - 1])
                 m, offset = min(k, j), 0.0
+                arriving_with(parts, b, j, m, label, by_duration)
                 for d in range(m):
-                    by_duration[d] = gammas[b, j - 1 - d, label] + segments[b, j - 1 - d, d, label] - offset
+                    by_duration[d] += gammas[b, j - 1 - d, label] - offset
                     offset += steps[b, j - 1 - d]
                 j -= draw(by_duration[:m], weights, uniforms[s, b, 2 * j - 2]) + 1
                 starts[s, b, j] = label

@@ -10,7 +10,7 @@ queries faster and is tested against it. Equations and complexity are in `math.m
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -79,6 +79,13 @@ class Segments:
 
     def with_scores(self, segments: Tensor, transitions: Tensor | None, start: Tensor, end: Tensor) -> Segments:
         return replace(self, segments=segments, transitions=transitions, start=start, end=end)
+
+    def whole(self) -> Segments:
+        """The scores of all segments as one tensor: these."""
+        return self
+
+    def path_score(self, starts: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
+        return path_score(self, starts)
 
     def detached(self) -> Segments:
         """The same scores cut off from their history; the segments are a leaf to differentiate by."""
@@ -179,21 +186,42 @@ def ends_of(starts: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"]) -> In
     return later.flip(1).cummin(1).values.flip(1)
 
 
+class Places(NamedTuple):
+    """What the starts of segmentations say of each position, [batch, n]; nothing where no segment begins."""
+
+    place: Int[Tensor, "n"]
+    begins: Bool[Tensor, "batch n"]
+    label: Int[Tensor, "batch n"]  # of the segment that begins here, or 0
+    duration: Int[Tensor, "batch n"]  # of the segment that begins here, or 1
+    covering: Int[Tensor, "batch n"]  # the label of the segment that covers the position
+    last: Int[Tensor, "batch"]  # the last label
+
+    @staticmethod
+    def of(starts: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"]) -> Places:
+        place = torch.arange(starts.shape[1], device=starts.device)
+        begins = (starts >= 0) & (place < lengths[:, None])
+        label = torch.where(begins, starts, 0)
+        duration = torch.where(begins, ends_of(starts, lengths) - place, 1)
+        running = torch.where(begins, place, 0).cummax(1).values  # the start of the segment that covers each position
+        covering = label.gather(1, running)
+        last = covering.gather(1, (lengths - 1)[:, None]).squeeze(1)
+        return Places(place, begins, label, duration, covering, last)
+
+    def edge_score(self, transitions: Tensor | None, start: Tensor, end: Tensor) -> Float[Tensor, "batch"]:
+        """start[y_1] + Σ transitions[y_{j-1}, y_j] + end[y_m]."""
+        score = start[self.label[:, 0]] + end[self.last]
+        if transitions is None or len(self.place) == 1:
+            return score
+        moved = transitions[self.covering[:, :-1], self.label[:, 1:]]
+        return score + torch.where(self.begins[:, 1:], moved, 0).sum(1)
+
+
 def path_score(parts: Segments, starts: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
     """G(s, x) [S0, score]. `starts` has the label where a segment starts and -1 elsewhere. Parts are gathered."""
-    begins = (starts >= 0) & parts.token_mask
-    label = torch.where(begins, starts, 0)
-    place = torch.arange(parts.n, device=starts.device)
-    duration = torch.where(begins, ends_of(starts, parts.lengths) - place, 1)
+    places = Places.of(starts, parts.lengths)
     row = torch.arange(len(starts), device=starts.device)[:, None]
-    score = torch.where(begins, parts.segments[row, place, duration - 1, label], 0).sum(1)
-    running = torch.where(begins, place, 0).cummax(1).values  # the start of the segment that covers each position
-    covering = label.gather(1, running)
-    last = covering.gather(1, (parts.lengths - 1)[:, None]).squeeze(1)
-    if parts.transitions is not None and parts.n > 1:
-        moved = parts.transitions[covering[:, :-1], label[:, 1:]]
-        score = score + torch.where(begins[:, 1:], moved, 0).sum(1)
-    return score + parts.start[label[:, 0]] + parts.end[last]
+    found = parts.segments[row, places.place, places.duration - 1, places.label]
+    return torch.where(places.begins, found, 0).sum(1) + places.edge_score(parts.transitions, parts.start, parts.end)
 
 
 def log_prob(parts: Segments, starts: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:

@@ -1,0 +1,240 @@
+"""The semi-CRF layer: labelled segmentations over segment scores, token scores or token encodings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.distributions import SemiMarkov
+from trelliswork.distributions.base import Backend
+from trelliswork.errors import ScoreError
+from trelliswork.structures import bridge
+from trelliswork.structures.segments.likelihood import log_likelihood as plain_log_likelihood
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+INF = float("inf")
+REDUCTIONS = ("none", "sum", "mean", "token_mean")
+
+
+class SemiCRF(nn.Module):
+    """A semi-Markov CRF with learned transitions. What it is given decides how segments are scored:
+
+    - scores [batch, n, k, c] of every segment, by start and duration 1..k (`max_length` = k);
+    - scores [batch, n, c] of tokens: a segment adds up those of its tokens, and a learned score for its duration;
+    - encodings [batch, n, encoding_dim], in a layer made with `encoding_dim`: linear scores of the tokens, of the first
+      and of the last one, and a learned score for the duration.
+
+    The last two never build a tensor [n, k, c]. `order=0` leaves out transitions between labels. `max_lengths` limits
+    the segments of each label. Segmentations are lists of (start, end, label), end exclusive, or starts [batch, n].
+    A layer made by `from_labels` knows the labels' names and speaks in them.
+
+    >>> crf = SemiCRF.from_labels(["O", "PER", "LOC"], max_length=6, encoding_dim=64, outside="O")
+    >>> loss = crf.loss(encodings, [[(0, 2, "PER")], [(3, 4, "LOC")]], lengths)   # gaps are "O"
+    >>> crf.decode(encodings, lengths)
+    [[(0, 2, 'PER'), (2, 3, 'O')], ...]
+    """
+
+    def __init__(
+        self,
+        num_labels: int,
+        max_length: int,
+        *,
+        encoding_dim: int | None = None,
+        order: int = 1,
+        max_lengths: Sequence[int] | None = None,
+        backend: Backend = "auto",
+    ) -> None:
+        if num_labels < 1 or max_length < 1:
+            raise ScoreError(f"num_labels and max_length must be at least 1; got {num_labels} and {max_length}")
+        if order not in (0, 1):
+            raise ScoreError(f"order must be 1 (transitions between labels) or 0 (none); got {order}")
+        super().__init__()
+        self.num_labels, self.max_length, self.backend = num_labels, max_length, backend
+        self.encoding_dim, self.order = encoding_dim, order
+        self.max_lengths = None if max_lengths is None else tuple(max_lengths)
+        self.labels: tuple[str, ...] | None = None
+        self.outside: int | None = None
+        self.start_transitions = nn.Parameter(torch.empty(num_labels))
+        self.end_transitions = nn.Parameter(torch.empty(num_labels))
+        self.transitions = nn.Parameter(torch.empty(num_labels, num_labels)) if order else None
+        self.durations = nn.Parameter(torch.empty(max_length, num_labels))
+        self.token_scorer, self.start_scorer, self.end_scorer = (
+            None if encoding_dim is None else nn.Linear(encoding_dim, num_labels, bias=bias)
+            for bias in (True, False, False)
+        )
+        self.reset_parameters()
+
+    @classmethod
+    def from_labels(
+        cls,
+        labels: Sequence[str],
+        max_length: int,
+        *,
+        outside: str | None = None,
+        max_lengths: dict[str, int] | None = None,
+        **options: Any,
+    ) -> SemiCRF:
+        """A layer for named labels. Tokens that no gold segment covers are `outside`, each a segment of its own.
+
+        `max_lengths` limits some labels; the others, but for `outside`, may be `max_length` long.
+        """
+        if len(set(labels)) < len(labels):
+            raise ScoreError(f"labels must differ from one another; got {list(labels)}; name each once")
+        limits = {**({} if outside is None else {outside: 1}), **(max_lengths or {})}
+        for name in limits:
+            if name not in labels:
+                raise ScoreError(f"{name!r} must be one of the labels {list(labels)}; add it, or leave out its limit")
+        longest = [limits.get(name, max_length) for name in labels] if limits else None
+        crf = cls(len(labels), max_length, max_lengths=longest, **options)
+        crf.labels = tuple(labels)
+        crf.outside = None if outside is None else list(labels).index(outside)
+        return crf
+
+    def reset_parameters(self) -> None:
+        """Start from small scores, uniform in ±0.1; scorers as `nn.Linear` does."""
+        for name in ("start_transitions", "end_transitions", "transitions", "durations"):
+            parameter = getattr(self, name)
+            if parameter is not None:
+                nn.init.uniform_(parameter, -0.1, 0.1)
+        for scorer in (self.token_scorer, self.start_scorer, self.end_scorer):
+            if scorer is not None:
+                scorer.reset_parameters()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(num_labels={self.num_labels}, max_length={self.max_length})"
+
+    # --- queries ---------------------------------------------------------------------------------------------
+
+    def forward(
+        self, scores: Tensor, segments: Any, lengths: Int[Tensor, "batch"] | None = None, reduction: str = "sum"
+    ) -> Tensor:
+        """The log likelihood of segmentations [S0, likelihood]. A segment that is too long is an error that names it.
+
+        `reduction`: none (one value a row), sum, mean (over rows) or token_mean.
+        """
+        if reduction not in REDUCTIONS:
+            raise ScoreError(f"reduction must be one of {', '.join(REDUCTIONS)}; got {reduction!r}")
+        starts = self._starts(scores, segments, lengths)
+        found = self._log_likelihood_fast(scores, starts, lengths)
+        if found is None:
+            found = self._distribution(scores, lengths).log_prob(starts)
+        if reduction == "none":
+            return found
+        if reduction == "sum":
+            return found.sum()
+        n_tokens = scores.shape[0] * scores.shape[1] if lengths is None else lengths.sum()
+        return found.mean() if reduction == "mean" else found.sum() / n_tokens
+
+    def loss(
+        self, scores: Tensor, segments: Any, lengths: Int[Tensor, "batch"] | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """Minus the log likelihood."""
+        return -self(scores, segments, lengths, reduction)
+
+    def decode(self, scores: Tensor, lengths: Int[Tensor, "batch"] | None = None) -> list[list[Any]]:
+        """The best segmentation of each row: lists of (start, end, label)."""
+        return [self._named(row) for row in self.distribution(scores, lengths).argmax]
+
+    def marginals(self, scores: Tensor, lengths: Int[Tensor, "batch"] | None = None) -> Float[Tensor, "batch n k c"]:
+        """p(segment | x) at [row, start, duration - 1, label]."""
+        return self.distribution(scores, lengths).marginals
+
+    def top_k(
+        self, scores: Tensor, k: int, lengths: Int[Tensor, "batch"] | None = None
+    ) -> tuple[list[list[list[Any]]], Float[Tensor, "k batch"]]:
+        """The k best segmentations of each row, best first, and their scores; -inf fills up where there are fewer."""
+        values, found = self.distribution(scores, lengths).top_k(k)
+        return [[self._named(row) for row in rank] for rank in values], found
+
+    def span_probability(
+        self, scores: Tensor, first: int, last: int, label: int | str, lengths: Int[Tensor, "batch"] | None = None
+    ) -> Float[Tensor, "batch"]:
+        """P(tokens first..last-1 are exactly one segment with this label) of each row."""
+        return self.distribution(scores, lengths).span_probability(first, last, label, labels=self.labels)
+
+    def distribution(self, scores: Tensor, lengths: Int[Tensor, "batch"] | None = None) -> SemiMarkov:
+        """The distribution over segmentations, with every query of `SemiMarkov`."""
+        self._validate(scores)
+        return self._distribution(scores, lengths)
+
+    # --- parts -----------------------------------------------------------------------------------------------
+
+    def _validate(self, scores: Tensor) -> None:
+        k, c, dim = self.max_length, self.num_labels, self.encoding_dim
+        if dim is not None:
+            fine, wanted = scores.dim() == 3 and scores.shape[2] == dim, f"[batch, n, {dim}] (encodings)"
+        else:
+            fine = scores.shape[2:] in ((k, c), (c,))
+            wanted = f"[batch, n, {k}, {c}] (segments) or [batch, n, {c}] (tokens)"
+        if not fine or scores.shape[1] == 0:
+            raise ScoreError(f"scores must be {wanted} with n >= 1; got {tuple(scores.shape)}")
+
+    def _distribution(self, scores: Tensor, lengths: Tensor | None) -> SemiMarkov:
+        edges = self.transitions, self.start_transitions, self.end_transitions
+        options: dict[str, Any] = dict(lengths=lengths, max_lengths=self.max_lengths, backend=self.backend)
+        if scores.dim() == 4:
+            return SemiMarkov(scores, *edges, **options)
+        if self.token_scorer is None or self.start_scorer is None or self.end_scorer is None:
+            return SemiMarkov.factored(scores, self.durations, None, None, *edges, **options)
+        tokens, starts, ends = self.token_scorer(scores), self.start_scorer(scores), self.end_scorer(scores)
+        return SemiMarkov.factored(tokens, self.durations, starts, ends, *edges, **options)
+
+    def _log_likelihood_fast(self, scores: Tensor, starts: Tensor, lengths: Tensor | None) -> Tensor | None:
+        """The kernel without a distribution between; None where that does not apply or something is wrong."""
+        if scores.dim() != 4 or self.backend == "torch" or not scores.is_cpu or bridge.out_of_reach():
+            return None
+        if self.max_lengths is not None:
+            short = torch.arange(1, self.max_length + 1)[:, None] <= torch.tensor(self.max_lengths)
+            scores = torch.where(short, scores, -INF)
+        edges = self.transitions, self.start_transitions, self.end_transitions
+        return plain_log_likelihood(scores, *edges, starts, lengths)
+
+    def _starts(self, scores: Tensor, segments: Any, lengths: Tensor | None) -> Int[Tensor, "batch n"]:
+        """Gold segmentations in their tensor form, gaps filled in, names as indices."""
+        self._validate(scores)
+        batch, n = scores.shape[:2]
+        if isinstance(segments, Tensor):
+            if segments.shape != (batch, n):
+                raise ScoreError(f"starts must be {(batch, n)}; got {tuple(segments.shape)}")
+            return segments
+        if len(segments) != batch:
+            raise ScoreError(f"segments must be one list a row, {batch}; got {len(segments)}")
+        dist = self._distribution(scores.detach(), lengths)  # lengths are checked before they are read
+        ends = [n] * batch if lengths is None else lengths.tolist()
+        rows = [self._filled(row, index, end) for index, (row, end) in enumerate(zip(segments, ends, strict=True))]
+        return dist.to_starts(rows)
+
+    def _filled(self, segments: Sequence[Any], row: int, length: int) -> list[tuple[int, int, int]]:
+        """A row's segments with labels as indices, and what lies between them as `outside`."""
+        found: list[tuple[int, int, int]] = []
+        place = 0
+        wrong = next((segment for segment in segments if len(segment) != 3), None)
+        if wrong is not None:
+            raise ScoreError(f"segments must be (start, end, label); got {wrong!r} at row {row}")
+        for first, last, label in (
+            sorted(segments, key=lambda segment: segment[:2]) if self.outside is not None else segments
+        ):
+            if self.outside is not None:
+                found += [(i, i + 1, self.outside) for i in range(place, first)]
+            found.append((first, last, self._index(label, row)))
+            place = last
+        if self.outside is not None:
+            found += [(i, i + 1, self.outside) for i in range(place, length)]
+        return found
+
+    def _index(self, label: int | str, row: int) -> int:
+        if not isinstance(label, str):
+            return label
+        if self.labels is None or label not in self.labels:
+            raise ScoreError(f"labels must be indices or one of {self.labels}; got {label!r} at row {row}")
+        return self.labels.index(label)
+
+    def _named(self, segments: Sequence[tuple[int, int, int]]) -> list[Any]:
+        if self.labels is None:
+            return list(segments)
+        return [(first, last, self.labels[label]) for first, last, label in segments]

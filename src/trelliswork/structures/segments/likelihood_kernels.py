@@ -1,0 +1,69 @@
+"""CPU kernels that do all of a loss or all of its gradient in one call. Same conventions as `scaled_kernels.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT, KERNEL, first_not_a_score
+from trelliswork.structures.segments import path_kernels, scaled_kernels
+
+
+@njit(**EXACT)
+def _are_segmentations(starts, lengths, k, c):
+    """Do all rows begin with a segment, with labels in 0..c-1 and at most k positions a segment?"""
+    for b in range(starts.shape[0]):
+        if not 1 <= lengths[b] <= starts.shape[1] or starts[b, 0] < 0:
+            return False
+        first = 0
+        for i in range(lengths[b]):
+            if starts[b, i] >= c:
+                return False
+            first = i if starts[b, i] >= 0 else first
+            if i - first >= k:
+                return False
+    return True
+
+
+@njit(**KERNEL)
+def forward_rows(
+    segments, scores, transitions, start, end, lengths, starts, arcs, shifts, alphas, gammas, levels, finals, log_probs
+):
+    """log p(s) = G(s, x) - log Z [S0, likelihood] of every row; False where a row wants the general way.
+
+    `scores` [batch, n, k c] are the segments; the others are left for `backward_rows` as `forward_scaled` says.
+    """
+    batch, _, k, c = segments.shape
+    log_z, wide = np.empty(batch), np.empty(batch, np.bool_)
+    if not _are_segmentations(starts, lengths, k, c):
+        return False
+    if first_not_a_score(segments.ravel(), transitions.ravel(), start, end)[0] >= 0:
+        return False
+    scaled_kernels.exp_arcs(transitions, start, end, arcs, shifts)
+    scaled_kernels.forward_scaled(
+        0, batch, segments, scores, transitions, arcs, shifts, start, end, lengths, alphas, gammas, levels, finals,
+        log_z, wide,
+    )  # fmt: skip
+    path_kernels.path_scores(segments, transitions, start, end, lengths, starts, log_probs)
+    for b in range(batch):
+        if wide[b] or log_probs[b] == -np.inf:
+            return False
+        log_probs[b] = min(log_probs[b] - log_z[b], 0.0)  # rounding must not pass certainty
+    return True
+
+
+@njit(**KERNEL)
+def backward_rows(
+    scores, starts, lengths, grad, end, arcs, shifts, alphas, gammas, levels, finals, d_segments, d_scores
+):
+    """Gradients of Σ_b grad[b] log p(s_b): observed less expected [S0.7]. By the segments in place; by transitions,
+    start and end returned.
+    """
+    batch, c = lengths.shape[0], end.shape[0]
+    d_arcs, d_start, d_end = np.zeros((batch, *arcs.shape)), np.zeros((batch, c)), np.zeros((batch, c))
+    scaled_kernels.backward_scaled(
+        0, batch, scores, arcs, shifts, end, lengths, alphas, gammas, levels, finals, np.zeros(batch, np.bool_), -grad,
+        d_segments, d_scores, d_arcs, d_start, d_end,
+    )  # fmt: skip
+    path_kernels.add_path_gradients(starts, lengths, grad, d_segments, d_arcs, d_start, d_end)
+    return d_arcs.sum(0), d_start.sum(0), d_end.sum(0)

@@ -1,0 +1,229 @@
+"""How the kernels read scores and add up gradients, for both ways in which the scores of segments are given.
+
+`parts` is an array [batch, n, k, c]: a score for each segment. Or it is a tuple (tokens, durations, starts, ends) of
+shapes [batch, n, c], [k, c], [batch, n, c] and [batch, n, c] (the last two may be [0, 0, 0]: no such scores), and the
+score of a segment is computed when it is read:
+
+    f(i, d, y) = starts[i, y] + tokens[i, y] + ... + tokens[i+d-1, y] + ends[i+d-1, y] + durations[d-1, y]
+
+The sum over tokens grows with d, from either side. No prefix sums: differences of those would be NaN after a -inf.
+Gradients come in the same shapes. numba picks one of two implementations by the type of `parts`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from trelliswork.structures.kernel_math import FAST
+
+OPTIONS: Any = {"fastmath": FAST, "error_model": "numpy", "nogil": True}
+
+
+def n_durations(parts):
+    """k."""
+    raise NotImplementedError
+
+
+@overload(n_durations, jit_options=OPTIONS)
+def _n_durations(parts):
+    if isinstance(parts, types.Array):
+        return lambda parts: parts.shape[2]
+    return lambda parts: parts[1].shape[0]
+
+
+def arriving(parts, b, j, m, scores):
+    """scores[d c + y] = f(j-1-d, d+1, y) for d < m: the segments that end at boundary j."""
+    raise NotImplementedError
+
+
+@overload(arriving, jit_options=OPTIONS)
+def _arriving(parts, b, j, m, scores):
+    def whole(parts, b, j, m, scores):
+        c = parts.shape[3]
+        for d in range(m):
+            row, found = scores[d * c : d * c + c], parts[b, j - 1 - d, d]
+            for y in range(c):
+                row[y] = found[y]
+
+    def factored(parts, b, j, m, scores):
+        tokens, durations, starts, ends = parts
+        c, running = durations.shape[1], np.zeros(durations.shape[1])
+        for y in range(c):
+            running[y] = ends[b, j - 1, y] if ends.shape[0] > 0 else 0.0
+        for d in range(m):
+            row, token, duration = scores[d * c : d * c + c], tokens[b, j - 1 - d], durations[d]
+            for y in range(c):
+                running[y] += token[y]
+                row[y] = running[y] + duration[y]
+            if starts.shape[0] > 0:
+                first = starts[b, j - 1 - d]
+                for y in range(c):
+                    row[y] += first[y]
+
+    return whole if isinstance(parts, types.Array) else factored
+
+
+def arriving_with(parts, b, j, m, y, scores):
+    """scores[d] = f(j-1-d, d+1, y) for d < m: `arriving` for one label."""
+    raise NotImplementedError
+
+
+@overload(arriving_with, jit_options=OPTIONS)
+def _arriving_with(parts, b, j, m, y, scores):
+    def whole(parts, b, j, m, y, scores):
+        for d in range(m):
+            scores[d] = parts[b, j - 1 - d, d, y]
+
+    def factored(parts, b, j, m, y, scores):
+        tokens, durations, starts, ends = parts
+        running = ends[b, j - 1, y] if ends.shape[0] > 0 else 0.0
+        for d in range(m):
+            running += tokens[b, j - 1 - d, y]
+            scores[d] = running + durations[d, y]
+            if starts.shape[0] > 0:
+                scores[d] += starts[b, j - 1 - d, y]
+
+    return whole if isinstance(parts, types.Array) else factored
+
+
+def leaving(parts, b, i, m, scores):
+    """scores[d c + y] = f(i, d+1, y) for d < m: the segments that start at position i."""
+    raise NotImplementedError
+
+
+@overload(leaving, jit_options=OPTIONS)
+def _leaving(parts, b, i, m, scores):
+    def whole(parts, b, i, m, scores):
+        c = parts.shape[3]
+        for d in range(m):
+            row, found = scores[d * c : d * c + c], parts[b, i, d]
+            for y in range(c):
+                row[y] = found[y]
+
+    def factored(parts, b, i, m, scores):
+        tokens, durations, starts, ends = parts
+        c, running = durations.shape[1], np.zeros(durations.shape[1])
+        for y in range(c):
+            running[y] = starts[b, i, y] if starts.shape[0] > 0 else 0.0
+        for d in range(m):
+            row, token, duration = scores[d * c : d * c + c], tokens[b, i + d], durations[d]
+            for y in range(c):
+                running[y] += token[y]
+                row[y] = running[y] + duration[y]
+            if ends.shape[0] > 0:
+                last = ends[b, i + d]
+                for y in range(c):
+                    row[y] += last[y]
+
+    return whole if isinstance(parts, types.Array) else factored
+
+
+def score_of(parts, b, i, d, y):
+    """f(i, d+1, y)."""
+    raise NotImplementedError
+
+
+@overload(score_of, jit_options=OPTIONS)
+def _score_of(parts, b, i, d, y):
+    def whole(parts, b, i, d, y):
+        return parts[b, i, d, y]
+
+    def factored(parts, b, i, d, y):
+        tokens, durations, starts, ends = parts
+        score = durations[d, y]
+        for t in range(i, i + d + 1):
+            score += tokens[b, t, y]
+        if starts.shape[0] > 0:
+            score += starts[b, i, y]
+        if ends.shape[0] > 0:
+            score += ends[b, i + d, y]
+        return score
+
+    return whole if isinstance(parts, types.Array) else factored
+
+
+def clear(gradients, b):
+    """Set the gradients of row b to 0: they may start as any memory."""
+    raise NotImplementedError
+
+
+@overload(clear, jit_options=OPTIONS)
+def _clear(gradients, b):
+    def whole(gradients, b):
+        rest = gradients[b].ravel()
+        for e in range(rest.shape[0]):
+            rest[e] = 0.0
+
+    def factored(gradients, b):
+        for part in gradients:
+            if part.shape[0] > 0:
+                rest = part[b].ravel()
+                for e in range(rest.shape[0]):
+                    rest[e] = 0.0
+
+    return whole if isinstance(gradients, types.Array) else factored
+
+
+def collect(gradients, b, i, m, posteriors):
+    """Add posteriors[d c + y] to the gradients of all that the score of segment (i, d+1, y) is made of, for d < m.
+
+    Durations have a gradient [batch, k, c]: one for each row, so that rows may be done side by side.
+    """
+    raise NotImplementedError
+
+
+@overload(collect, jit_options=OPTIONS)
+def _collect(gradients, b, i, m, posteriors):
+    def whole(gradients, b, i, m, posteriors):
+        c = gradients.shape[3]
+        for d in range(m):
+            row, found = gradients[b, i, d], posteriors[d * c : d * c + c]
+            for y in range(c):
+                row[y] += found[y]
+
+    def factored(gradients, b, i, m, posteriors):
+        d_tokens, d_durations, d_starts, d_ends = gradients
+        c, covered = d_durations.shape[2], np.zeros(d_durations.shape[2])
+        for d in range(m - 1, -1, -1):  # a token is covered by the segments that reach it: the longest first
+            found, token, duration = posteriors[d * c : d * c + c], d_tokens[b, i + d], d_durations[b, d]
+            for y in range(c):
+                covered[y] += found[y]
+                token[y] += covered[y]
+                duration[y] += found[y]
+            if d_ends.shape[0] > 0:
+                last = d_ends[b, i + d]
+                for y in range(c):
+                    last[y] += found[y]
+        if d_starts.shape[0] > 0:
+            first = d_starts[b, i]
+            for y in range(c):
+                first[y] += covered[y]
+
+    return whole if isinstance(gradients, types.Array) else factored
+
+
+def collect_one(gradients, b, i, d, y, weight):
+    """`collect` for one segment."""
+    raise NotImplementedError
+
+
+@overload(collect_one, jit_options=OPTIONS)
+def _collect_one(gradients, b, i, d, y, weight):
+    def whole(gradients, b, i, d, y, weight):
+        gradients[b, i, d, y] += weight
+
+    def factored(gradients, b, i, d, y, weight):
+        d_tokens, d_durations, d_starts, d_ends = gradients
+        d_durations[b, d, y] += weight
+        for t in range(i, i + d + 1):
+            d_tokens[b, t, y] += weight
+        if d_starts.shape[0] > 0:
+            d_starts[b, i, y] += weight
+        if d_ends.shape[0] > 0:
+            d_ends[b, i + d, y] += weight
+
+    return whole if isinstance(gradients, types.Array) else factored
