@@ -24,12 +24,13 @@ from trelliswork.errors import (
 )
 
 if TYPE_CHECKING:
-    from trelliswork import draw, nn, semirings
+    from trelliswork import draw, fst, nn, semirings
     from trelliswork.data import Sentence, read_conll, read_jsonl
     from trelliswork.data.corpus import builtin_corpus
     from trelliswork.distributions import (
         CTC,
         HMM,
+        CliqueTemplate,
         EditAlignment,
         FactorGraph,
         LinearChain,
@@ -37,18 +38,21 @@ if TYPE_CHECKING:
         SemiMarkov,
         SpanningTree,
         StructuredDistribution,
+        edit_distance,
         kl_divergence,
     )
     from trelliswork.metrics import calibration, span_scores, token_accuracy
     from trelliswork.models import FeatureTagger, Tagger, TaggerConfig, load_tagger
-    from trelliswork.nn import CRF
+    from trelliswork.nn import CRF, DependencyCRF, SemiCRF
     from trelliswork.structures import beam
+    from trelliswork.structures.ctc.lexicon import Lexicon
     from trelliswork.training import TrainingConfig, train
 
 __version__ = "0.1.0"
 
 _HOME = {
     "draw": "trelliswork.draw",
+    "fst": "trelliswork.fst",
     "nn": "trelliswork.nn",
     "semirings": "trelliswork.semirings",
     "Sentence": "trelliswork.data",
@@ -56,6 +60,7 @@ _HOME = {
     "read_jsonl": "trelliswork.data",
     "builtin_corpus": "trelliswork.data.corpus",
     "CTC": "trelliswork.distributions",
+    "CliqueTemplate": "trelliswork.distributions",
     "EditAlignment": "trelliswork.distributions",
     "FactorGraph": "trelliswork.distributions",
     "HMM": "trelliswork.distributions",
@@ -64,6 +69,7 @@ _HOME = {
     "SemiMarkov": "trelliswork.distributions",
     "SpanningTree": "trelliswork.distributions",
     "StructuredDistribution": "trelliswork.distributions",
+    "edit_distance": "trelliswork.distributions",
     "kl_divergence": "trelliswork.distributions",
     "calibration": "trelliswork.metrics",
     "span_scores": "trelliswork.metrics",
@@ -73,7 +79,10 @@ _HOME = {
     "TaggerConfig": "trelliswork.models",
     "load_tagger": "trelliswork.models",
     "CRF": "trelliswork.nn",
+    "DependencyCRF": "trelliswork.nn",
+    "SemiCRF": "trelliswork.nn",
     "beam": "trelliswork.structures.beam",
+    "Lexicon": "trelliswork.structures.ctc.lexicon",
     "TrainingConfig": "trelliswork.training",
     "train": "trelliswork.training",
 }
@@ -82,16 +91,20 @@ __all__ = [
     "CRF",
     "CTC",
     "HMM",
+    "CliqueTemplate",
     "ConstraintError",
     "DataError",
+    "DependencyCRF",
     "EditAlignment",
     "FactorGraph",
     "FeatureTagger",
+    "Lexicon",
     "LinearChain",
     "ModelError",
     "OutputError",
     "ProjectiveTree",
     "ScoreError",
+    "SemiCRF",
     "SemiMarkov",
     "Sentence",
     "SpanningTree",
@@ -104,6 +117,8 @@ __all__ = [
     "builtin_corpus",
     "calibration",
     "draw",
+    "edit_distance",
+    "fst",
     "kl_divergence",
     "load_tagger",
     "nn",

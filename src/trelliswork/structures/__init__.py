@@ -5,6 +5,7 @@ Each has `structure.py` (parts and the reference recursions over any semiring), 
 """
 
 STRUCTURES = (
+    "automata",
     "beam",
     "chain",
     "ctc",

@@ -1,0 +1,166 @@
+"""OpenFst's text format (AT&T): one arc or last state a line, weights as costs, symbol tables beside it.
+
+    source target input output [cost]       an arc of a transducer
+    source target label [cost]              an arc of an acceptor
+    state [cost]                            a last state
+
+The state of the first line is the first state. Costs are minus log scores; none is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Literal, NoReturn
+
+import numpy as np
+import torch
+
+from trelliswork.data.files import atomic_write, name_of, numbered_lines
+from trelliswork.distributions.acceptor import Acceptor, Transducer
+from trelliswork.errors import DataError
+from trelliswork.structures.automata.build import only
+from trelliswork.structures.automata.rational import single_initial
+from trelliswork.structures.automata.structure import Machine
+from trelliswork.structures.automata.symbols import EPSILON_NAMES, Symbols
+
+INF = float("inf")
+
+
+def read_symbols(path: str | Path) -> Symbols:
+    """A symbol table: `symbol number` a line, epsilon as 0, the others numbered from 1 without gaps."""
+    found: dict[int, str] = {}
+    for line, text in numbered_lines(path):
+        fields = text.split()
+        if not fields:
+            continue
+        if len(fields) != 2 or not fields[1].isdecimal():
+            raise DataError(name_of(path), f"expected `symbol number`, got {text!r}", line=line)
+        if int(fields[1]) in found or fields[0] in found.values():
+            raise DataError(name_of(path), f"{text!r}: symbol or number is there already; remove one", line=line)
+        found[int(fields[1])] = fields[0]
+    if found.get(0, EPSILON_NAMES[0]) not in EPSILON_NAMES:
+        raise DataError(name_of(path), f"number 0 must be epsilon ({EPSILON_NAMES[0]}); got {found[0]!r}")
+    numbers = sorted({0, *found})
+    if numbers != list(range(len(numbers))):
+        gap = next(i for i, number in enumerate(numbers) if i != number)
+        raise DataError(name_of(path), f"symbols must be numbered without gaps; {gap} is missing")
+    return Symbols(found[number] for number in numbers[1:])
+
+
+def write_symbols(symbols: Symbols, path: str | Path) -> None:
+    """A symbol table as OpenFst reads it."""
+    with atomic_write(path) as file:
+        file.writelines(f"{name}\t{number}\n" for number, name in enumerate(symbols))
+
+
+def read_acceptor(path: str | Path, symbols: Symbols | None = None) -> Acceptor:
+    """An acceptor from text; labels are symbols if there is a table, else numbers. Weights are float64."""
+    machine = _Reader(path, "acceptor", (symbols, symbols)).machine()
+    return Acceptor.from_machine(machine, symbols)
+
+
+def read_transducer(
+    path: str | Path, input_symbols: Symbols | None = None, output_symbols: Symbols | None = None
+) -> Transducer:
+    """A transducer from text; labels are symbols if there are tables, else numbers. Weights are float64."""
+    machine = _Reader(path, "transducer", (input_symbols, output_symbols)).machine()
+    return Transducer.from_machine(machine, input_symbols, output_symbols)
+
+
+class _Reader:
+    """Arcs and ends of one file, gathered line by line."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        kind: Literal["acceptor", "transducer"],
+        tables: tuple[Symbols | None, Symbols | None],
+    ):
+        self.path, self.tables = path, tables
+        self.n_labels = 1 if kind == "acceptor" else 2
+        self.arcs: list[tuple[int, int, int, int]] = []
+        self.weights: list[float] = []
+        self.ends: dict[int, float] = {}
+        self.first: int | None = None
+        for line, text in numbered_lines(path):
+            if fields := text.split():
+                self._take(fields, line)
+
+    def _take(self, fields: list[str], line: int) -> None:
+        state = self._state(fields[0], line)
+        self.first = state if self.first is None else self.first
+        if len(fields) <= 2:
+            if state in self.ends:
+                self._fail(f"state {state} ends twice", line)
+            self.ends[state] = self._weight(fields[1:], line)
+            return
+        if len(fields) not in (2 + self.n_labels, 3 + self.n_labels):
+            wanted = "label" if self.n_labels == 1 else "input output"
+            self._fail(f"expected `source target {wanted} [cost]` or `state [cost]`, got {len(fields)} fields", line)
+        labels_end = 2 + self.n_labels
+        labels = [self._label(each, side, line) for side, each in enumerate(fields[2:labels_end])]
+        self.arcs.append((state, self._state(fields[1], line), labels[0], labels[-1]))
+        self.weights.append(self._weight(fields[labels_end:], line))
+
+    def _state(self, text: str, line: int) -> int:
+        if not text.isdecimal():
+            self._fail(f"a state must be a whole number from 0; got {text!r}", line)
+        return int(text)
+
+    def _label(self, text: str, side: int, line: int) -> int:
+        table = self.tables[side]
+        if table is None and not text.isdecimal():
+            self._fail(f"a label must be a whole number without a symbol table; got {text!r}; give the table", line)
+        if table is not None and text not in table:
+            self._fail(f"{text!r} is not in the symbol table; add it or spell it as there", line)
+        return int(text) if table is None else table.number(text)
+
+    def _weight(self, fields: list[str], line: int) -> float:
+        if not fields:
+            return 0.0
+        try:
+            cost = float(fields[0])
+        except ValueError:
+            cost = math.nan
+        if math.isnan(cost) or cost == -INF:
+            self._fail(f"a cost must be a number or Infinity (forbidden); got {fields[0]!r}", line)
+        return -cost
+
+    def _fail(self, problem: str, line: int) -> NoReturn:
+        raise DataError(name_of(self.path), problem, line=line)
+
+    def machine(self) -> Machine:
+        if self.first is None:
+            raise DataError(name_of(self.path), "expected at least one state, got an empty file")
+        source, target, read, written = np.array(self.arcs, np.int64).reshape(-1, 4).T.copy()
+        n = 1 + max(int(source.max(initial=0)), int(target.max(initial=0)), self.first, *self.ends, 0)
+        final = torch.full((n,), -INF, dtype=torch.float64)
+        for state, weight in self.ends.items():
+            final[state] = weight
+        weights = torch.tensor(self.weights, dtype=torch.float64)
+        return Machine(source, target, read, written, weights, only(n, self.first, torch.float64), final)
+
+
+def write_att(automaton: Acceptor | Transducer, path: str | Path) -> None:
+    """The text format; labels as symbols if there are tables. Several first states become one with epsilon arcs."""
+    machine = single_initial(automaton.machine)
+    sides = (machine.input,) if isinstance(automaton, Acceptor) else (machine.input, machine.output)
+    tables = (automaton.symbols,) if isinstance(automaton, Acceptor) else automaton._tables
+    weights, _, final = machine.arrays
+    lines = {q: [f"{q}\t{_cost(final[q])}\n"] if final[q] > -INF else [] for q in range(machine.n_states)}
+    for arc, (source, target) in enumerate(zip(machine.source.tolist(), machine.target.tolist(), strict=True)):
+        labels = (
+            str(side[arc]) if table is None else table.name(int(side[arc]))
+            for side, table in zip(sides, tables, strict=True)
+        )
+        lines[source].append("\t".join([str(source), str(target), *labels, _cost(weights[arc])]) + "\n")
+    with atomic_write(path) as file:
+        if not lines.get(0):
+            file.write("0\tInfinity\n")  # the first line names the first state, even where nothing leaves it
+        for each in lines.values():
+            file.writelines(each)
+
+
+def _cost(weight: float) -> str:
+    return "Infinity" if weight == -INF else repr(float(-weight) + 0.0)

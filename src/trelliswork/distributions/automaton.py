@@ -1,0 +1,253 @@
+"""What every machine answers: the queries of a distribution over its paths, and over the strings that they spell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.distributions import register_kl
+
+from trelliswork.distributions.automaton_inputs import names_of
+from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.divergence import _gap
+from trelliswork.distributions.segment_values import nested
+from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.semirings import Counting, Semiring
+from trelliswork.semirings.log import log_ratio
+from trelliswork.structures.automata import fast, search, structure
+from trelliswork.structures.automata.structure import Machine
+from trelliswork.structures.automata.symbols import Symbols
+from trelliswork.structures.bridge import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+INF = float("inf")
+
+
+class Path(NamedTuple):
+    """A way through a machine: the state it begins in, its arcs, and what they read and write."""
+
+    first: int
+    arcs: tuple[int, ...]
+    input: tuple[Any, ...]
+    output: tuple[Any, ...]
+
+
+class Automaton(StructuredDistribution):
+    """p(path) = exp(score) / Z over the paths of a machine; the base of `Acceptor` and `Transducer`.
+
+    Ambiguity: several paths may spell one string. Queries about paths count them apart, queries about strings add them
+    up [S2, WFST distribution].
+    """
+
+    _validate_args = False
+
+    def __init__(self, machine: Machine, tables: tuple[Symbols | None, Symbols | None], backend: Backend = "auto"):
+        self.machine, self._tables = machine, tables
+        self.backend = resolve_backend(backend, machine.weights.device)
+        super().__init__(torch.Size(), torch.Size(), validate_args=False)
+
+    def _like(self, machine: Machine) -> Self:
+        """Another machine with the same symbols."""
+        made = object.__new__(type(self))
+        Automaton.__init__(made, machine, self._tables, self.backend)
+        return made
+
+    @property
+    def n_states(self) -> int:
+        return self.machine.n_states
+
+    @property
+    def n_arcs(self) -> int:
+        return self.machine.n_arcs
+
+    @property
+    def weights(self) -> Float[Tensor, "arcs"]:
+        return self.machine.weights
+
+    @property
+    def initial_states(self) -> list[int]:
+        """States in which a path may begin."""
+        return [int(q) for q in np.flatnonzero(self._precise.arrays[1] > -INF)]
+
+    @property
+    def final_states(self) -> list[int]:
+        """States in which a path may end."""
+        return [int(q) for q in np.flatnonzero(self._precise.arrays[2] > -INF)]
+
+    def arc_texts(self, values: Tensor | None = None) -> list[tuple[int, int, str]]:
+        """(source, target, "a:x value") of every arc, to print or draw; without values the weights."""
+        machine, numbers = self.machine, (self.weights if values is None else values).tolist()
+        read, written = (
+            [names_of([label], table) or ("ε",) for label in labels]
+            for labels, table in zip((machine.input, machine.output), self._tables, strict=True)
+        )
+        texts = [f"{x}" if x == y else f"{x}:{y}" for (x,), (y,) in zip(read, written, strict=True)]
+        places = zip(machine.source.tolist(), machine.target.tolist(), texts, numbers, strict=True)
+        return [(source, target, f"{text} {value:.2f}") for source, target, text, value in places]
+
+    @cached_property
+    def _precise(self) -> Machine:
+        return self.machine.double()
+
+    def _batched(self, result: Tensor) -> Tensor:
+        return result.to(self.machine.weights.dtype)
+
+    # --- sums over paths -------------------------------------------------------------------------------------
+
+    @property
+    def _log_z(self) -> Tensor:
+        if self.backend == "torch":
+            return structure.log_partition(self._precise)
+        return fast.log_partition(self._precise)
+
+    def total(self, semiring: Semiring) -> Tensor:
+        """⊕ over paths of the ⊗ of their weights, in any semiring of `trelliswork.semirings`."""
+        return structure.total(self._precise, semiring)
+
+    @property
+    def count(self) -> Tensor:
+        """How many paths there are, in float64; +inf if cycles allow any number."""
+        return structure.total(self._precise, Counting())
+
+    def _posteriors(self) -> tuple[Tensor, Tensor, Tensor]:
+        of = structure.marginals if self.backend == "torch" else fast.marginals
+        return of(self._precise)
+
+    @property
+    def marginals(self) -> Float[Tensor, "arcs"]:
+        """How often a path is expected to take each arc: without cycles, the probability that it does."""
+        return self._batched(self._posteriors()[0])
+
+    def arc_probability(self, arc: int) -> Tensor:
+        """P(a path takes this arc at least once), with cycles as well."""
+        if not 0 <= arc < self.n_arcs:
+            raise ScoreError(f"arcs are numbered 0..{self.n_arcs - 1}; got {arc}")
+        allowed = torch.ones(self.n_arcs, dtype=torch.bool)
+        allowed[arc] = False
+        return -torch.expm1(self.log_prob_of_set(allowed))
+
+    def expected(
+        self, costs: Float[Tensor, "arcs"], initial: Tensor | None = None, final: Tensor | None = None
+    ) -> Tensor:
+        """E[Σ costs of the arcs of a path + initial[first state] + final[last state]]."""
+        for given, scores in zip((costs, initial, final), self.machine.scores, strict=True):
+            if given is not None and given.shape != scores.shape:
+                raise ScoreError(
+                    f"costs must be shaped as the weights are, {tuple(scores.shape)}; got {tuple(given.shape)}"
+                )
+        return self._batched(self._expected(costs, initial, final))
+
+    def _expected(self, *costs: Tensor | None) -> Tensor:
+        parts = [
+            weighted_sum(p, c.double(), 0) for p, c in zip(self._posteriors(), costs, strict=True) if c is not None
+        ]
+        return torch.stack(parts).sum()
+
+    def entropy(self) -> Tensor:
+        """H of the distribution over paths = log Z - E[score], in nats; of strings too if no string has two paths."""
+        return self._batched(self._log_z - self._expected(*self._precise.scores))
+
+    # --- single paths ----------------------------------------------------------------------------------------
+
+    def path(self, first: int, arcs: Array | Sequence[int]) -> Path:
+        """A path with what it reads and writes; an error if its arcs do not join."""
+        arcs = np.asarray(arcs, np.int64).reshape(-1)
+        if (len(arcs) and not 0 <= arcs.min() <= arcs.max() < self.n_arcs) or not 0 <= first < self.n_states:
+            raise ScoreError(f"paths have arcs in 0..{self.n_arcs - 1}; got {arcs.tolist()} from state {first}")
+        machine = self.machine
+        begins = np.concatenate([[first], machine.target[arcs]])[: len(arcs)]
+        if not np.array_equal(begins, machine.source[arcs]):
+            raise ScoreError(f"the arcs of a path must follow one another; got {arcs.tolist()} from state {first}")
+        read, written = (
+            names_of(side[arcs], t) for side, t in zip((machine.input, machine.output), self._tables, strict=True)
+        )
+        return Path(int(first), tuple(arcs.tolist()), read, written)
+
+    def _path_score(self, path: Path) -> Tensor:
+        checked = self.path(path.first, path.arcs)
+        return structure.path_score(self._precise, checked.first, np.array(checked.arcs, np.int64))
+
+    def _best(self, k: int) -> list[Path]:
+        found = search.best_paths(self._precise, k)
+        self._require_paths(bool(found))
+        return [self.path(first, arcs) for first, arcs, _ in found]
+
+    def _require_paths(self, there_are: bool) -> None:
+        if not there_are:
+            raise ConstraintError("the machine has no path with a score above -inf; connect a first to a last state")
+
+    @property
+    def argmax(self) -> Path:
+        """The best path."""
+        return self._best(1)[0]
+
+    def top_k(self, k: int) -> tuple[list[Path], Float[Tensor, "k"]]:
+        """The k best paths and their scores, best first; -inf (and the best path again) where there are fewer."""
+        if k < 1:
+            raise ScoreError(f"k must be at least 1; got {k}; ask for one best path or more")
+        found = self._best(k)
+        scores = torch.stack([self._path_score(path) for path in found])
+        missing = k - len(found)
+        return found + found[:1] * missing, self._batched(torch.cat([scores, scores.new_full((missing,), -INF)]))
+
+    def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
+        """Exact independent paths, nested as `sample_shape`."""
+        self._require_paths(bool(self._precise.live.any()))
+        _ = self._log_z  # an error if the weights of cycles do not converge
+        shape = torch.Size(sample_shape)
+        drawn = fast.sample_paths(self._precise, shape.numel(), generator)
+        return nested([self.path(first, arcs) for first, arcs in drawn], shape)
+
+    # --- values: paths, or strings with all their paths ------------------------------------------------------
+
+    def _with_value(self, value: Any) -> Self:
+        """Only the paths that spell this string (or pair of strings)."""
+        raise NotImplementedError
+
+    def score(self, value: Any) -> Tensor:
+        """The score of a `Path`; of a string (or pair), the log of the summed weights of its paths."""
+        return self._batched(self._score(value))
+
+    def _score(self, value: Any) -> Tensor:
+        return self._path_score(value) if isinstance(value, Path) else self._with_value(value)._log_z
+
+    def log_prob(self, value: Any) -> Tensor:
+        """log p of a `Path`, or of a string (or pair) with all its paths [S2, WFST distribution]."""
+        return self._batched(log_ratio(self._score(value), self._log_z))
+
+    # --- constraints -----------------------------------------------------------------------------------------
+
+    def constrain(self, partial: Bool[Tensor, "arcs"] | Any = None) -> Self:
+        """Only paths of allowed arcs (True), or only those that spell a string of a language (see the subclass)."""
+        if partial is None:
+            return self
+        if not isinstance(partial, Tensor):
+            return self._with_language(partial)
+        if partial.dtype != torch.bool or partial.shape != self.weights.shape:
+            raise ScoreError(f"allowed arcs must be bool [{self.n_arcs}]; got {partial.dtype} {tuple(partial.shape)}")
+        machine = self.machine
+        weights = torch.where(partial, machine.weights, -INF)
+        return self._like(machine.with_scores(weights, machine.initial, machine.final))
+
+    def _with_language(self, language: Any) -> Self:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_states={self.n_states}, n_arcs={self.n_arcs}, backend={self.backend!r})"
+
+
+@register_kl(Automaton, Automaton)
+def _kl_of_paths(p: Automaton, q: Automaton) -> Tensor:
+    """KL(p || q) over paths, of machines that differ in their weights only; +inf where p allows what q forbids."""
+    mine, other = p._precise, q._precise
+    same = all(np.array_equal(getattr(mine, x), getattr(other, x)) for x in ("source", "target", "input", "output"))
+    if not same or mine.n_states != other.n_states:
+        raise ScoreError("KL needs machines with the same states and arcs: only their weights may differ")
+    gaps = (_gap(*pair) for pair in zip(mine.scores, other.scores, strict=True))
+    return p._batched(p._expected(*gaps) - p._log_z + q._log_z)

@@ -1,0 +1,140 @@
+"""From what a user writes to a machine: arcs, labels, weights, first and last states; all checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trelliswork.errors import ScoreError
+from trelliswork.structures.automata.structure import Machine, plain_scores
+from trelliswork.structures.automata.symbols import EPSILON, Symbols
+from trelliswork.structures.bridge import Array
+
+INF = float("inf")
+Label = int | str | None
+Ends = int | Iterable[int] | Mapping[int, float] | Tensor
+Table = Symbols | Iterable[str] | None
+
+
+def symbols_of(given: Table, labels: Iterable[Label]) -> Symbols | None:
+    """The given table; without one, a table of the labels as they come, or None for plain numbers."""
+    if given is not None:
+        return given if isinstance(given, Symbols) else Symbols(given)
+    names = [label for label in labels if isinstance(label, str)]
+    return Symbols(names) if names else None
+
+
+def number_of(label: Label, symbols: Symbols | None) -> int:
+    """A label as a number; None is epsilon."""
+    if label is None:
+        return EPSILON
+    if isinstance(label, str):
+        if symbols is None:
+            raise ScoreError(f"labels of this machine are numbers, it has no symbol table; got {label!r}")
+        return symbols.number(label)
+    number = int(label)
+    if number < 0 or (symbols is not None and number >= len(symbols)):
+        bound = "" if symbols is None else f", below {len(symbols)}"
+        raise ScoreError(f"labels must be 0 (epsilon) or more{bound}; got {number}")
+    return number
+
+
+def numbers_of(string: str | Sequence[Label], symbols: Symbols | None) -> list[int]:
+    """A string (its characters are the symbols) or a list of symbols as numbers, without epsilon."""
+    if not isinstance(string, Sequence):
+        raise ScoreError(f"expected a string or a list of symbols; got {type(string).__name__}")
+    return [number for number in (number_of(each, symbols) for each in string) if number != EPSILON]
+
+
+def names_of(numbers: Iterable[int], symbols: Symbols | None) -> tuple[Any, ...]:
+    """Symbols of numbers, without epsilon; plain numbers if there is no table."""
+    kept = (int(number) for number in numbers if number != EPSILON)
+    return tuple(kept) if symbols is None else tuple(symbols.name(number) for number in kept)
+
+
+def check_arcs(arcs: Sequence[Any], form: str) -> None:
+    """Arcs must have the fields that `form` names, the first two whole numbers."""
+    n_fields = form.count(",") + 1
+    for place, arc in enumerate(arcs):
+        if not hasattr(arc, "__len__") or len(arc) != n_fields:
+            raise ScoreError(f"an arc must be ({form}); got {arc!r} at {place}")
+        if not all(isinstance(state, (int, np.integer)) and state >= 0 for state in arc[:2]):
+            raise ScoreError(f"states must be whole numbers from 0; got {arc!r} at {place}")
+
+
+def tensor_of(weights: Tensor | Sequence[float] | None, size: int) -> Tensor:
+    """Checked weights of arcs; 0 if none are given."""
+    try:
+        scores = torch.zeros(size) if weights is None else torch.as_tensor(weights)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ScoreError(f"weights must be one number an arc; got {type(weights).__name__}: {error}") from error
+    if not scores.is_floating_point():
+        scores = scores.to(torch.get_default_dtype())
+    check_scores(scores, "weights", size)
+    return scores
+
+
+def machine_of(
+    arcs: Sequence[tuple[int, int, Label, Label]],
+    weights: Tensor | Sequence[float] | None,
+    initial: Ends,
+    final: Ends,
+    tables: tuple[Symbols | None, Symbols | None],
+    n_states: int | None,
+) -> Machine:
+    """A checked machine of arcs (source, target, input, output)."""
+    table = np.array(
+        [(s, t, number_of(i, tables[0]), number_of(o, tables[1])) for s, t, i, o in arcs], np.int64
+    ).reshape(-1, 4)
+    source, target, read, written = (np.ascontiguousarray(column) for column in table.T)
+    scores = tensor_of(weights, len(source))
+    n = _size_of(n_states, source, target, initial, final)
+    first, last = (ends_of(ends, n, scores, name) for ends, name in ((initial, "initial"), (final, "final")))
+    return Machine(source, target, read, written, scores, first, last)
+
+
+def _size_of(n_states: int | None, source: Array, target: Array, initial: Ends, final: Ends) -> int:
+    named = [int(source.max(initial=-1)), int(target.max(initial=-1)), *(_highest(ends) for ends in (initial, final))]
+    n = max(named) + 1 if n_states is None else n_states
+    if max(named) >= n:
+        raise ScoreError(f"states must lie in 0..{n - 1}; got {max(named)}")
+    return n
+
+
+def _highest(ends: Ends) -> int:
+    if isinstance(ends, Tensor):
+        return len(ends) - 1
+    return ends if isinstance(ends, int) else max((int(q) for q in ends), default=-1)
+
+
+def ends_of(ends: Ends, n: int, like: Tensor, name: str) -> Tensor:
+    """Weights [states] from one state, several, a dictionary of weights, or a tensor as it is."""
+    if isinstance(ends, Tensor):
+        check_scores(ends, name, n)
+        return ends.to(like.dtype)
+    chosen = {ends: 0.0} if isinstance(ends, int) else ends if isinstance(ends, Mapping) else dict.fromkeys(ends, 0.0)
+    if any(not 0 <= int(q) < n for q in chosen):
+        raise ScoreError(f"{name} states must lie in 0..{n - 1}; got {sorted(chosen)}")
+    weights = like.new_full((n,), -INF, requires_grad=False)
+    for q, weight in chosen.items():
+        weights[int(q)] = float(weight)
+    check_scores(weights, name, n)
+    return weights
+
+
+def check_scores(scores: Tensor, name: str, size: int) -> None:
+    if scores.shape != (size,):
+        raise ScoreError(f"{name} must be one number each, [{size}]; got {tuple(scores.shape)}")
+    if not scores.is_floating_point():
+        raise ScoreError(f"{name} must be floats; got {scores.dtype}; call .float() on them")
+    if scores.device.type != "cpu":
+        raise ScoreError(f"machines are on the CPU; {name} are on {scores.device}; move them with .cpu()")
+    plain_scores(scores)  # an error under torch.vmap
+    bad = ~(scores.detach() < INF)
+    if bool(bad.any()):
+        place = int(bad.nonzero()[0])
+        raise ScoreError(f"{name} must be numbers or -inf (forbidden); got {scores[place].item()} at {place}")

@@ -1,0 +1,77 @@
+"""Composition and intersection; the weight of a joint arc is a sum of gathered weights, so gradients pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trelliswork.errors import ScoreError
+from trelliswork.structures.automata import compose_kernels, kernels
+from trelliswork.structures.automata.structure import Machine, known_live
+from trelliswork.structures.automata.symbols import EPSILON
+from trelliswork.structures.bridge import Array
+
+MOST_STATES = 20_000_000
+
+
+def compose(first: Machine, second: Machine, *, connect: bool = True, limit: int = MOST_STATES) -> Machine:
+    """x:z with the weight ⊕_y first(x, y) ⊗ second(y, z) [S2, WFST composition]; every pair of paths counts once."""
+    pairs, source, target, by_first, by_second = compose_kernels.compose(
+        _sorted(first, first.output), _sorted(second, second.input), limit
+    )
+    if len(pairs) > limit:
+        raise ScoreError(f"the composition has more than {limit} states; trim the machines, or raise `limit`")
+    if connect:
+        pairs, source, target, by_first, by_second = _connected(
+            first, second, pairs, source, target, by_first, by_second
+        )
+    q1, q2 = (torch.from_numpy(q) for q in np.divmod(pairs >> 1, max(second.n_states, 1)))
+    free = torch.from_numpy((pairs & 1) == 0)
+    machine = Machine(
+        source, target, _labels(first.input, by_first), _labels(second.output, by_second),
+        _gathered(first.weights, by_first) + _gathered(second.weights, by_second),
+        torch.where(free, first.initial[q1] + second.initial[q2], -torch.inf),
+        first.final[q1] + second.final[q2],
+    )  # fmt: skip
+    return known_live(machine) if connect else machine
+
+
+def _connected(first: Machine, second: Machine, pairs: Array, *arcs: Array) -> tuple[Array, ...]:
+    """Only what leads to an end; all pairs that were found can be reached. Cheaper before weights are gathered."""
+    q1, q2 = np.divmod(pairs >> 1, max(second.n_states, 1))
+    source, target = arcs[:2]
+    into = kernels.group(target, len(pairs))
+    ends = first.arrays[2][q1] + second.arrays[2][q2]
+    alive = kernels.reach(*into, source, np.zeros(len(source)), ends)
+    if alive.all():
+        return pairs, *arcs
+    number = np.cumsum(alive) - 1
+    kept = np.flatnonzero(alive[source] & alive[target])
+    source, target, *by = (each[kept] for each in arcs)
+    return pairs[alive], number[source], number[target], *by
+
+
+def _sorted(machine: Machine, labels: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """What the kernel reads: arcs sorted by (state, label), without those of weight -inf."""
+    weights, initial, _ = machine.arrays
+    alive = np.flatnonzero(weights > -np.inf)
+    keys = machine.source[alive] * (int(labels.max(initial=0)) + 1) + labels[alive]
+    order = alive[np.argsort(keys, kind="stable")]
+    offsets = np.zeros(machine.n_states + 1, np.int64)
+    np.cumsum(np.bincount(machine.source[alive], minlength=machine.n_states), out=offsets[1:])
+    return offsets, order, labels[order], machine.target, initial
+
+
+def _labels(labels: Array, arcs: Array) -> Array:
+    """What the arcs read or write; a machine that waits does neither."""
+    if arcs.min(initial=0) >= 0:
+        return labels[arcs]
+    return np.append(labels, EPSILON)[arcs]  # -1, no arc, reads what is put last
+
+
+def _gathered(weights: Tensor, arcs: Array) -> Tensor:
+    """The weights of these arcs; waiting weighs nothing."""
+    if arcs.min(initial=0) < 0:
+        weights = torch.cat([weights, weights.new_zeros(1)])
+    return weights[torch.from_numpy(arcs)]

@@ -1,0 +1,140 @@
+"""The queries of machines by kernel: torch tensors in and out, float64 arrays inside, analytic gradients.
+
+Acyclic machines go through the kernels; those with cycles through the levels of the reference, with closures by kernel.
+Gradients of gradients always run through the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trelliswork.errors import ScoreError
+from trelliswork.structures.automata import kernels, structure
+from trelliswork.structures.automata.structure import Machine
+from trelliswork.structures.bridge import Array, as_tensor, by_reference, to_tensors
+
+
+class Forward(NamedTuple):
+    """What one forward pass leaves behind; with cycles also β, what is ahead of each state."""
+
+    alpha: Array
+    log_z: float
+    beta: Array | None = None
+
+
+def run_forward(machine: Machine) -> Forward:
+    """α and log Z of a machine with at least one path."""
+    weights, initial, final = machine.arrays
+    if not machine.acyclic:
+        alpha, beta = _behind(machine), _behind(structure.reverse(machine))
+        return Forward(alpha, float(np.logaddexp.reduce(alpha + final)), beta)
+    alpha = np.empty(machine.n_states)
+    kernels.sum_forward(machine.order, machine.into, machine.source, weights, initial, alpha)
+    return Forward(alpha, kernels.sum_final(machine.order, alpha, final))
+
+
+def _behind(machine: Machine) -> Array:
+    """α of a machine with cycles, -inf for states on no path."""
+    alpha = np.full(machine.n_states, -np.inf)
+    with torch.no_grad():
+        alpha[machine.live] = structure.forward(structure.trim(machine.double()), structure.LOG).numpy()
+    return alpha
+
+
+def run_posteriors(machine: Machine, run: Forward, scale: float) -> tuple[Array, Array, Array]:
+    """scale times the posteriors of arcs, first and last states."""
+    weights, initial, final = machine.arrays
+    if run.beta is not None:
+        by_arc = run.alpha[machine.source] + weights + run.beta[machine.target]
+        return tuple(scale * np.exp(x - run.log_z) for x in (by_arc, initial + run.beta, run.alpha + final))  # type: ignore[return-value]
+    found = np.zeros(len(weights)), np.zeros(len(initial)), np.zeros(len(final))
+    kernels.posteriors(
+        machine.order, machine.into, machine.source, weights, initial, final, run.alpha, run.log_z, scale, *found
+    )
+    return found
+
+
+class LogPartition(torch.autograd.Function):
+    """log Z in float64; `LogPartition.apply(machine, run_forward(machine), *machine.scores)`."""
+
+    @staticmethod
+    def forward(ctx: Any, machine: Machine, run: Forward, *scores: Tensor) -> Tensor:
+        ctx.machine, ctx.run = machine, run
+        ctx.save_for_backward(*scores)
+        return torch.tensor(run.log_z, dtype=torch.float64)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        scores = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return None, None, *by_reference(structure.log_partition, ctx.machine, scores, grads)
+        return None, None, *to_tensors(run_posteriors(ctx.machine, ctx.run, float(grads[0])), scores)
+
+
+class Marginals(torch.autograd.Function):
+    """Posteriors of arcs, first and last states in float64, differentiated through the reference."""
+
+    @staticmethod
+    def forward(ctx: Any, machine: Machine, run: Forward, *scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        ctx.machine = machine
+        ctx.save_for_backward(*scores)
+        arcs, first, last = (as_tensor(each, torch.float64) for each in run_posteriors(machine, run, 1.0))
+        return arcs, first, last
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return None, None, *by_reference(structure.marginals, ctx.machine, ctx.saved_tensors, grads)
+
+
+def log_partition(machine: Machine) -> Tensor:
+    """log Z in float64."""
+    if not machine.live.any():
+        return structure.log_partition(machine.double())
+    return LogPartition.apply(machine, run_forward(machine), *machine.scores)
+
+
+def marginals(machine: Machine) -> tuple[Tensor, Tensor, Tensor]:
+    """Posteriors in float64."""
+    if not machine.live.any():
+        return structure.marginals(machine.double())
+    found: tuple[Tensor, Tensor, Tensor] = Marginals.apply(machine, run_forward(machine), *machine.scores)
+    return found
+
+
+def log_ahead(machine: Machine) -> Array:
+    """β(q): the log of the summed weights of all ways from each state to an end; -inf for states on no path."""
+    if not machine.acyclic:
+        return _behind(structure.reverse(machine))
+    weights, _, final = machine.arrays
+    beta = np.empty(machine.n_states)
+    kernels.sum_forward(machine.order[::-1].copy(), machine.out, machine.target, weights, final, beta)
+    return np.where(machine.live, beta, -np.inf)
+
+
+def best_ahead(machine: Machine) -> Array:
+    """The best weight from each state to an end (of states on no path perhaps -inf); an error if a cycle gains."""
+    weights, _, final = machine.arrays
+    ahead = np.full(machine.n_states, -np.inf)
+    if machine.ascending:  # then nothing need be known about what is live
+        kernels.best_ahead(np.arange(machine.n_states), machine.out, machine.target, weights, final, ahead)
+        return ahead
+    if machine.acyclic:
+        kernels.best_ahead(machine.order, machine.out, machine.target, weights, final, ahead)
+    elif not kernels.relax(machine.source, machine.target, weights, final, machine.live, ahead):
+        raise ScoreError("there is no best path: going round some cycle gains; lower the weights on cycles")
+    return np.where(machine.live, ahead, -np.inf)
+
+
+def sample_paths(machine: Machine, n_samples: int, generator: torch.Generator | None) -> list[tuple[int, Array]]:
+    """Exact samples: (first state, arcs) of each."""
+    weights, initial, final = machine.arrays
+    beta = log_ahead(machine)
+    starts = np.flatnonzero(initial + beta > -np.inf)
+    room = np.empty(1 + np.diff(machine.out[0]).max(initial=0))
+    seed = torch.randint(-(2**62), 2**62, (1,), generator=generator).numpy().astype(np.uint64)
+    given = machine.out, machine.target, weights, starts, (initial + beta)[starts], final, beta, room, seed
+    return [kernels.sample_path(*given) for _ in range(n_samples)]

@@ -1,0 +1,282 @@
+"""Numba kernels over the arcs of a machine: reachability, topological order, sums over paths, samples."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT, KERNEL, exp, log
+from trelliswork.structures.kernel_random import uniform
+
+NEG_INF = -np.inf
+# Sums keep their order: reassociation would add large numbers before they are taken from one another.
+ORDERED = {**KERNEL, "fastmath": KERNEL["fastmath"] - {"reassoc"}}
+
+
+@njit(**EXACT)
+def group(keys, n_groups):
+    """(offsets, order): order[offsets[g]:offsets[g+1]] are the places where keys == g, in their order."""
+    offsets = np.zeros(n_groups + 1, np.int64)
+    last, rising = 0, True
+    for key in keys:
+        offsets[key + 1] += 1
+        rising &= key >= last
+        last = key
+    for g in range(n_groups):
+        offsets[g + 1] += offsets[g]
+    if rising:
+        return offsets, np.arange(len(keys))
+    order = np.empty(len(keys), np.int64)
+    place = offsets[:-1].copy()
+    for i in range(len(keys)):
+        order[place[keys[i]]] = i
+        place[keys[i]] += 1
+    return offsets, order
+
+
+@njit(**EXACT)
+def reach(offsets, order, ends, weights, begin):
+    """Which states can be reached along arcs above -inf from those whose `begin` is above -inf."""
+    n = len(begin)
+    reached, stack, size = np.zeros(n, np.bool_), np.empty(n, np.int64), 0
+    for q in range(n):
+        if begin[q] > NEG_INF:
+            reached[q], stack[size] = True, q
+            size += 1
+    while size:
+        size -= 1
+        q = stack[size]
+        for place in range(offsets[q], offsets[q + 1]):
+            arc = order[place]
+            if weights[arc] > NEG_INF and not reached[ends[arc]]:
+                reached[ends[arc]], stack[size] = True, ends[arc]
+                size += 1
+    return reached
+
+
+@njit(**EXACT)
+def live_states(out, into, source, target, weights, initial, final):
+    """States on some path from start to end of a weight above -inf."""
+    forward = reach(out[0], out[1], target, weights, initial)
+    return forward & reach(into[0], into[1], source, weights, final)
+
+
+@njit(**EXACT)
+def topological(out, source, target, weights, live):
+    """Live states so that every live arc leads onwards; shorter than the number of live states if there is a cycle."""
+    n = len(live)
+    waiting, order = np.zeros(n, np.int64), np.empty(n, np.int64)
+    for arc in range(len(source)):
+        if weights[arc] > NEG_INF and live[source[arc]] and live[target[arc]]:
+            waiting[target[arc]] += 1
+    size = 0
+    for q in range(n):
+        if live[q] and waiting[q] == 0:
+            order[size] = q
+            size += 1
+    done = 0
+    while done < size:
+        q = order[done]
+        done += 1
+        for place in range(out[0][q], out[0][q + 1]):
+            arc = out[1][place]
+            r = target[arc]
+            if weights[arc] > NEG_INF and live[r]:
+                waiting[r] -= 1
+                if waiting[r] == 0:
+                    order[size] = r
+                    size += 1
+    return order[:size]
+
+
+@njit(**KERNEL)
+def _join(first, second):
+    """log(e^first + e^second), at least one of them above -inf."""
+    top = max(first, second)
+    return top + log(exp(first - top) + exp(second - top))
+
+
+@njit(**EXACT)
+def _level(q, into, begin, alpha):
+    """α of some state that leads to q, 0 if none does. Sums relative to it keep digits, however long paths are."""
+    for place in range(into[0][q], into[0][q + 1]):
+        if alpha[begin[into[1][place]]] > NEG_INF:
+            return alpha[begin[into[1][place]]]
+    return 0.0
+
+
+@njit(**ORDERED)
+def sum_forward(states, into, begin, weights, start, alpha):
+    """α(q) = start(q) ⊕ ⊕_{arcs p → q} α(p) ⊗ w in log space, for states in topological order [S2, WFST paths]."""
+    alpha[:] = NEG_INF
+    for q in states:
+        level = _level(q, into, begin, alpha)
+        top = start[q] - level
+        for place in range(into[0][q], into[0][q + 1]):
+            arc = into[1][place]
+            top = max(top, (alpha[begin[arc]] - level) + weights[arc])
+        if top == NEG_INF:
+            continue
+        total = exp(start[q] - level - top)
+        for place in range(into[0][q], into[0][q + 1]):
+            arc = into[1][place]
+            total += exp((alpha[begin[arc]] - level) + weights[arc] - top)
+        alpha[q] = level + (top + log(total))
+
+
+@njit(**KERNEL)
+def sum_final(states, alpha, final):
+    """log Z = log Σ_q exp(α(q) + final(q)) [S2, WFST normaliser]."""
+    log_z = NEG_INF
+    for q in states:
+        if alpha[q] + final[q] > NEG_INF:
+            log_z = _join(log_z, alpha[q] + final[q])
+    return log_z
+
+
+@njit(**ORDERED)
+def posteriors(states, into, source, weights, initial, final, alpha, log_z, scale, d_arcs, d_initial, d_final):
+    """scale times the probability of each arc, first and last state; from the end to the front, all factors ≤ 1."""
+    expected = np.zeros(len(initial))
+    for i in range(len(states) - 1, -1, -1):
+        q = states[i]
+        d_final[q] = scale * exp(min(alpha[q] + final[q] - log_z, 0.0))
+        here = expected[q] + d_final[q]
+        if here == 0.0:
+            continue
+        level = _level(q, into, source, alpha)
+        top = alpha[q] - level
+        d_initial[q] = exp(min(initial[q] - level - top, 0.0))
+        total = d_initial[q]
+        for place in range(into[0][q], into[0][q + 1]):
+            arc = into[1][place]
+            d_arcs[arc] = exp(min(alpha[source[arc]] - level + weights[arc] - top, 0.0))
+            total += d_arcs[arc]
+        d_initial[q] *= here / total  # shares of what arrives: normalised, so that rounding does not add up
+        for place in range(into[0][q], into[0][q + 1]):
+            arc = into[1][place]
+            d_arcs[arc] *= here / total
+            expected[source[arc]] += d_arcs[arc]
+
+
+@njit(**EXACT)
+def best_ahead(states, out, target, weights, final, ahead):
+    """The best weight from each state to an end, for states in topological order."""
+    ahead[:] = NEG_INF
+    for i in range(len(states) - 1, -1, -1):
+        q = states[i]
+        best = final[q]
+        for place in range(out[0][q], out[0][q + 1]):
+            arc = out[1][place]
+            best = max(best, weights[arc] + ahead[target[arc]])
+        ahead[q] = best
+
+
+@njit(**EXACT)
+def best_walk(out, target, weights, initial, final, ahead):
+    """The first state and the arcs of the best path of an acyclic machine, by what is ahead; the first among ties."""
+    first = 0
+    for q in range(len(initial)):
+        if initial[q] + ahead[q] > initial[first] + ahead[first]:
+            first = q
+    path, size, q = np.empty(len(initial), np.int64), 0, first
+    while ahead[q] > final[q]:
+        for place in range(out[0][q], out[0][q + 1]):
+            arc = out[1][place]
+            if weights[arc] + ahead[target[arc]] == ahead[q]:
+                path[size] = arc
+                size += 1
+                q = target[arc]
+                break
+    return first, path[:size]
+
+
+@njit(**EXACT)
+def relax(source, target, weights, final, live, ahead):
+    """The same with cycles (Bellman-Ford); False if going round some cycle gains, so that there is no best path."""
+    n_live = 0
+    for q in range(len(final)):
+        ahead[q] = final[q]
+        n_live += live[q]
+    for _ in range(n_live + 1):
+        changed = False
+        for arc in range(len(source)):
+            q, r = source[arc], target[arc]
+            if not (live[q] and live[r]) or weights[arc] + ahead[r] == NEG_INF:
+                continue
+            # Rounding alone must not look like a gain: a cycle of weight 0 would go round for ever.
+            if ahead[q] == NEG_INF or weights[arc] + ahead[r] > ahead[q] + 1e-12 * (1.0 + abs(ahead[q])):
+                ahead[q] = weights[arc] + ahead[r]
+                changed = True
+        if not changed:
+            return True
+    return False
+
+
+@njit(**EXACT)
+def close(matrix, summed):
+    """Lehmann's sweep in place over log weights [S2, Floyd-Warshall], I included: sums or the best. False: diverges."""
+    m = len(matrix)
+    for k in range(m):
+        around = matrix[k, k]
+        if around > 0.0 or (summed and around == 0.0):
+            return False
+        star = -np.log(-np.expm1(around)) if summed else 0.0
+        onwards = matrix[k] + star
+        for i in range(m):
+            here = matrix[i, k]
+            if here == NEG_INF:
+                continue
+            for j in range(m):
+                detour = here + onwards[j]
+                if detour > NEG_INF:
+                    top, low = max(matrix[i, j], detour), min(matrix[i, j], detour)
+                    matrix[i, j] = top + np.log1p(np.exp(low - top)) if summed else top
+    for k in range(m):
+        own = matrix[k, k]
+        matrix[k, k] = max(own, 0.0) + np.log1p(np.exp(-abs(own))) if summed else max(own, 0.0)
+    return True
+
+
+@njit(**EXACT)
+def _pick(log_weights, size, state):
+    top, total = NEG_INF, 0.0
+    for i in range(size):
+        top = max(top, log_weights[i])
+    for i in range(size):
+        total += np.exp(log_weights[i] - top)
+    left, chosen = uniform(state) * total, -1
+    for i in range(size):
+        weight = np.exp(log_weights[i] - top)
+        if weight > 0.0:
+            chosen = i
+            left -= weight
+            if left < 0.0:
+                break
+    return chosen
+
+
+@njit(**EXACT)
+def sample_path(out, target, weights, starts, log_starts, final, beta, choices, state):
+    """The arcs of one path and the state it begins in, drawn in proportion to its weight: forwards by β.
+
+    `log_starts` are the weights of all paths from each of `starts`; `choices` is room for the arcs of any state and 1.
+    """
+    first = starts[_pick(log_starts, len(starts), state)]
+    path, size, q = np.empty(16, np.int64), 0, first
+    while True:
+        degree = out[0][q + 1] - out[0][q]
+        choices[0] = final[q]
+        for i in range(degree):
+            arc = out[1][out[0][q] + i]
+            choices[i + 1] = weights[arc] + beta[target[arc]]
+        chosen = _pick(choices, degree + 1, state)
+        if chosen == 0:
+            return first, path[:size].copy()
+        if size == len(path):
+            longer = np.empty(2 * size, np.int64)
+            longer[:size] = path
+            path = longer
+        path[size] = out[1][out[0][q] + chosen - 1]
+        q = target[path[size]]
+        size += 1
