@@ -13,9 +13,12 @@ from trelliswork.distributions.edit_alignment import EditAlignment, edit_distanc
 from trelliswork.distributions.factor_graph import FactorGraph
 from trelliswork.distributions.hmm import HMM
 from trelliswork.distributions.linear_chain import LinearChain
+from trelliswork.distributions.probabilistic_cfg import ProbabilisticCFG
 from trelliswork.distributions.projective_tree import ProjectiveTree
 from trelliswork.distributions.semi_markov import SemiMarkov
+from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.distributions.spanning_tree import SpanningTree
+from trelliswork.distributions.weighted_cfg import WeightedCFG
 
 __all__ = [
     "CTC",
@@ -26,10 +29,13 @@ __all__ = [
     "EditAlignment",
     "FactorGraph",
     "LinearChain",
+    "ProbabilisticCFG",
     "ProjectiveTree",
     "SemiMarkov",
+    "SpanTree",
     "SpanningTree",
     "StructuredDistribution",
+    "WeightedCFG",
     "average_argmax",
     "average_log_prob",
     "edit_distance",

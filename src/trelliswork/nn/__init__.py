@@ -15,6 +15,7 @@ from trelliswork.nn.encoders import GatedRecursiveConvolution, LookupTables, Win
 from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
 from trelliswork.nn.scorers import BiaffineScorer, ContextScorer, HiddenUnitScorer, LinearScorer
 from trelliswork.nn.semi_crf import SemiCRF
+from trelliswork.nn.tree_crf import TreeCRF
 
 __all__ = [
     "CRF",
@@ -33,6 +34,7 @@ __all__ = [
     "SemiCRF",
     "SoftmaxAttention",
     "TreeAttention",
+    "TreeCRF",
     "WindowEncoder",
     "fan_in_parameter_groups",
     "initialize_fan_in",

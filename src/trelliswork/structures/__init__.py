@@ -8,6 +8,7 @@ STRUCTURES = (
     "automata",
     "beam",
     "chain",
+    "constituency",
     "ctc",
     "edit",
     "factors",

@@ -1,0 +1,142 @@
+"""What may be handed to a distribution over derivations, with a sentence for each thing that can be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trelliswork.distributions.chain_inputs import cast, layout_of
+from trelliswork.errors import ScoreError
+from trelliswork.structures.grammar.grammar import Grammar
+from trelliswork.structures.grammar.structure import Productions, RuleTable
+from trelliswork.structures.grammar.tree import Tree
+
+INF = float("inf")
+Nodes = list[tuple[int, int, int]]
+
+
+def productions(
+    grammar: Grammar,
+    table: RuleTable,
+    lexical: Tensor,
+    rules: Tensor | None,
+    root: Tensor | None,
+    nodes: Tensor | None,
+    lengths: Tensor | None,
+) -> Productions:
+    """The scores in one dtype, shapes checked; what is missing comes from the grammar."""
+    size, n_rules = len(grammar.symbols), grammar.n_rules
+    if lexical.dim() != 3 or 0 in lexical.shape[:2] or lexical.shape[2] != grammar.n_lexical:
+        raise ScoreError(
+            f"lexical scores must be [batch, n, {grammar.n_lexical}], one for each symbol that stands above words; "
+            f"got {tuple(lexical.shape)}"
+        )
+    batch, n, _ = lexical.shape
+    device, dtype = lexical.device, lexical.dtype
+    rules = grammar.rule_scores.to(device, dtype) if rules is None else rules
+    root = grammar.root_scores.to(device, dtype) if root is None else root
+    shapes: dict[tuple[int, ...], tuple[int, ...]] = {
+        (n_rules,): (1, 1, 1, n_rules),
+        (batch, n_rules): (batch, 1, 1, n_rules),
+        (batch, n, n, n_rules): (batch, n, n, n_rules),
+    }
+    if tuple(rules.shape) not in shapes:
+        raise ScoreError(f"rules must have one of the shapes {list(shapes)}; got {tuple(rules.shape)}")
+    if tuple(root.shape) not in ((size,), (batch, size)):
+        raise ScoreError(f"root must be ({size},) or ({batch}, {size}), one a symbol; got {tuple(root.shape)}")
+    if nodes is not None and tuple(nodes.shape) != (batch, n, n, size):
+        raise ScoreError(f"nodes must be {(batch, n, n, size)}, [first, last token, symbol]; got {tuple(nodes.shape)}")
+    for part in (rules, root, nodes):
+        dtype = dtype if part is None else torch.promote_types(dtype, part.dtype)
+    if not dtype.is_floating_point:
+        raise ScoreError(f"scores must be floating point; got {dtype}; call .float() on them")
+    flat_lengths = layout_of(lexical.shape[:1], n, device, lengths, None).lengths
+    precise = torch.float64 if dtype == torch.float64 else torch.float32
+    return Productions(
+        cast(rules, precise).reshape(shapes[tuple(rules.shape)]), cast(lexical, precise),
+        cast(root, precise).reshape(-1, size), None if nodes is None else cast(nodes, precise), flat_lengths, table,
+    )  # fmt: skip
+
+
+def check_scores(parts: Productions) -> None:
+    """NaN and +inf are refused, by name and place, where they are read."""
+    real = torch.arange(parts.n, device=parts.lengths.device) < parts.lengths[:, None]
+    spans = real[:, :, None] & real[:, None, :]
+    rules_read = spans[..., None] if parts.rules.shape[1] > 1 else torch.ones_like(parts.rules, dtype=torch.bool)
+    read = {"rules": rules_read, "lexical": real[..., None], "root": None, "nodes": spans[..., None]}
+    for (name, where), part in zip(read.items(), parts.scores, strict=True):
+        if part is None:
+            continue
+        wrong = ~(part.detach() < INF) if where is None else ~(part.detach() < INF) & where
+        if bool(wrong.any()):
+            place = wrong.nonzero()[0].tolist()
+            raise ScoreError(
+                f"{name} must be finite numbers or -inf; got {part[tuple(place)].item()} at {place}; "
+                "look for a division by zero or an overflow upstream, and forbid with -inf"
+            )
+
+
+def to_tree(nodes: Nodes, symbols: Sequence[str], words: Sequence[str]) -> Tree:
+    """Nodes (start, end, symbol), parents before children, as a tree above the words."""
+    rest = iter(nodes)
+
+    def grow() -> Tree:
+        start, end, symbol = next(rest)
+        children = (words[start],) if end - start == 1 else (grow(), grow())
+        return Tree(symbols[symbol], children)
+
+    return grow()
+
+
+def from_tree(tree: Tree, grammar: Grammar, words: Sequence[str], row: int) -> Nodes:
+    """A derivation as nodes; it must be binary, in symbols of the grammar, above the words of its row."""
+    if not isinstance(tree, Tree):
+        raise ScoreError(f"a value must be one Tree a row; got {type(tree).__name__} at row {row}")
+    if tree.words != list(words):
+        raise ScoreError(f"the tree at row {row} must stand above {list(words)}; got {tree.words}")
+    found: Nodes = []
+    for start, end, label in tree.spans():
+        if label not in grammar.symbol_index:
+            raise ScoreError(
+                f"{label!r} at row {row} is no symbol of the grammar; "
+                "use grammar.to_derivation to bring a tree into its form"
+            )
+        found.append((start, end, grammar.symbol_index[label]))
+    for node in tree.subtrees:
+        leaf = len(node.children) == 1 and isinstance(node.children[0], str)
+        if not leaf and (len(node.children) != 2 or any(isinstance(each, str) for each in node.children)):
+            raise ScoreError(
+                f"each node must stand above one word or two nodes; got {node} at row {row}; "
+                "use grammar.to_derivation to bring a tree into this form"
+            )
+    return found
+
+
+def rules_of(nodes: Nodes, grammar: Grammar) -> list[tuple[int, int, int]]:
+    """(start, end, rule) of each wide node; the rule is -1 where the grammar has none."""
+    found: list[tuple[int, int, int]] = []
+
+    def walk(at: int) -> tuple[int, int]:
+        """The symbol of the node at this place, and the place behind its last."""
+        start, end, symbol = nodes[at]
+        if end - start == 1:
+            return symbol, at + 1
+        left, middle = walk(at + 1)
+        right, behind = walk(middle)
+        found.append((start, end, grammar.rule_index.get((symbol, left, right), -1)))
+        return symbol, behind
+
+    walk(0)
+    return found
+
+
+def check_sentences(sentences: Any) -> list[list[str]]:
+    if isinstance(sentences, str) or any(isinstance(each, str) for each in sentences):
+        raise ScoreError("sentences must be lists of words, one list a row; got a string; split it: [text.split()]")
+    found = [list(each) for each in sentences]
+    if not found or not all(found):
+        raise ScoreError("sentences must be at least one, with at least one word each; got an empty one")
+    return found

@@ -1,0 +1,344 @@
+"""The span-tree distribution: binary constituency trees with labelled nodes, every query exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.distributions import constraints, register_kl
+
+from trelliswork.distributions import span_values as values
+from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.chain_inputs import cast, layout_of
+from trelliswork.distributions.segment_values import nested
+from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.semirings import Counting
+from trelliswork.structures.constituency import fast, structure
+from trelliswork.structures.constituency.kernels import first_not_a_score
+from trelliswork.structures.constituency.structure import Spans
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+INF = float("inf")
+Known = Sequence[Any]
+
+
+class SpanTree(StructuredDistribution):
+    """p(tree | x) over binary trees with labelled nodes; score = Σ spans[i, j, y] over the nodes.
+
+    `spans[b, i, j, y]` scores a node over tokens i..j, **j included**, labelled y; read where i <= j < `lengths`. Every
+    token, the whole row, and all between have one label; -inf forbids.
+
+    A value is, for each row, a list of (start, end, label), **end exclusive** as everywhere in this library: 2 L - 1
+    nodes, parents before children; nested lists for more batch axes, ranks and samples. Everywhere a value is taken its
+    tensor form is taken too: nodes [..., 2n-1, 3] in this order, -1 at padding (`to_nodes`, `from_nodes`).
+
+    >>> dist = SpanTree(torch.zeros(1, 3, 3, 2))
+    >>> dist.count, dist.argmax
+    (tensor([64.], dtype=torch.float64), [[(0, 3, 0), (0, 1, 0), (1, 3, 0), (1, 2, 0), (2, 3, 0)]])
+    """
+
+    def __init__(
+        self,
+        spans: Float[Tensor, "*batch n n c"],
+        *,
+        lengths: Int[Tensor, "*batch"] | None = None,
+        backend: Backend = "auto",
+        validate_args: bool | None = None,
+    ):
+        if spans.dim() < 3 or spans.shape[-3] != spans.shape[-2] or 0 in spans.shape[-3:]:
+            raise ScoreError(
+                f"spans must be [batch, n, n, c] with n, c >= 1; got {tuple(spans.shape)}; "
+                "index them [first token, last token, label]"
+            )
+        if not spans.dtype.is_floating_point:
+            raise ScoreError(f"scores must be floating point; got {spans.dtype}; call .float() on them")
+        self.spans = spans
+        batch_shape, n = spans.shape[:-3], spans.shape[-2]
+        self._lengths = layout_of(batch_shape, n, spans.device, lengths, None).lengths
+        self.backend = resolve_backend(backend, spans.device)
+        super().__init__(batch_shape, torch.Size([2 * n - 1, 3]), validate_args=False)
+        if validate_args is None or validate_args:
+            self._check_scores()
+
+    def _check_scores(self) -> None:
+        """NaN and +inf are refused by place, where they are read."""
+        if self.backend == "kernel":
+            place = list(first_not_a_score(*self._arrays))
+        else:
+            wrong = ~(self._parts.spans.detach() < INF) & self._parts.span_mask[..., None]
+            place = wrong.nonzero()[0].tolist() if bool(wrong.any()) else [-1]
+        if place[0] >= 0:
+            row, first, last, label = place
+            raise ScoreError(
+                f"spans must be finite numbers or -inf; got {self._parts.spans[tuple(place)].item()} at row {row}, "
+                f"tokens {first}..{last}, label {label}; "
+                "look for a division by zero or an overflow upstream, and forbid with -inf"
+            )
+
+    # --- the parts, flat -------------------------------------------------------------------------------------
+
+    @cached_property
+    def _parts(self) -> Spans:
+        """One batch axis, float32 at least."""
+        dtype = torch.float64 if self.dtype == torch.float64 else torch.float32
+        return Spans(cast(self.spans.reshape(-1, *self.spans.shape[-3:]), dtype), self._lengths)
+
+    @cached_property
+    def _arrays(self) -> fast.SpanArrays:
+        return fast.SpanArrays.of(self._parts)
+
+    @cached_property
+    def _inside(self) -> fast.Inside:
+        return fast.run_inside(self._arrays)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.spans.dtype
+
+    @property
+    def lengths(self) -> Int[Tensor, "*batch"]:
+        return self._lengths.reshape(self.batch_shape)
+
+    def _batched(self, result: Tensor, *lead: int) -> Tensor:
+        """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
+        return cast(result.reshape((*lead, *self.batch_shape, *result.shape[len(lead) + 1 :])), self.dtype)
+
+    # --- values ----------------------------------------------------------------------------------------------
+
+    def from_nodes(self, nodes: Int[Tensor, "*samples *batch nodes 3"]) -> Any:
+        """The tensor form as lists of (start, end, label), nested as [*samples, *batch]."""
+        flat = nodes.reshape(-1, *self.event_shape)
+        lengths = self._lengths.tolist() * (len(flat) // max(len(self._lengths), 1))
+        return nested(values.to_lists(flat, lengths), nodes.shape[:-2])
+
+    def to_nodes(self, value: Any) -> Int[Tensor, "*samples *batch nodes 3"]:
+        """A value in its tensor form, checked: what is no binary tree over its row is named."""
+        expected = (*self.batch_shape, *self.event_shape)
+        if not isinstance(value, Tensor):
+            nodes = values.from_lists(value, self.batch_shape, self.event_shape[0], self.spans.device)
+        elif value.dtype.is_floating_point or value.dtype == torch.bool:
+            raise ScoreError(f"nodes must be whole numbers; got {value.dtype}; call .long() on them")
+        elif value.shape[max(0, value.dim() - len(expected)) :] != expected:
+            raise ScoreError(f"nodes must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
+        else:
+            nodes = cast(value, torch.long)
+        values.check_nodes(
+            nodes.reshape(-1, len(self._lengths), *self.event_shape), self._lengths, self.spans.shape[-1]
+        )
+        return nodes
+
+    def to_parts(self, value: Any) -> Float[Tensor, "*samples *batch n n c"]:
+        """1 at the nodes of a value, 0 elsewhere: shaped like `marginals`."""
+        nodes = self.to_nodes(value)
+        flat = nodes.reshape(-1, *self.event_shape)
+        row, rank = (flat[..., 0] >= 0).nonzero(as_tuple=True)
+        start, end, label = flat[row, rank].unbind(-1)
+        parts = torch.zeros(len(flat), *self.spans.shape[-3:], dtype=self.dtype, device=flat.device)
+        parts[row, start, end - 1, label] = 1
+        return parts.reshape(*nodes.shape[:-2], *self.spans.shape[-3:])
+
+    def from_parts(self, parts: Float[Tensor, "*samples *batch n n c"]) -> Any:
+        """The value whose nodes are marked in `parts`."""
+        shape = self.spans.shape[-3:]
+        nodes = structure.nodes_of(parts.reshape(-1, *shape)).reshape(*parts.shape[:-3], *self.event_shape)
+        return self.from_nodes(self.to_nodes(nodes))
+
+    # --- queries ---------------------------------------------------------------------------------------------
+
+    @property
+    def _log_z(self) -> Float[Tensor, "rows"]:
+        parts = self._parts
+        if self.backend == "torch":
+            return structure.log_partition(parts)
+        return fast.LogPartition.apply(parts, self._arrays, self._inside, parts.spans)
+
+    def score(self, value: Any) -> Float[Tensor, "*samples *batch"]:
+        """The log score of trees; -inf with a forbidden node."""
+        return self._each(value, lambda nodes: structure.tree_score(self._parts, nodes))
+
+    def log_prob(self, value: Any) -> Float[Tensor, "*samples *batch"]:
+        """log p(value | x); -inf with a forbidden node, never above 0."""
+        parts = self._parts
+        if self.backend == "torch":
+            return self._each(value, lambda nodes: structure.log_prob(parts, nodes))
+        arrays, run = self._arrays, self._inside
+        return self._each(value, lambda nodes: fast.LogProb.apply(parts, arrays, run, nodes, parts.spans))
+
+    def _each(self, value: Any, query: Callable[[Tensor], Tensor]) -> Tensor:
+        """Apply a query of nodes [rows, 2n-1, 3] to every sample of value."""
+        nodes = self.to_nodes(value)
+        results = [query(each) for each in nodes.reshape(-1, len(self._lengths), *self.event_shape)]
+        found = torch.stack(results) if results else self._parts.spans.new_zeros(0)
+        return cast(found.reshape(nodes.shape[:-2]), self.dtype)
+
+    @property
+    def _posteriors(self) -> Float[Tensor, "rows n n c"]:
+        parts = self._parts
+        if self.backend == "torch":
+            return structure.marginals(parts)
+        return fast.Marginals.apply(parts, self._arrays, self._inside, parts.spans)
+
+    @property
+    def marginals(self) -> Float[Tensor, "*batch n n c"]:
+        """p(tokens i..j are a node labelled y | x) at [..., i, j, y]; 0 at what is no span. Differentiable."""
+        return self._batched(self._posteriors)
+
+    def span_probability(
+        self, first: int, last: int, label: int | str | None = None, *, labels: Sequence[str] | None = None
+    ) -> Float[Tensor, "*batch"]:
+        """P(tokens first..last-1 are a node with this label, or with any), each row; `labels` names the indices.
+
+        >>> dist.span_probability(2, 4, "NP", labels=["S", "NP"])
+        """
+        n, c = self.spans.shape[-2:]
+        if isinstance(label, str):
+            if labels is None or label not in labels:
+                raise ScoreError(f"label must be an index or one of labels={labels}; got {label!r}")
+            label = list(labels).index(label)
+        if not 0 <= first < last <= n or (label is not None and not 0 <= label < c):
+            raise ScoreError(
+                f"a span must be first < last within 0..{n}, with a label in 0..{c - 1}; got {(first, last, label)}"
+            )
+        found = self.marginals[..., first, last - 1, :]
+        return found.sum(-1) if label is None else found[..., label]
+
+    @property
+    def argmax(self) -> Any:
+        """The best tree; among ties the lowest labels and the leftmost splits, from the root down."""
+        return self.from_nodes(self.argmax_nodes)
+
+    @property
+    def argmax_nodes(self) -> Int[Tensor, "*batch nodes 3"]:
+        """`argmax` in its tensor form."""
+        if self.backend == "torch":
+            nodes, possible = structure.best(self._parts)
+        else:
+            nodes, possible = fast.best_trees(self._arrays)
+        self._require_values(possible)
+        return nodes.reshape(*self.batch_shape, *self.event_shape)
+
+    def top_k(self, k: int) -> tuple[Any, Float[Tensor, "k *batch"]]:
+        """The k best trees and their scores, best first; -inf fills up where there are fewer."""
+        if k < 1:
+            raise ScoreError(f"k must be at least 1; got {k}; ask for one best tree or more")
+        if self.backend == "torch":
+            nodes, found = structure.top_k(self._parts, k)
+        else:
+            nodes, found = fast.top_trees(self._arrays, k)
+        exists = found > -INF
+        self._require_values(exists[0])
+        nodes = torch.where(exists[:, :, None, None], nodes, nodes[:1])
+        scores = torch.stack([structure.tree_score(self._parts, each) for each in nodes])
+        lists = self.from_nodes(nodes.reshape(k, *self.batch_shape, *self.event_shape))
+        return lists, self._batched(torch.where(exists, scores, -INF), k)
+
+    def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
+        """Exact independent samples, nested as [*sample_shape, *batch]."""
+        return self.from_nodes(self.sample_nodes(sample_shape, generator))
+
+    def sample_nodes(
+        self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
+    ) -> Int[Tensor, "*samples *batch nodes 3"]:
+        """`sample` in its tensor form."""
+        shape = torch.Size(sample_shape)
+        self._require_values(self._log_z.detach() > -INF)
+        if self.backend == "torch":
+            nodes = structure.sample(self._parts, shape.numel(), generator)
+        else:
+            nodes = fast.sample_trees(self._arrays, self._inside, shape.numel(), generator)
+        return nodes.reshape(*shape, *self.batch_shape, *self.event_shape)
+
+    def _require_values(self, possible: Bool[Tensor, "rows"]) -> None:
+        if not bool(possible.all()):
+            row = int((~possible).nonzero()[0])
+            raise ConstraintError(
+                f"row {row} has no tree with a score above -inf; "
+                "allow a label for the whole row, for each token, and for spans between them"
+            )
+
+    @property
+    def count(self) -> Float[Tensor, "*batch"]:
+        """How many trees are possible, in float64 (exact to 2^53)."""
+        return structure.total(self._parts, Counting()).reshape(self.batch_shape)
+
+    def expected(self, costs: Float[Tensor, "*batch n n c"]) -> Float[Tensor, "*batch"]:
+        """E[Σ costs of the nodes]; costs are shaped like spans."""
+        if costs.shape != self.spans.shape:
+            raise ScoreError(f"costs must be {tuple(self.spans.shape)}, one for each node; got {tuple(costs.shape)}")
+        return self._batched(self._expected(costs.reshape(self._parts.spans.shape)))
+
+    def _expected(self, costs: Float[Tensor, "rows n n c"]) -> Float[Tensor, "rows"]:
+        return weighted_sum(self._posteriors, costs.double(), 1)
+
+    def entropy(self) -> Float[Tensor, "*batch"]:
+        """H(p) = log Z - E[score], in nats."""
+        return self._batched(self._log_z - self._expected(self._parts.spans))
+
+    # --- constraints -----------------------------------------------------------------------------------------
+
+    def constrain(self, partial: Bool[Tensor, "*batch n n c"] | Known | None = None) -> SpanTree:
+        """Only the trees that agree: every other node scores -inf.
+
+        `partial` is True for each allowed node; or lists for each row the nodes (start, end, label) that are known, end
+        exclusive and a label of None for any: brackets, a partial tree, or a whole one.
+        """
+        if partial is None:
+            return self._like(self.spans, self.lengths)
+        return self._like(torch.where(self._allowed(partial), self.spans, -INF), self.lengths)
+
+    def _allowed(self, partial: Any) -> Bool[Tensor, "*batch n n c"]:
+        shape = self.spans.shape
+        if isinstance(partial, Tensor):
+            if partial.dtype != torch.bool or partial.shape != shape:
+                raise ScoreError(
+                    f"allowed nodes must be bool {tuple(shape)}, True = allowed; "
+                    f"got {partial.dtype} {tuple(partial.shape)}"
+                )
+            return partial
+        known = [partial] if not self.batch_shape else partial
+        for _ in self.batch_shape[1:]:
+            known = [row for rows in known for row in rows]
+        if len(known) != len(self._lengths):
+            raise ScoreError(f"known nodes must be one list a row, {tuple(self.batch_shape)}; got {len(known)}")
+        lengths = self._lengths.tolist()
+        return values.allowed_by_nodes(known, lengths, shape[-2], shape[-1], self.spans.device).reshape(shape)
+
+    def _like(self, spans: Tensor, lengths: Tensor) -> SpanTree:
+        return SpanTree(spans, lengths=lengths, backend=self.backend, validate_args=False)
+
+    # --- torch.distributions ---------------------------------------------------------------------------------
+
+    @property
+    def support(self) -> Any:
+        """Of the tensor form."""
+        n, c = self.spans.shape[-2:]
+        return constraints.independent(constraints.integer_interval(-1, max(n, c - 1)), 2)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> SpanTree:
+        """The same distribution in a larger batch shape, without copying scores."""
+        shape = torch.Size(batch_shape)
+        return self._like(self.spans.expand(*shape, *self.spans.shape[-3:]), self.lengths.expand(shape))
+
+    def __repr__(self) -> str:
+        n, c = self.spans.shape[-2:]
+        return f"SpanTree(batch_shape={tuple(self.batch_shape)}, n={n}, c={c}, backend={self.backend!r})"
+
+
+@register_kl(SpanTree, SpanTree)
+def _kl(p: SpanTree, q: SpanTree) -> Float[Tensor, "*batch"]:
+    """KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
+    if p.spans.shape != q.spans.shape or not torch.equal(p.lengths, q.lengths):
+        raise ScoreError(
+            f"KL needs trees of the same shape and lengths; got {tuple(p.spans.shape)} and {tuple(q.spans.shape)}"
+        )
+    mine, other = p._parts.spans.double(), q._parts.spans.double()
+    both_forbid = (mine == -INF) & (other == -INF)
+    gap = torch.where(both_forbid, 0.0, mine) - torch.where(both_forbid, 0.0, other)
+    # Where nothing is left of q, it forbids all that p allows.
+    log_ratio_of_totals = torch.where(q._log_z > -INF, q._log_z, 0.0) - p._log_z
+    return p._batched(torch.where(q._log_z > -INF, p._expected(gap) + log_ratio_of_totals, INF))

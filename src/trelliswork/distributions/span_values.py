@@ -1,0 +1,82 @@
+"""Labelled trees as values: lists of (start, end, label) for people, nodes [..., 2n-1, 3] for tensors, their checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from trelliswork.distributions.segment_values import flattened
+from trelliswork.errors import ScoreError
+from trelliswork.structures.bridge import as_array
+from trelliswork.structures.constituency.kernels import first_not_a_tree
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int
+
+INF = float("inf")
+Node = tuple[int, int, int]
+"""(start, end, label), end exclusive."""
+
+
+def to_lists(nodes: Int[Tensor, "rows nodes 3"], lengths: list[int]) -> list[list[Node]]:
+    """Each row's nodes, parents before children and left before right."""
+    columns = nodes.transpose(1, 2).numpy(force=True).tolist()  # quicker than torch
+    return [
+        list(zip(*(column[: 2 * n - 1] for column in row), strict=True))
+        for row, n in zip(columns, lengths, strict=True)
+    ]
+
+
+def from_lists(value: Any, batch_shape: torch.Size, n_nodes: int, device: torch.device) -> Int[Tensor, "..."]:
+    """Lists [*samples, *batch] of nodes, in any order, as a tensor [*samples, *batch, nodes, 3]."""
+    rows, shape = flattened(value)
+    if len(shape) < len(batch_shape) or shape[len(shape) - len(batch_shape) :] != tuple(batch_shape):
+        raise ScoreError(
+            f"values must be one list of (start, end, label) for each of the rows {tuple(batch_shape)}; got {shape}"
+        )
+    filled = []
+    for index, row in enumerate(rows):
+        if len(row) > n_nodes:
+            raise ScoreError(f"a binary tree has at most {n_nodes} nodes here; got {len(row)} in value {index}")
+        ordered = sorted(row, key=lambda node: (node[0], -node[1]))
+        filled.append([*ordered, *[(-1, -1, -1)] * (n_nodes - len(row))])
+    return torch.tensor(filled, device=device).reshape(*shape, n_nodes, 3)
+
+
+def check_nodes(nodes: Int[Tensor, "samples rows nodes 3"], lengths: Int[Tensor, "rows"], c: int) -> None:
+    """Every row must be a binary tree over its tokens; otherwise say which is not."""
+    array, limits = as_array(nodes), as_array(lengths)
+    for sample in array:
+        row = first_not_a_tree(sample, limits, c)
+        if row >= 0:
+            found = [tuple(node) for node in sample[row].tolist() if node[0] >= 0]
+            raise ScoreError(
+                f"a value must be a binary tree over tokens 0..{limits[row] - 1}: {2 * limits[row] - 1} nodes "
+                f"(start, end, label), end exclusive, labels in 0..{c - 1}, "
+                "each of two or more tokens split into two others; "
+                f"got {found} at row {row}; binarise wider nodes and give every token a node"
+            )
+
+
+def allowed_by_nodes(
+    known: Sequence[Sequence[tuple[int, int, int | None]]], lengths: list[int], n: int, c: int, device: torch.device
+) -> Bool[Tensor, "rows n n c"]:
+    """Nodes that cross none of the known ones and have their label; a label of None is unknown."""
+    allowed = torch.ones(len(known), n, n, c, dtype=torch.bool, device=device)
+    first = torch.arange(n, device=device)[:, None]
+    last = torch.arange(n, device=device) + 1
+    for row, nodes in enumerate(known):
+        for i, j, label in nodes:
+            if not 0 <= i < j <= lengths[row] or (label is not None and not 0 <= label < c):
+                raise ScoreError(
+                    f"known nodes must be (start, end, label) within 0..{lengths[row]}, labelled 0..{c - 1} or None; "
+                    f"got {(i, j, label)} at row {row}"
+                )
+            crosses = ((first < i) & (i < last) & (last < j)) | ((i < first) & (first < j) & (j < last))
+            allowed[row] &= ~crosses[..., None]
+            if label is not None:
+                allowed[row, i, j - 1] &= torch.arange(c, device=device) == label
+    return allowed

@@ -1,0 +1,401 @@
+"""Distributions over the derivations of a grammar: globally normalised (weighted) and locally (probabilistic)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from torch import Tensor
+from torch.distributions import constraints, register_kl
+
+from trelliswork.distributions import grammar_inputs as inputs
+from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.chain_inputs import cast
+from trelliswork.distributions.segment_values import nested
+from trelliswork.distributions.span_values import allowed_by_nodes, to_lists
+from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.semirings import Boolean, Counting
+from trelliswork.semirings.log import log_ratio
+from trelliswork.structures.grammar import fast, structure
+from trelliswork.structures.grammar.grammar import Grammar
+from trelliswork.structures.grammar.structure import RuleTable
+from trelliswork.structures.grammar.tree import Tree
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+INF = float("inf")
+
+
+class WeightedCFG(StructuredDistribution):
+    """p(tree | words) = exp(score) / Z [S2, WCFG], over all derivations of a sentence by a grammar in normal form.
+
+    score = root[symbol] + Σ rules[r] + Σ lexical[i, symbol] over the tree's rules and words. Give `sentences`, lists of
+    words that the grammar's lexicon scores, or `lexical` scores [batch, n, lexical symbols] of your own, or both: then
+    the words are only names. `rules` are the grammar's own, or scores [rules], [batch, rules] or, by span,
+    [batch, n, n, rules] at [first, last token]; `root` [symbols] or [batch, symbols]; `nodes` [batch, n, n, symbols]
+    adds to every node over tokens first..last. A score of -inf forbids. `unknown` [lexical symbols] scores words that
+    the lexicon lacks.
+
+    A value is a list of one `Tree` a row: a derivation, two nodes or one word below each node. `grammar.to_tree` makes
+    the tree it stands for, `grammar.to_derivation` the way back.
+
+    >>> grammar = Grammar.from_rules("S -> S S 1 | 'a' 1")
+    >>> cfg = WeightedCFG(grammar, [["a", "a", "a"]])
+    >>> cfg.count, str(cfg.argmax[0])
+    (tensor([2.], dtype=torch.float64), '(S (S a) (S (S a) (S a)))')
+    """
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        sentences: Sequence[Sequence[str]] | None = None,
+        *,
+        lexical: Float[Tensor, "batch n lexical"] | None = None,
+        rules: Float[Tensor, "..."] | None = None,
+        root: Float[Tensor, "..."] | None = None,
+        nodes: Float[Tensor, "batch n n symbols"] | None = None,
+        lengths: Int[Tensor, "batch"] | None = None,
+        unknown: Float[Tensor, "lexical"] | None = None,
+        backend: Backend = "auto",
+        validate_args: bool | None = None,
+    ):
+        given = None if sentences is None else inputs.check_sentences(sentences)
+        if given is not None and lengths is None:
+            lengths = torch.tensor([len(each) for each in given])
+        if lexical is None:
+            if given is None:
+                raise ScoreError("give sentences, or lexical scores [batch, n, lexical symbols]; got neither")
+            lexical = grammar.lexical_scores(given, unknown)
+        self.grammar = grammar
+        self._dtype = lexical.dtype
+        for part in (rules, root, nodes):
+            self._dtype = self._dtype if part is None else torch.promote_types(self._dtype, part.dtype)
+        table = _table_of(grammar)
+        self._parts = inputs.productions(grammar, table, lexical, rules, root, nodes, lengths)
+        lengths_found = self._parts.lengths.tolist()
+        self.sentences = [[str(i) for i in range(n)] for n in lengths_found] if given is None else given
+        if [len(each) for each in self.sentences] != lengths_found:
+            raise ScoreError(
+                f"sentences must have lengths {lengths_found}; got {[len(each) for each in self.sentences]}"
+            )
+        self.backend = resolve_backend(backend, lexical.device)
+        n = self._parts.n
+        super().__init__(torch.Size([len(lexical)]), torch.Size([2 * n - 1, 3]), validate_args=False)
+        if validate_args is None or validate_args:
+            inputs.check_scores(self._parts)
+
+    # --- the parts -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _arrays(self) -> fast.GrammarArrays:
+        return fast.GrammarArrays.of(self._parts)
+
+    @cached_property
+    def _inside(self) -> fast.Inside:
+        return fast.run_inside(self._arrays)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._dtype
+
+    @property
+    def lengths(self) -> Int[Tensor, "batch"]:
+        return self._parts.lengths
+
+    def _batched(self, result: Tensor, *lead: int) -> Tensor:
+        """A result [*lead, batch, ...] in the caller's dtype."""
+        return cast(result, self._dtype)
+
+    # --- values ----------------------------------------------------------------------------------------------
+
+    def from_nodes(self, nodes: Int[Tensor, "*samples batch nodes 3"]) -> Any:
+        """Nodes (start, end, symbol) as trees, nested as [*samples, batch]."""
+        flat = nodes.reshape(-1, *self.event_shape)
+        lists = to_lists(flat, self.lengths.tolist() * (len(flat) // len(self.lengths)))
+        batch = len(self.sentences)
+        trees = [inputs.to_tree(row, self.grammar.symbols, self.sentences[at % batch]) for at, row in enumerate(lists)]
+        return nested(trees, nodes.shape[:-2])
+
+    def to_nodes(self, value: Sequence[Tree]) -> list[inputs.Nodes]:
+        """One tree a row as nodes (start, end, symbol), checked."""
+        if isinstance(value, Tree) or len(value) != len(self.sentences):
+            raise ScoreError(f"a value must be a list of {len(self.sentences)} trees, one a row; got {value!r:.80}")
+        return [
+            inputs.from_tree(tree, self.grammar, words, row)
+            for row, (tree, words) in enumerate(zip(value, self.sentences, strict=True))
+        ]
+
+    def to_parts(self, value: Sequence[Tree]) -> Float[Tensor, "batch n n symbols"]:
+        """1 at the nodes of a value, 0 elsewhere: shaped like `marginals`."""
+        n, size = self._parts.n, len(self.grammar.symbols)
+        parts = torch.zeros(len(self.sentences), n, n, size, dtype=self._dtype, device=self.lengths.device)
+        for row, nodes in enumerate(self.to_nodes(value)):
+            for start, end, symbol in nodes:
+                parts[row, start, end - 1, symbol] = 1
+        return parts
+
+    def from_parts(self, parts: Float[Tensor, "batch n n symbols"]) -> list[Tree]:
+        """The trees whose nodes are marked in `parts`."""
+        trees: list[Tree] = self.from_nodes(structure.nodes_of(parts))
+        self.to_nodes(trees)
+        return trees
+
+    # --- queries ---------------------------------------------------------------------------------------------
+
+    @property
+    def _log_z(self) -> Float[Tensor, "batch"]:
+        parts = self._parts
+        if self.backend == "torch":
+            return structure.log_partition(parts)
+        return fast.LogPartition.apply(parts, self._arrays, self._inside, *parts.scores)
+
+    def score(self, value: Sequence[Tree]) -> Float[Tensor, "batch"]:
+        """The log score of one tree a row; -inf with a rule that the grammar lacks or forbids."""
+        return self._batched(self._scores(value))
+
+    def log_prob(self, value: Any) -> Float[Tensor, "batch"]:
+        """log p(tree | words) = score - log Z; -inf for what the grammar forbids, never above 0."""
+        return self._batched(log_ratio(self._scores(value), self._log_z))
+
+    def _scores(self, value: Sequence[Tree]) -> Float[Tensor, "batch"]:
+        return torch.stack([self._score_row(row, nodes) for row, nodes in enumerate(self.to_nodes(value))])
+
+    def _score_row(self, row: int, nodes: inputs.Nodes) -> Float[Tensor, ""]:
+        parts, first = self._parts, self.grammar.first_lexical
+        used = inputs.rules_of(nodes, self.grammar)
+        leaves = [(start, symbol - first) for start, end, symbol in nodes if end - start == 1]
+        if any(rule < 0 for _, _, rule in used) or any(symbol < 0 for _, symbol in leaves):
+            return parts.lexical.new_full((), -INF, dtype=torch.float64)
+        rules = parts.rules[min(row, len(parts.rules) - 1)]
+        by_span = rules.shape[0] > 1
+        score = parts.root[min(row, len(parts.root) - 1), nodes[0][2]].double()
+        score = score + _picked(parts.lexical[row], leaves)
+        score = score + _picked(rules, [(i, j - 1, r) if by_span else (0, 0, r) for i, j, r in used])
+        if parts.nodes is not None:
+            score = score + _picked(parts.nodes[row], [(i, j - 1, symbol) for i, j, symbol in nodes])
+        return score
+
+    @property
+    def _posteriors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        parts = self._parts
+        if self.backend == "torch":
+            return structure.posteriors(parts)
+        return fast.Posteriors.apply(parts, self._arrays, self._inside, *parts.scores)
+
+    @property
+    def marginals(self) -> Float[Tensor, "batch n n symbols"]:
+        """p(tokens first..last come from this symbol | words) at [..., first, last, symbol]. Differentiable."""
+        return self._batched(self._posteriors[3])
+
+    @property
+    def rule_counts(self) -> Float[Tensor, "batch rules"]:
+        """How often each rule is expected in the tree: what one step of EM counts."""
+        return self._batched(self._posteriors[0].flatten(1, 2).sum(1))
+
+    @property
+    def lexical_marginals(self) -> Float[Tensor, "batch n lexical"]:
+        """p(word i comes from this symbol | words)."""
+        return self._batched(self._posteriors[1])
+
+    def span_probability(self, first: int, last: int, symbol: int | str | None = None) -> Float[Tensor, "batch"]:
+        """P(tokens first..last-1 come from this symbol, or from any)."""
+        n, size = self._parts.n, len(self.grammar.symbols)
+        if isinstance(symbol, str):
+            if symbol not in self.grammar.symbol_index:
+                raise ScoreError(f"symbol must be one of the grammar's; got {symbol!r}")
+            symbol = self.grammar.symbol_index[symbol]
+        if not 0 <= first < last <= n or (symbol is not None and not 0 <= symbol < size):
+            raise ScoreError(
+                f"a span must be first < last within 0..{n}, with a symbol in 0..{size - 1}; "
+                f"got {(first, last, symbol)}"
+            )
+        found = self.marginals[:, first, last - 1]
+        return found.sum(-1) if symbol is None else found[:, symbol]
+
+    @property
+    def argmax(self) -> list[Tree]:
+        """The best derivation of each row [S2, CKY]; among ties the lowest symbols and the leftmost splits."""
+        if self.backend == "torch":
+            nodes, possible = structure.best(self._parts)
+        else:
+            nodes, possible = fast.best_derivations(self._arrays)
+        self._require_values(possible)
+        found: list[Tree] = self.from_nodes(nodes)
+        return found
+
+    def top_k(self, k: int) -> tuple[list[list[Tree]], Float[Tensor, "k batch"]]:
+        """The k best derivations and their scores, best first; -inf fills up where there are fewer."""
+        if k < 1:
+            raise ScoreError(f"k must be at least 1; got {k}; ask for one best tree or more")
+        if self.backend == "torch":
+            nodes, found = structure.top_k(self._parts, k)
+        else:
+            nodes, found = fast.top_derivations(self._arrays, k)
+        exists = found > -INF
+        self._require_values(exists[0])
+        nodes = torch.where(exists[:, :, None, None], nodes, nodes[:1])
+        trees = self.from_nodes(nodes)
+        scores = torch.stack([self._scores(each) for each in trees])
+        return trees, self._batched(torch.where(exists, scores, -INF))
+
+    def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
+        """Exact independent samples of p(tree | words), nested as [*sample_shape, batch]."""
+        shape = torch.Size(sample_shape)
+        self._require_values(self._log_z.detach() > -INF)
+        if self.backend == "torch":
+            nodes = structure.sample(self._parts, shape.numel(), generator)
+        else:
+            nodes = fast.sample_derivations(self._arrays, self._inside, shape.numel(), generator)
+        return self.from_nodes(nodes.reshape(*shape, *self.batch_shape, *self.event_shape))
+
+    def _require_values(self, possible: Bool[Tensor, "batch"]) -> None:
+        if not bool(possible.all()):
+            row = int((~possible).nonzero()[0])
+            raise ConstraintError(
+                f"row {row} has no derivation with a score above -inf; "
+                "allow rules that lead from a root symbol to its words"
+            )
+
+    @property
+    def recognised(self) -> Bool[Tensor, "batch"]:
+        """Whether the grammar derives each sentence at all [S2, CKY]: the recursion over truth values."""
+        return structure.total(self._parts, Boolean())
+
+    @property
+    def count(self) -> Float[Tensor, "batch"]:
+        """How many derivations are possible, in float64 (exact to 2^53)."""
+        return structure.total(self._parts, Counting())
+
+    def expected(
+        self,
+        nodes: Float[Tensor, "batch n n symbols"] | None = None,
+        *,
+        rules: Float[Tensor, "..."] | None = None,
+        lexical: Float[Tensor, "batch n lexical"] | None = None,
+        root: Float[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch"]:
+        """E[Σ costs of nodes, rules, words and root]; each is shaped like the scores of that kind."""
+        given = inputs.productions(
+            self.grammar, self._parts.table, torch.zeros_like(self._parts.lexical) if lexical is None else lexical,
+            torch.zeros_like(self.grammar.rule_scores) if rules is None else rules,
+            torch.zeros_like(self.grammar.root_scores) if root is None else root, nodes, self.lengths,
+        )  # fmt: skip
+        return self._batched(self._expected(given.scores))
+
+    def _expected(self, costs: tuple[Tensor | None, ...]) -> Float[Tensor, "batch"]:
+        found = torch.zeros(len(self.lengths), dtype=torch.float64, device=self.lengths.device)
+        for posterior, cost in zip(self._posteriors, costs, strict=True):
+            if cost is not None:
+                weight = posterior
+                if cost.dim() == 4 and cost.shape[1] == 1:
+                    weight = posterior.flatten(1, 2).sum(1)[:, None, None]
+                elif posterior.dim() == 4 and posterior.shape[1] < cost.shape[1]:
+                    raise ScoreError("costs of rules by span need rule scores by span; expand the scores")
+                found = found + weighted_sum(weight, cost.double(), 1)
+        return found
+
+    def entropy(self) -> Float[Tensor, "batch"]:
+        """H(p) of p(tree | words) = log Z - E[score], in nats."""
+        return self._batched(self._log_z - self._expected(self._parts.scores))
+
+    # --- constraints -----------------------------------------------------------------------------------------
+
+    def constrain(self, partial: Bool[Tensor, "batch n n symbols"] | Sequence[Any] | None = None) -> Self:
+        """Only the derivations that agree: every other node scores -inf.
+
+        `partial` is True for each allowed node; or lists for each row the nodes (start, end, symbol) that are known,
+        end exclusive, a symbol by name or index or None for any: brackets, or a partial tree; or one `Tree` a row.
+        """
+        parts, n, size = self._parts, self._parts.n, len(self.grammar.symbols)
+        if partial is None:
+            return self._with_nodes(parts.nodes)
+        if isinstance(partial, Tensor):
+            shape = (len(self.sentences), n, n, size)
+            if partial.dtype != torch.bool or partial.shape != shape:
+                raise ScoreError(
+                    f"allowed nodes must be bool {shape}, True = allowed; got {partial.dtype} {tuple(partial.shape)}"
+                )
+            allowed = partial
+        else:
+            if len(partial) != len(self.sentences):
+                raise ScoreError(f"known nodes must be one list a row, {len(self.sentences)}; got {len(partial)}")
+            known = [self._known(row, each) for row, each in enumerate(partial)]
+            allowed = allowed_by_nodes(known, self.lengths.tolist(), n, size, self.lengths.device)
+        nodes = parts.with_zero_nodes().nodes
+        assert nodes is not None
+        return self._with_nodes(torch.where(allowed, cast(nodes, parts.lexical.dtype), -INF))
+
+    def _known(self, row: int, given: Any) -> list[tuple[int, int, int | None]]:
+        if isinstance(given, Tree):
+            return [*inputs.from_tree(given, self.grammar, self.sentences[row], row)]
+        index = self.grammar.symbol_index
+        unknown = [symbol for _, _, symbol in given if isinstance(symbol, str) and symbol not in index]
+        if unknown:
+            raise ScoreError(f"{unknown[0]!r} at row {row} is no symbol of the grammar")
+        return [(i, j, index[symbol] if isinstance(symbol, str) else symbol) for i, j, symbol in given]
+
+    def _with_nodes(self, nodes: Tensor | None) -> Self:
+        """The same scores of rules and words, other scores of nodes."""
+        rules, lexical, root, _ = self._parts.scores
+        assert rules is not None and lexical is not None and root is not None
+        by_span, by_row = rules.shape[1] > 1, len(rules) > 1
+        given = rules if by_span else rules[:, 0, 0] if by_row or len(self.sentences) == 1 else rules[0, 0, 0]
+        made = type(self)(
+            self.grammar, self.sentences, lexical=lexical, rules=given, root=root if len(root) > 1 else root[0],
+            nodes=nodes, lengths=self.lengths, backend=self.backend, validate_args=False,
+        )  # fmt: skip
+        made._dtype = self._dtype
+        return made
+
+    # --- torch.distributions ---------------------------------------------------------------------------------
+
+    @property
+    def support(self) -> Any:
+        """Of nodes (start, end, symbol)."""
+        return constraints.independent(
+            constraints.integer_interval(-1, max(self._parts.n, len(self.grammar.symbols))), 2
+        )
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
+        raise NotImplementedError("sentences stand in a list: repeat them instead of expanding the distribution")
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(batch={len(self.sentences)}, n={self._parts.n}, "
+            f"symbols={len(self.grammar.symbols)}, rules={self.grammar.n_rules}, backend={self.backend!r})"
+        )
+
+
+def _picked(scores: Tensor, places: Sequence[tuple[int, ...]]) -> Float[Tensor, ""]:
+    """Σ of the scores at some places."""
+    if not places:
+        return scores.new_zeros((), dtype=torch.float64)
+    index = torch.tensor(places, device=scores.device).unbind(-1)
+    return scores[index].double().sum()
+
+
+def _table_of(grammar: Grammar) -> RuleTable:
+    """Made once a grammar."""
+    found = grammar.__dict__.get("_table")
+    if found is None:
+        found = RuleTable.of(grammar)
+        object.__setattr__(grammar, "_table", found)
+    return found
+
+
+@register_kl(WeightedCFG, WeightedCFG)
+def _kl(p: WeightedCFG, q: WeightedCFG) -> Float[Tensor, "batch"]:
+    """KL(p || q) of p(tree | words): E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
+    if p.grammar is not q.grammar or p.sentences != q.sentences or p._parts.rules.shape != q._parts.rules.shape:
+        raise ScoreError("KL needs the same grammar, sentences and shape of rule scores on both sides")
+    mine, other = p._parts.with_zero_nodes(), q._parts.with_zero_nodes()
+    gaps = []
+    for own, its in zip(mine.scores, other.scores, strict=True):
+        assert own is not None and its is not None
+        both_forbid = (own == -INF) & (its == -INF)
+        gaps.append(torch.where(both_forbid, 0.0, own.double()) - torch.where(both_forbid, 0.0, its.double()))
+    difference = torch.where(q._log_z > -INF, q._log_z, 0.0) - p._log_z
+    return p._batched(torch.where(q._log_z > -INF, p._expected(tuple(gaps)) + difference, INF))

@@ -1,0 +1,89 @@
+"""A CRF layer over constituency trees: span scores in; loss, best trees and posteriors out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.distributions.base import Backend
+from trelliswork.distributions.span_tree import SpanTree
+from trelliswork.errors import ScoreError
+from trelliswork.nn.crf import REDUCTIONS
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+Node = tuple[int, int, int | None]
+
+
+class TreeCRF(nn.Module):
+    """`SpanTree` as a layer without parameters, for scores [batch, n, n, num_labels] at [first, last token, label].
+
+    Gold trees are lists of (start, end, label), end exclusive. A tree that is not binary, or of which only some
+    brackets are known, is taken as what it is: partial knowledge, summed over all binary trees that agree with it.
+
+    >>> layer = TreeCRF(num_labels=3)
+    >>> loss = -layer(scores, trees, lengths)
+    >>> layer.decode(scores, lengths), layer.marginals(scores, lengths)
+    """
+
+    def __init__(self, num_labels: int, *, backend: Backend = "auto"):
+        super().__init__()
+        if num_labels < 1:
+            raise ScoreError(f"num_labels must be at least 1; got {num_labels}")
+        self.num_labels, self.backend = num_labels, backend
+
+    def distribution(
+        self, spans: Float[Tensor, "batch n n c"], lengths: Int[Tensor, "batch"] | None = None
+    ) -> SpanTree:
+        """p(tree | scores), with every query."""
+        if spans.shape[-1] != self.num_labels:
+            raise ScoreError(f"spans must score {self.num_labels} labels; got {tuple(spans.shape)}")
+        return SpanTree(spans, lengths=lengths, backend=self.backend)
+
+    def forward(
+        self,
+        spans: Float[Tensor, "batch n n c"],
+        trees: Sequence[Sequence[Node]] | Int[Tensor, "batch nodes 3"],
+        lengths: Int[Tensor, "batch"] | None = None,
+        reduction: str = "sum",
+    ) -> Tensor:
+        """The log likelihood of gold trees, whole or partial; its negative is the loss.
+
+        `reduction`: none (one value a row), sum, mean (over rows) or token_mean.
+        """
+        if reduction not in REDUCTIONS:
+            raise ScoreError(f"reduction must be one of {REDUCTIONS}; got {reduction!r}")
+        dist = self.distribution(spans, lengths)
+        if isinstance(trees, Tensor) or all(map(_is_whole, trees, dist.lengths.tolist())):
+            log_likelihood = dist.log_prob(trees)
+        else:
+            log_likelihood = dist.log_prob_of_set(trees)
+        if reduction == "none":
+            return log_likelihood
+        total = log_likelihood.sum()
+        if reduction == "sum":
+            return total
+        return total / (len(log_likelihood) if reduction == "mean" else dist.lengths.sum())
+
+    def decode(self, spans: Float[Tensor, "batch n n c"], lengths: Int[Tensor, "batch"] | None = None) -> Any:
+        """The best tree of each row, as a list of (start, end, label)."""
+        with torch.no_grad():
+            return self.distribution(spans, lengths).argmax
+
+    def marginals(
+        self, spans: Float[Tensor, "batch n n c"], lengths: Int[Tensor, "batch"] | None = None
+    ) -> Float[Tensor, "batch n n c"]:
+        """p(tokens first..last are a node with this label)."""
+        return self.distribution(spans, lengths).marginals
+
+    def extra_repr(self) -> str:
+        return f"num_labels={self.num_labels}"
+
+
+def _is_whole(tree: Sequence[Node], length: int) -> bool:
+    """Whether every node of a binary tree is there, and labelled."""
+    return len(tree) == 2 * length - 1 and all(label is not None for _, _, label in tree)

@@ -1,0 +1,165 @@
+"""The queries of labelled trees by kernel: torch tensors in and out, analytic gradients.
+
+Values and first derivatives come from the kernels; when a gradient is itself differentiated, the reference of
+`structure.py` takes over, so derivatives of every order are exact.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trelliswork.structures.bridge import Array, as_array, as_tensor, by_reference
+from trelliswork.structures.constituency import kernels, structure, tree_kernels
+from trelliswork.structures.constituency.structure import Spans
+from trelliswork.structures.threads import over_rows, row_ranges, side_by_side
+
+
+class SpanArrays(NamedTuple):
+    """The scores as C-contiguous arrays, float32 or float64 as they came."""
+
+    spans: Array
+    lengths: Array
+
+    @staticmethod
+    def of(parts: Spans) -> SpanArrays:
+        return SpanArrays(as_array(parts.spans), as_array(parts.lengths))
+
+    @property
+    def work(self) -> int:
+        """Multiply-adds of one pass, an exponential counted as a dozen."""
+        batch, n, _, c = self.spans.shape
+        return 12 * batch * n * n * (n // 6 + c // 2 + 1)
+
+    def blocks(self, n_planes: int) -> list[tuple[Array, Array]]:
+        """The rows in groups of similar length, and room for the charts of each."""
+        order = np.argsort(-self.lengths, kind="stable")
+        groups = [order[at : at + ROWS_SIDE_BY_SIDE] for at in range(0, len(order), ROWS_SIDE_BY_SIDE)]
+        longest = [int(self.lengths[rows[0]]) for rows in groups]
+        return [(rows, np.empty((n_planes, n, n * len(rows)))) for rows, n in zip(groups, longest, strict=True)]
+
+
+ROWS_SIDE_BY_SIDE = 8
+
+
+class Inside(NamedTuple):
+    """What one inside pass leaves behind: the charts of each block, and log Z."""
+
+    blocks: list[tuple[Array, Array]]
+    log_z: Array
+
+
+def _over_blocks(kernel: Any, arrays: SpanArrays, blocks: list[tuple[Array, Array]], work: int, *others: Any) -> None:
+    """kernel(spans, rows, lengths, planes, *others) for every block, on as many threads as are worth it."""
+    spans, lengths = arrays
+
+    def run(first: int, last: int) -> None:
+        for rows, planes in blocks[first:last]:
+            kernel(spans, rows, lengths, planes, *others)
+
+    side_by_side([partial(run, first, last) for first, last in row_ranges(len(blocks), work)])
+
+
+def run_inside(arrays: SpanArrays) -> Inside:
+    """log Z of every row and what its gradient needs."""
+    run = Inside(arrays.blocks(3), np.empty(len(arrays.lengths)))
+    _over_blocks(kernels.inside, arrays, run.blocks, arrays.work, run.log_z)
+    return run
+
+
+def run_outside(arrays: SpanArrays, run: Inside, grad: Array) -> Array:
+    """The gradient of Σ_b grad[b] log Z[b] by spans, in their dtype."""
+    d_spans = np.zeros(arrays.spans.shape, arrays.spans.dtype)
+    _over_blocks(kernels.outside, arrays, run.blocks, arrays.work, grad, d_spans)
+    return d_spans
+
+
+class LogPartition(torch.autograd.Function):
+    """log Z [batch] in float64; `LogPartition.apply(parts, arrays, run_inside(arrays), parts.spans)`."""
+
+    @staticmethod
+    def forward(ctx: Any, parts: Spans, arrays: SpanArrays, run: Inside, spans: Tensor) -> Tensor:
+        ctx.parts, ctx.arrays, ctx.run = parts, arrays, run
+        ctx.save_for_backward(spans)
+        return torch.from_numpy(run.log_z)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        if torch.is_grad_enabled():
+            found = by_reference(structure.log_partition, ctx.parts, ctx.saved_tensors, grads)
+            return None, None, None, *found
+        grad = as_array(grads[0], np.float64)
+        return None, None, None, torch.from_numpy(run_outside(ctx.arrays, ctx.run, grad))
+
+
+class LogProb(torch.autograd.Function):
+    """score - log Z [batch] in one node; its gradient is the tree's nodes less their posteriors."""
+
+    @staticmethod
+    def forward(ctx: Any, parts: Spans, arrays: SpanArrays, run: Inside, nodes: Tensor, spans: Tensor) -> Tensor:
+        ctx.parts, ctx.arrays, ctx.run, ctx.nodes = parts, arrays, run, nodes
+        ctx.save_for_backward(spans)
+        scores, log_prob = np.empty(len(run.log_z)), np.full(len(run.log_z), -np.inf)
+        kernels.tree_scores(arrays.spans, as_array(nodes), scores)
+        np.subtract(scores, run.log_z, out=log_prob, where=scores > -np.inf)
+        return torch.from_numpy(np.minimum(log_prob, 0.0))  # rounding must not pass certainty
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        if torch.is_grad_enabled():
+            found = by_reference(
+                lambda parts: structure.log_prob(parts, ctx.nodes), ctx.parts, ctx.saved_tensors, grads
+            )
+            return None, None, None, None, *found
+        grad = as_array(grads[0], np.float64)
+        d_spans = run_outside(ctx.arrays, ctx.run, -grad)
+        kernels.add_trees(as_array(ctx.nodes), grad, d_spans)
+        return None, None, None, None, torch.from_numpy(d_spans)
+
+
+class Marginals(torch.autograd.Function):
+    """p(node | x) [batch, n, n, c] in float64 from the kernels, differentiated through the reference."""
+
+    @staticmethod
+    def forward(ctx: Any, parts: Spans, arrays: SpanArrays, run: Inside, spans: Tensor) -> Tensor:
+        ctx.parts = parts
+        ctx.save_for_backward(spans)
+        precise = SpanArrays(as_array(parts.spans, np.float64), arrays.lengths)
+        return as_tensor(run_outside(precise, run, np.ones(len(run.log_z))), torch.float64)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return None, None, None, *by_reference(structure.marginals, ctx.parts, ctx.saved_tensors, grads)
+
+
+def _no_nodes(arrays: SpanArrays, *lead: int) -> Array:
+    batch, n = arrays.spans.shape[:2]
+    return np.full((*lead, batch, 2 * n - 1, 3), -1)
+
+
+def best_trees(arrays: SpanArrays) -> tuple[Tensor, Tensor]:
+    """The best trees [batch, 2n-1, 3] as nodes, and whether each row has any at all."""
+    nodes, possible = _no_nodes(arrays), np.empty(len(arrays.lengths), np.bool_)
+    _over_blocks(tree_kernels.best_trees, arrays, arrays.blocks(3), arrays.work // 6, nodes, possible)
+    return torch.from_numpy(nodes), torch.from_numpy(possible)
+
+
+def top_trees(arrays: SpanArrays, k: int) -> tuple[Tensor, Tensor]:
+    """The k best trees [k, batch, 2n-1, 3] and their scores [k, batch], -inf where a row has fewer."""
+    batch = len(arrays.lengths)
+    nodes, scores = _no_nodes(arrays, k), np.empty((k, batch))
+    over_rows(tree_kernels.top_trees, batch, arrays.work * k, *arrays, nodes, scores)
+    return torch.from_numpy(nodes), torch.from_numpy(scores)
+
+
+def sample_trees(arrays: SpanArrays, run: Inside, n_samples: int, generator: torch.Generator | None) -> Tensor:
+    """Exact samples [samples, batch, 2n-1, 3]."""
+    batch, n, _, c = arrays.spans.shape
+    seeds = torch.randint(2**62, (n_samples, batch), generator=generator).numpy()
+    nodes = _no_nodes(arrays, n_samples)
+    _over_blocks(tree_kernels.sample_trees, arrays, run.blocks, n_samples * batch * n * (n + c) * 12, seeds, nodes)
+    return torch.from_numpy(nodes)

@@ -1,0 +1,143 @@
+"""Labelled binary trees in plain torch: the CKY recursion over any semiring, all spans of one width at once.
+
+A tree over L tokens has 2 L - 1 nodes: one for each token, the whole row, and each node of two or more tokens is split
+into two. Each node has one label; score(tree) = Σ spans[i, j, y] over its nodes, tokens i..j.
+
+Any device, differentiable as often as you like; `kernels.py` is faster and tested against it. See `math.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from trelliswork.semirings import KBest, Log, Max, Sampling, Semiring
+from trelliswork.semirings.log import log_ratio
+from trelliswork.structures.arcs import differentiate
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+INF = float("inf")
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Scores of a batch: spans[b, i, j, y] for tokens i..j (j included) labelled y; read where i <= j < lengths[b]."""
+
+    spans: Float[Tensor, "batch n n c"]
+    lengths: Int[Tensor, "batch"]
+
+    @property
+    def n(self) -> int:
+        """Tokens of the longest row."""
+        return self.spans.shape[1]
+
+    @property
+    def span_mask(self) -> Bool[Tensor, "batch n n"]:
+        """True at the spans of each row."""
+        place = torch.arange(self.n, device=self.lengths.device)
+        return (place[:, None] <= place) & (place < self.lengths[:, None, None])
+
+    def with_scores(self, spans: Tensor | None) -> Spans:
+        return self if spans is None else replace(self, spans=spans)
+
+    def detached(self) -> Spans:
+        """The same scores as a leaf to differentiate by."""
+        return replace(self, spans=self.spans.detach().double().requires_grad_())
+
+
+def total(parts: Spans, semiring: Semiring) -> Tensor:
+    """⊕ over all trees of ⊗ of their nodes: log Z for `Log`. Padding is not read.
+
+    Labels are summed first; `inside[w][..., i]` are all trees over tokens i..i+w.
+    """
+    read = torch.where(parts.span_mask[..., None], parts.spans.double(), -INF)
+    folded = semiring.sum(semiring.lift(read), dim=-1)
+    inside = [folded.diagonal(0, -2, -1)]
+    for w in range(1, parts.n):
+        n_spans = parts.n - w
+        lefts = torch.stack([inside[s][..., :n_spans] for s in range(w)], -1)
+        rights = torch.stack([inside[w - 1 - s][..., s + 1 : s + 1 + n_spans] for s in range(w)], -1)
+        splits = semiring.sum(semiring.times(lefts, rights), dim=-1)
+        inside.append(semiring.times(splits, folded.diagonal(w, -2, -1)))
+    whole_rows = torch.stack([each[..., 0] for each in inside], -1)
+    index = (parts.lengths - 1).expand(whole_rows.shape[:-1])
+    return whole_rows.gather(-1, index[..., None]).squeeze(-1)
+
+
+def log_partition(parts: Spans) -> Float[Tensor, "batch"]:
+    """log Z; -inf, with gradient 0, in rows without a tree."""
+    log_z = total(parts, Log())
+    return torch.where(log_z > -INF, log_z, -INF)  # a root without labels leaves the splits below it a gradient
+
+
+def tree_score(parts: Spans, nodes: Int[Tensor, "batch nodes 3"]) -> Float[Tensor, "batch"]:
+    """Σ spans[i, j, y] over the nodes (start, end, label), end exclusive; nodes that are -1 do not count."""
+    real = nodes[..., 0] >= 0
+    start, end, label = torch.where(real[..., None], nodes, nodes.new_tensor([0, 1, 0])).unbind(-1)
+    row = torch.arange(len(nodes), device=nodes.device)[:, None]
+    return torch.where(real, parts.spans[row, start, end - 1, label].double(), 0.0).sum(1)
+
+
+def log_prob(parts: Spans, nodes: Int[Tensor, "batch nodes 3"]) -> Float[Tensor, "batch"]:
+    """log p(tree | x) = score - log Z, at most 0: rounding must not pass certainty."""
+    return log_ratio(tree_score(parts, nodes), log_partition(parts))
+
+
+def marginals(parts: Spans) -> Float[Tensor, "batch n n c"]:
+    """p(tokens i..j are a node labelled y | x): the derivative of log Z by the span's score."""
+    again = torch.is_grad_enabled() and parts.spans.requires_grad
+    with torch.enable_grad():
+        leaf = parts if again else parts.detached()
+        return differentiate(log_partition(leaf), leaf.spans, again)
+
+
+def best(parts: Spans) -> tuple[Int[Tensor, "batch nodes 3"], Bool[Tensor, "batch"]]:
+    """The best tree through `Max`, and whether a row has any."""
+    with torch.enable_grad():
+        leaf = parts.detached()
+        score = total(leaf, Max())
+        return _nodes_of_gradient(score, leaf.spans), score.detach() > -INF
+
+
+def top_k(parts: Spans, k: int) -> tuple[Int[Tensor, "k batch nodes 3"], Float[Tensor, "k batch"]]:
+    """The k best trees, best first, through `KBest`: the gradient of score r marks tree r."""
+    with torch.enable_grad():
+        leaf = parts.detached()
+        scores = total(leaf, KBest(k))
+        nodes = [_nodes_of_gradient(scores[r], leaf.spans) for r in range(k)]
+    return torch.stack(nodes), scores.detach()
+
+
+def sample(
+    parts: Spans, n_samples: int, generator: torch.Generator | None = None
+) -> Int[Tensor, "samples batch nodes 3"]:
+    """Independent exact samples through `Sampling`: each backward pass draws one tree per row."""
+    with torch.enable_grad():
+        leaf = parts.detached()
+        log_z = total(leaf, Sampling(generator))
+        nodes = [_nodes_of_gradient(log_z, leaf.spans) for _ in range(n_samples)]
+    return torch.stack(nodes) if nodes else parts.lengths.new_zeros(0, len(parts.lengths), 2 * parts.n - 1, 3)
+
+
+def _nodes_of_gradient(scores: Tensor, spans: Tensor) -> Int[Tensor, "batch nodes 3"]:
+    """Gradients of semiring totals are indicators of the chosen nodes."""
+    (indicator,) = torch.autograd.grad(scores.sum(), spans, retain_graph=True)
+    return nodes_of(indicator)
+
+
+def nodes_of(indicator: Float[Tensor, "batch n n c"]) -> Int[Tensor, "batch nodes 3"]:
+    """(start, end, label) of each marked node, parents before children and left before right; -1 fills up."""
+    batch, n = indicator.shape[:2]
+    nodes = torch.full((batch, 2 * n - 1, 3), -1, device=indicator.device)
+    # Last tokens from the right to the left: among spans with one start the widest comes first, its parent before it.
+    row, start, turned, label = indicator.flip(2).nonzero(as_tuple=True)
+    new_row = torch.searchsorted(row, torch.arange(batch, device=row.device))
+    rank = torch.arange(len(row), device=row.device) - new_row[row]
+    fits = rank < 2 * n - 1
+    nodes[row[fits], rank[fits]] = torch.stack([start, n - turned, label], -1)[fits]
+    return nodes

@@ -1,0 +1,1 @@
+"""Context-free grammars in Chomsky normal form. Start with `math.md`, then `grammar.py` and `structure.py`."""

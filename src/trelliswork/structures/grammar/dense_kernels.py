@@ -1,0 +1,346 @@
+"""CPU kernels of CKY for dense grammars, in exp space: what lies between the matrix products of `dense.py`.
+
+A chart is [width, row, i, symbol]: weights of tokens i..i+width, divided by e^scale of their span, so that the highest
+is 1.
+A matrix of pairs is [row, i, column] for the spans of one width. `columns` says how many symbols are phrases and how
+many lexical, and where four blocks of pairs start: left phrases or others (0, 1) by right phrases or others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+
+NEG_INF = -np.inf
+SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
+
+
+@njit(**KERNEL)
+def _highest(scores):
+    top = NEG_INF
+    for a in range(scores.shape[0]):
+        top = max(top, scores[a])
+    return top
+
+
+@njit(**KERNEL)
+def _exp_below(scores, top, out):
+    """out = exp(scores - top); how many possible ones all but vanished."""
+    n_lost = 0
+    for a in range(scores.shape[0]):
+        out[a] = exp(scores[a] - top)
+    for a in range(scores.shape[0]):
+        n_lost += (out[a] < SMALLEST) & (scores[a] > NEG_INF)
+    return n_lost
+
+
+@njit(**EXACT)
+def _exp_scaled(scores, out):
+    """out = exp(scores - highest); the highest, and whether a possible one all but vanished."""
+    top = _highest(scores)
+    if top == NEG_INF:
+        out[:] = 0.0
+        return NEG_INF, False
+    return top, _exp_below(scores, top, out) > 0
+
+
+@njit(**EXACT)
+def exp_rules(scores, places, weights):
+    """weights[b, places] = exp(scores[b] - highest); the highest of each row, and whether one was lost."""
+    tops, lost, work = np.empty(scores.shape[0]), False, np.empty(scores.shape[1])
+    for b in range(scores.shape[0]):
+        tops[b], one = _exp_scaled(scores[b], work)
+        lost = lost or one
+        for r in range(places.shape[0]):
+            weights[b, places[r]] = work[r]
+    return tops, lost
+
+
+@njit(**EXACT)
+def gather_rules(by_weight, weights, phrases, columns, first, last, found):
+    """found[b, r] += the derivative by the weight of rule r, times the weight, if it lies in columns first..last."""
+    for b in range(found.shape[0]):
+        mine = weights[b if weights.shape[0] > 1 else 0]
+        for r in range(phrases.shape[0]):
+            column = columns[r] - first
+            if 0 <= column < last - first:
+                found[b, r] += by_weight[b, phrases[r], column] * mine[phrases[r], column]
+
+
+@njit(**EXACT)
+def start(lexical, nodes, lengths, chart, scales):
+    """Weights of single tokens; True if one was lost."""
+    batch, n, n_lexical = lexical.shape
+    first, lost = chart.shape[3] - n_lexical, False
+    scores = np.empty(n_lexical)
+    for b in range(batch):
+        for i in range(n):
+            chart[0, b, i] = 0.0
+            if i < lengths[b]:
+                scores[:] = lexical[b, i]
+                if nodes.shape[0] > 0:
+                    scores += nodes[b, i, i, first:]
+                scales[0, b, i], one = _exp_scaled(scores, chart[0, b, i, first:])
+                lost = lost or one
+    return lost
+
+
+@njit(inline="always")
+def piece(wide, half, n_phrases, n_lexical, n_symbols):
+    """The phrases (half 0) or the others (1) among the symbols that can stand above one token, or more."""
+    if half == 1:
+        return (n_symbols, n_symbols) if wide else (n_phrases, n_symbols)
+    return (0, n_phrases) if wide else (min(n_symbols - n_lexical, n_phrases), n_phrases)
+
+
+@njit(inline="always")
+def block_of(row, starts, half, other, n_phrases, n_symbols):
+    """The pairs of left and right phrases, or others, as a matrix."""
+    n_left = n_symbols - n_phrases if half else n_phrases
+    n_right = n_symbols - n_phrases if other else n_phrases
+    start = starts[half, other]
+    return row[start : start + n_left * n_right].reshape((n_left, n_right))
+
+
+@njit(**EXACT)
+def _top_scale(scales, w, b, i):
+    top = NEG_INF
+    for s in range(w):
+        top = max(top, scales[s, b, i] + scales[w - 1 - s, b, i + s + 1])
+    return top
+
+
+@njit(**KERNEL)
+def _add_outer(share, left, right, block):
+    """block[p, r] += share left_p right_r."""
+    for p in range(block.shape[0]):
+        amount = share * left[p]
+        for r in range(block.shape[1]):
+            block[p, r] += amount * right[r]
+
+
+@njit(**KERNEL)
+def _add_product(share, one, other, out):
+    for q in range(out.shape[0]):
+        out[q] += share * one[q] * other[q]
+
+
+@njit(**EXACT)
+def widen(phrases, wide):
+    """wide[0, p P + r] = phrases_p and wide[1, p P + r] = phrases_r: their product is the outer product, in one run."""
+    size = phrases.shape[0]
+    for p in range(size):
+        wide[0, p * size : p * size + size] = phrases[p]
+        wide[1, p * size : p * size + size] = phrases
+
+
+@njit(**EXACT)
+def pair_weights(w, chart, widened, scales, lengths, columns, tops, pairs):
+    """pairs[b, i, column of (l, r)] = Σ over splits of left times right weight, relative to e^tops; `math.md`, (8)."""
+    n_phrases, n_lexical, starts = columns
+    n_symbols = chart.shape[3]
+    pairs[:] = 0.0
+    for b in range(pairs.shape[0]):
+        for i in range(max(lengths[b] - w, 0)):
+            tops[b, i] = _top_scale(scales, w, b, i)
+            for s in range(w if tops[b, i] > NEG_INF else 0):
+                share = np.exp(scales[s, b, i] + scales[w - 1 - s, b, i + s + 1] - tops[b, i])
+                left, right, row = chart[s, b, i], chart[w - 1 - s, b, i + s + 1], pairs[b, i]
+                if 0 < s < w - 1 and widened.shape[0] > 0:
+                    _add_product(share, widened[s, b, i, 0], widened[w - 1 - s, b, i + s + 1, 1], row[: n_phrases**2])
+                    continue
+                for half in range(2):
+                    la, lb = piece(s > 0, half, n_phrases, n_lexical, n_symbols)
+                    for other in range(2):
+                        ra, rb = piece(s < w - 1, other, n_phrases, n_lexical, n_symbols)
+                        if la < lb and ra < rb:
+                            block = block_of(row, starts, half, other, n_phrases, n_symbols)
+                            first, second = la - half * n_phrases, ra - other * n_phrases
+                            inner = block[first : first + lb - la, second : second + rb - ra]
+                            _add_outer(share, left[la:lb], right[ra:rb], inner)
+
+
+@njit(**EXACT)
+def normalise(w, sums, tops, shifts, nodes, lengths, chart, widened, scales, inverses):
+    """Scale the phrases of one width; True if a weight (almost) vanished: only log space can tell if it matters."""
+    batch, _, n_phrases = sums.shape
+    lost = False
+    factors = np.ones(n_phrases)
+    for b in range(batch):
+        shift = shifts[b if shifts.shape[0] > 1 else 0]
+        for i in range(max(lengths[b] - w, 0)):
+            top_node = 0.0
+            if nodes.shape[0] > 0:
+                top_node, one = _exp_scaled(nodes[b, i, i + w, :n_phrases], factors)
+                lost = lost or one
+            highest = 0.0
+            for a in range(n_phrases):
+                lost = lost or sums[b, i, a] < SMALLEST
+                highest = max(highest, sums[b, i, a] * factors[a])
+            chart[w, b, i] = 0.0
+            if highest == 0.0:
+                scales[w, b, i] = NEG_INF
+                inverses[w, b, i] = 0.0
+                if widened.shape[0] > 0:
+                    widened[w, b, i] = 0.0
+                continue
+            scales[w, b, i] = tops[b, i] + np.log(highest) + shift + top_node
+            inverses[w, b, i] = 1.0 / highest
+            for a in range(n_phrases):
+                chart[w, b, i, a] = sums[b, i, a] * factors[a] / highest
+                lost = lost or (factors[a] > 0.0 and chart[w, b, i, a] < SMALLEST)
+            if widened.shape[0] > 0:
+                widen(chart[w, b, i, :n_phrases], widened[w, b, i])
+    return lost
+
+
+@njit(**EXACT)
+def finish(chart, scales, root, lengths, log_z):
+    """log Z of each row."""
+    n_symbols = root.shape[1]
+    scores = np.empty(n_symbols)
+    for b in range(lengths.shape[0]):
+        mine, w = root[b if root.shape[0] > 1 else 0], lengths[b] - 1
+        for a in range(n_symbols):
+            weight = chart[w, b, 0, a]
+            scores[a] = np.log(weight) + mine[a] if weight > 0.0 else NEG_INF
+        top, total = _highest(scores), 0.0
+        log_z[b] = NEG_INF
+        if top > NEG_INF:
+            for a in range(n_symbols):
+                total += np.exp(scores[a] - top)
+            log_z[b] = scales[w, b, 0] + top + np.log(total)
+
+
+@njit(**EXACT)
+def start_back(scales, root, lengths, log_z, grad, bars):
+    """Derivatives of log Z by the weights of whole rows."""
+    for b in range(lengths.shape[0]):
+        mine, w = root[b if root.shape[0] > 1 else 0], lengths[b] - 1
+        if log_z[b] > NEG_INF:
+            for a in range(root.shape[1]):
+                bars[w, b, 0, a] = grad[b] * np.exp(min(mine[a] + scales[w, b, 0] - log_z[b], 700.0))
+
+
+@njit(**KERNEL)
+def _unwiden(by_wide, bars):
+    """What `widen` copied, differentiated."""
+    size = bars.shape[0]
+    for p in range(size):
+        for r in range(size):
+            bars[p] += by_wide[0, p * size + r]
+        for r in range(size):
+            bars[r] += by_wide[1, p * size + r]
+
+
+@njit(**EXACT)
+def before_rules(w, bars, by_widened, nodes, inverses, lengths, by_sum):
+    """by_sum[b, i, a]: derivatives by the sums that `normalise` took."""
+    n_phrases = by_sum.shape[2]
+    factors = np.ones(n_phrases)
+    by_sum[:] = 0.0
+    for b in range(by_sum.shape[0]):
+        for i in range(max(lengths[b] - w, 0)):
+            if nodes.shape[0] > 0:
+                _exp_scaled(nodes[b, i, i + w, :n_phrases], factors)
+            if by_widened.shape[0] > 0:
+                _unwiden(by_widened[w, b, i], bars[w, b, i, :n_phrases])
+            for a in range(n_phrases):
+                by_sum[b, i, a] = bars[w, b, i, a] * factors[a] * inverses[w, b, i]
+
+
+@njit(**KERNEL)
+def _share_outer(share, block, left, right, left_bars, right_bars):
+    """What `_add_outer` summed, differentiated."""
+    for p in range(block.shape[0]):
+        amount, total = share * left[p], 0.0
+        for r in range(block.shape[1]):
+            total += block[p, r] * right[r]
+            right_bars[r] += amount * block[p, r]
+        left_bars[p] += share * total
+
+
+@njit(**KERNEL)
+def _share_product(share, by_out, one, other, by_one, by_other):
+    for q in range(by_out.shape[0]):
+        by_one[q] += share * by_out[q] * other[q]
+        by_other[q] += share * by_out[q] * one[q]
+
+
+@njit(**EXACT)
+def push_pairs(w, by_pair, chart, widened, scales, lengths, columns, tops, bars, by_widened):
+    """Derivatives by pairs passed on to the weights of narrower spans; `math.md`, (9)."""
+    n_phrases, n_lexical, starts = columns
+    n_symbols = chart.shape[3]
+    for b in range(by_pair.shape[0]):
+        for i in range(max(lengths[b] - w, 0)):
+            for s in range(w if tops[b, i] > NEG_INF else 0):
+                share = np.exp(scales[s, b, i] + scales[w - 1 - s, b, i + s + 1] - tops[b, i])
+                left, right, row = chart[s, b, i], chart[w - 1 - s, b, i + s + 1], by_pair[b, i]
+                left_bars, right_bars = bars[s, b, i], bars[w - 1 - s, b, i + s + 1]
+                if 0 < s < w - 1 and widened.shape[0] > 0:
+                    one, other = widened[s, b, i, 0], widened[w - 1 - s, b, i + s + 1, 1]
+                    by_one, by_other = by_widened[s, b, i, 0], by_widened[w - 1 - s, b, i + s + 1, 1]
+                    _share_product(share, row[: n_phrases**2], one, other, by_one, by_other)
+                    continue
+                for half in range(2):
+                    la, lb = piece(s > 0, half, n_phrases, n_lexical, n_symbols)
+                    for other in range(2):
+                        ra, rb = piece(s < w - 1, other, n_phrases, n_lexical, n_symbols)
+                        if la < lb and ra < rb:
+                            block = block_of(row, starts, half, other, n_phrases, n_symbols)
+                            first, second = la - half * n_phrases, ra - other * n_phrases
+                            inner = block[first : first + lb - la, second : second + rb - ra]
+                            _share_outer(share, inner, left[la:lb], right[ra:rb], left_bars[la:lb], right_bars[ra:rb])
+
+
+@njit(**KERNEL)
+def _add_row(amount, row, out):
+    for q in range(out.shape[0]):
+        out[q] += amount * row[q]
+
+
+@njit(**EXACT)
+def product(left, right, out):
+    """out[b] += left[b] @ right[b]; a right side of one matrix serves all rows."""
+    for b in range(left.shape[0]):
+        mine = right[b if right.shape[0] > 1 else 0]
+        for i in range(left.shape[1]):
+            for k in range(left.shape[2]):
+                if left[b, i, k] != 0.0:
+                    _add_row(left[b, i, k], mine[k], out[b, i])
+
+
+@njit(**KERNEL)
+def _dot(one, other):
+    total = 0.0
+    for q in range(one.shape[0]):
+        total += one[q] * other[q]
+    return total
+
+
+@njit(**EXACT)
+def dots(left, right, out):
+    """out[b] = left[b] @ right[b]ᵀ; a right side of one matrix serves all rows."""
+    for b in range(left.shape[0]):
+        mine = right[b if right.shape[0] > 1 else 0]
+        for i in range(left.shape[1]):
+            for a in range(out.shape[2]):
+                out[b, i, a] = _dot(left[b, i], mine[a])
+
+
+@njit(**EXACT)
+def collect(chart, bars, lengths, d_nodes, d_lexical, d_root):
+    """Posteriors of nodes: each weight times the derivative by it; those of tokens and whole rows among them."""
+    batch, n_symbols = chart.shape[1], chart.shape[3]
+    first = n_symbols - d_lexical.shape[2]
+    for b in range(batch):
+        for w in range(lengths[b]):
+            for i in range(lengths[b] - w):
+                for a in range(n_symbols):
+                    d_nodes[b, i, i + w, a] = chart[w, b, i, a] * bars[w, b, i, a]
+        for i in range(lengths[b]):
+            d_lexical[b, i] = d_nodes[b, i, i, first:]
+        d_root[b] = d_nodes[b, 0, lengths[b] - 1]

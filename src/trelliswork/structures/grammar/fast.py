@@ -1,0 +1,174 @@
+"""The queries of grammars by kernel: torch tensors in and out, float64 arrays inside, analytic gradients.
+
+Values and first derivatives come from the kernels; when a gradient is itself differentiated, the reference of
+`structure.py` takes over, so derivatives of every order are exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trelliswork.structures.bridge import Array, as_array, as_tensor, by_reference
+from trelliswork.structures.grammar import dense, kernels, path_kernels, structure
+from trelliswork.structures.grammar.structure import Productions, RuleTable
+from trelliswork.structures.threads import over_rows
+
+NO_NODES = np.empty((0, 0, 0, 0))
+
+
+class GrammarArrays(NamedTuple):
+    """The scores as C-contiguous float64 arrays."""
+
+    rules: Array
+    lexical: Array
+    root: Array
+    nodes: Array
+    lengths: Array
+    table: RuleTable
+
+    @staticmethod
+    def of(parts: Productions) -> GrammarArrays:
+        rules, lexical, root = (as_array(each, np.float64) for each in (parts.rules, parts.lexical, parts.root))
+        nodes = NO_NODES if parts.nodes is None else as_array(parts.nodes, np.float64)
+        return GrammarArrays(rules, lexical, root, nodes, as_array(parts.lengths), parts.table)
+
+    @property
+    def grammar(self) -> tuple[Array, ...]:
+        """What the kernels call `grammar`."""
+        table = self.table
+        return table.lefts, table.rights, table.pair_of, table.starts, table.pair_ranges
+
+    @property
+    def work(self) -> int:
+        """Multiply-adds of one pass, an exponential counted as a dozen."""
+        batch, n, _ = self.lexical.shape
+        return 6 * batch * n * n * (len(self.table.pair_of) + len(self.table.lefts) * n // 3)
+
+
+class Inside(NamedTuple):
+    """What one inside pass leaves behind: log Z and charts in log space, or scaled ones where that is exact."""
+
+    log_z: Array
+    charts: Array | None  # [batch, n, n, symbols]
+    scaled: dense.Scaled | None
+
+
+def run_inside(arrays: GrammarArrays) -> Inside:
+    """log Z of every row: by matrix products where the grammar is dense and nothing is lost, else in log space."""
+    if dense.is_worth_it(arrays.table, arrays.rules):
+        scaled = dense.inside(arrays)
+        if scaled is not None:
+            return Inside(scaled.log_z, None, scaled)
+    return run_inside_in_log_space(arrays)
+
+
+def run_inside_in_log_space(arrays: GrammarArrays) -> Inside:
+    batch, n, _ = arrays.lexical.shape
+    charts, log_z = np.empty((batch, n, n, arrays.root.shape[1])), np.empty(batch)
+    over_rows(kernels.inside, batch, arrays.work, *arrays[:5], arrays.grammar, charts, log_z)
+    return Inside(log_z, charts, None)
+
+
+def run_outside(arrays: GrammarArrays, run: Inside, grad: Array) -> tuple[Array, Array, Array, Array]:
+    """Gradients of Σ_b grad[b] log Z[b] for each row: by rules, lexical, root and nodes."""
+    if run.scaled is not None:
+        return dense.outside(arrays, run.scaled, grad)
+    batch, n, n_lexical = arrays.lexical.shape
+    n_symbols = arrays.root.shape[1]
+    d_rules = np.zeros((batch, *arrays.rules.shape[1:]))
+    found = d_rules, np.zeros((batch, n, n_lexical)), np.zeros((batch, n_symbols)), np.zeros((batch, n, n, n_symbols))
+    rules, _, root, nodes, lengths, _ = arrays
+    over_rows(
+        kernels.outside, batch, 2 * arrays.work,
+        rules, root, nodes, lengths, arrays.grammar, run.charts, run.log_z, grad, *found,
+    )  # fmt: skip
+    return found
+
+
+def _shared(found: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+    """Gradients of each row, added up where a score is shared."""
+    out: list[Tensor | None] = []
+    for array, tensor in zip(found, like, strict=True):
+        if tensor is None:
+            out.append(None)
+        else:
+            array = array.sum(0, keepdims=True) if len(tensor) == 1 < len(array) else array
+            out.append(as_tensor(array, tensor.dtype))
+    return tuple(out)
+
+
+class LogPartition(torch.autograd.Function):
+    """log Z [batch] in float64; `LogPartition.apply(parts, arrays, run_inside(arrays), *parts.scores)`."""
+
+    @staticmethod
+    def forward(ctx: Any, parts: Productions, arrays: GrammarArrays, run: Inside, *scores: Tensor | None) -> Tensor:
+        ctx.parts, ctx.arrays, ctx.run = parts, arrays, run
+        ctx.save_for_backward(*scores)
+        return torch.from_numpy(run.log_z)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        scores = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return None, None, None, *by_reference(structure.log_partition, ctx.parts, scores, grads)
+        found = run_outside(ctx.arrays, ctx.run, as_array(grads[0], np.float64))
+        return None, None, None, *_shared(found, scores)
+
+
+class Posteriors(torch.autograd.Function):
+    """How often each rule, lexical symbol, root and node is expected, row by row; differentiated by the reference."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, parts: Productions, arrays: GrammarArrays, run: Inside, *scores: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        ctx.parts = parts
+        ctx.save_for_backward(*scores)
+        found = run_outside(arrays, run, np.ones(len(run.log_z)))
+        return tuple(torch.from_numpy(each) for each in found)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return None, None, None, *by_reference(structure.posteriors, ctx.parts, ctx.saved_tensors, grads)
+
+
+def _no_nodes(arrays: GrammarArrays, *lead: int) -> Array:
+    batch, n, _ = arrays.lexical.shape
+    return np.full((*lead, batch, 2 * n - 1, 3), -1)
+
+
+def best_derivations(arrays: GrammarArrays) -> tuple[Tensor, Tensor]:
+    """The best derivations [batch, 2n-1, 3] as nodes, and whether each row has any at all."""
+    batch = len(arrays.lengths)
+    found, possible = _no_nodes(arrays), np.empty(batch, np.bool_)
+    if dense.is_worth_it(arrays.table, arrays.rules):
+        dense.best_derivations(arrays, found, possible)
+    else:
+        over_rows(kernels.best_derivations, batch, arrays.work // 6, *arrays[:5], arrays.grammar, found, possible)
+    return torch.from_numpy(found), torch.from_numpy(possible)
+
+
+def top_derivations(arrays: GrammarArrays, k: int) -> tuple[Tensor, Tensor]:
+    """The k best derivations [k, batch, 2n-1, 3] and their scores [k, batch], -inf where a row has fewer."""
+    batch = len(arrays.lengths)
+    found, scores = _no_nodes(arrays, k), np.empty((k, batch))
+    over_rows(path_kernels.top_derivations, batch, arrays.work * k, *arrays[:5], arrays.grammar, found, scores)
+    return torch.from_numpy(found), torch.from_numpy(scores)
+
+
+def sample_derivations(arrays: GrammarArrays, run: Inside, n_samples: int, generator: torch.Generator | None) -> Tensor:
+    """Exact samples [samples, batch, 2n-1, 3]."""
+    batch, n, _ = arrays.lexical.shape
+    charts = run.charts if run.charts is not None else run_inside_in_log_space(arrays).charts
+    seeds = torch.randint(2**62, (n_samples, batch), generator=generator).numpy()
+    found = _no_nodes(arrays, n_samples)
+    work = arrays.work * n_samples // max(n, 1)
+    over_rows(
+        kernels.sample_derivations, batch, work,
+        arrays.rules, arrays.root, arrays.lengths, arrays.grammar, charts, seeds, found,
+    )  # fmt: skip
+    return torch.from_numpy(found)
