@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from trelliswork.nn import CRF, DependencyCRF, SemiCRF, TreeCRF
     from trelliswork.structures import beam
     from trelliswork.structures.ctc.lexicon import Lexicon
+    from trelliswork.structures.grammar.grammar import Grammar
+    from trelliswork.structures.grammar.tree import Tree
     from trelliswork.training import TrainingConfig, train
 
 __version__ = "0.1.0"
@@ -90,6 +92,8 @@ _HOME = {
     "TreeCRF": "trelliswork.nn",
     "beam": "trelliswork.structures.beam",
     "Lexicon": "trelliswork.structures.ctc.lexicon",
+    "Grammar": "trelliswork.structures.grammar.grammar",
+    "Tree": "trelliswork.structures.grammar.tree",
     "TrainingConfig": "trelliswork.training",
     "train": "trelliswork.training",
 }
@@ -105,6 +109,7 @@ __all__ = [
     "EditAlignment",
     "FactorGraph",
     "FeatureTagger",
+    "Grammar",
     "Lexicon",
     "LinearChain",
     "ModelError",
@@ -121,6 +126,7 @@ __all__ = [
     "Tagger",
     "TaggerConfig",
     "TrainingConfig",
+    "Tree",
     "TreeCRF",
     "TrellisworkError",
     "WeightedCFG",

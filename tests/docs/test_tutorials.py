@@ -11,8 +11,6 @@ from tests.docs.refresh_tutorials import refresh
 from tests.docs.tutorials import FOLDER, INDEX, pages, pictures_of, run, shown, steps_of, with_outputs
 from trelliswork.structures import STRUCTURES
 
-# Pages that are being written; the list ends empty.
-
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
 def test_a_page_runs_and_shows_what_comes_out(page: Path, tmp_path: Path) -> None:
