@@ -29,7 +29,9 @@ lint: $(READY)   ## ruff and mypy
 BENCHMARKS := chain segments constituency dependency ctc automata beam
 
 bench: $(READY)  ## interleaved speed ratios against the peers, on a quiet machine; writes docs/results/bench-*.md
+	-$(BIN)/pip install --quiet --disable-pip-version-check --no-deps supar==1.1.4  # its structures need only torch
 	for each in $(BENCHMARKS); do $(BIN)/python -W ignore -m benchmarks.$$each || exit 1; done
+	$(BIN)/python -m benchmarks.summary
 
 accuracy: $(READY) ## train on the real corpora; writes docs/results/accuracy.md
 	$(BIN)/python -m benchmarks.accuracy

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
@@ -14,7 +12,6 @@ from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import RULES, OnlineLearner, Rule
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.sgd import StochasticDescent
-from trelliswork.structures import threads
 from trelliswork.training.lbfgs import LBFGS
 
 Corpus = tuple[AttributeRows, np.ndarray]
@@ -84,16 +81,7 @@ def test_a_sentence_counts_as_often_as_its_weight_says() -> None:
     np.testing.assert_allclose(gradient, 2 * singles[0][1] + singles[1][1], atol=1e-12)
 
 
-@pytest.fixture
-def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    before = torch.get_num_threads()
-    monkeypatch.setattr(threads, "WORTH_SPLITTING", 1)
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
-def test_threads_share_the_sentences(two_threads: None) -> None:
+def test_threads_share_the_sentences(worth_splitting: None) -> None:
     rows, gold = corpus(6)
     parameters = Parameters.of(rows, gold, 40, 6)
     weights = np.random.default_rng(3).normal(size=len(parameters))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import tracemalloc
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -382,15 +381,6 @@ def test_loss_and_gradient_never_hold_a_number_for_each_arc_of_each_position(sca
 
 
 # --- threads -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    """Two threads for one test."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 def everything(scores: Scores, lengths: Tensor) -> dict[str, Tensor]:

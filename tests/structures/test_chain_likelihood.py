@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -28,15 +27,6 @@ def batch_of(size: int, n: int, c: int, dtype: torch.dtype = torch.float64, seed
 
 def by_reference(scores: tuple[Tensor, ...], tags: Tensor, mask: Tensor | None) -> Tensor:
     return LinearChain(*scores, mask=mask, backend="torch").log_prob(tags)
-
-
-@pytest.fixture
-def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    before = torch.get_num_threads()
-    monkeypatch.setattr(threads, "WORTH_SPLITTING", 1)
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("c", [1, 2, 7, 8, 9, 45])
@@ -65,7 +55,7 @@ def test_without_a_mask_every_position_counts() -> None:
     torch.testing.assert_close(log_likelihood(*scores, tags, None), by_reference(scores, tags, None))
 
 
-def test_threads_share_the_rows(two_threads: None) -> None:
+def test_threads_share_the_rows(worth_splitting: None) -> None:
     scores, tags, mask = batch_of(7, 9, 5)
     assert len(threads.row_ranges(7, 7 * 9 * 25)) == 2
     found, wanted = log_likelihood(*scores, tags, mask), by_reference(scores, tags, mask)

@@ -10,14 +10,6 @@ import torch
 from trelliswork.structures.threads import WORTH_SPLITTING, over_rows, row_ranges, side_by_side
 
 
-@pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize(
     ("n_rows", "work", "parts"), [(7, 10 * WORTH_SPLITTING, 2), (1, 10 * WORTH_SPLITTING, 1), (7, 5, 1)]
 )

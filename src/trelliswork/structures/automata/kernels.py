@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from trelliswork.structures.kernel_math import EXACT, KERNEL, exp, log
-from trelliswork.structures.kernel_random import uniform
+from trelliswork.structures.kernel_random import draw
 
 NEG_INF = -np.inf
 # Sums keep their order: reassociation would add large numbers before they are taken from one another.
@@ -239,30 +239,12 @@ def close(matrix, summed):
 
 
 @njit(**EXACT)
-def _pick(log_weights, size, state):
-    top, total = NEG_INF, 0.0
-    for i in range(size):
-        top = max(top, log_weights[i])
-    for i in range(size):
-        total += np.exp(log_weights[i] - top)
-    left, chosen = uniform(state) * total, -1
-    for i in range(size):
-        weight = np.exp(log_weights[i] - top)
-        if weight > 0.0:
-            chosen = i
-            left -= weight
-            if left < 0.0:
-                break
-    return chosen
-
-
-@njit(**EXACT)
 def sample_path(out, target, weights, starts, log_starts, final, beta, choices, state):
     """The arcs of one path and the state it begins in, drawn in proportion to its weight: forwards by β.
 
     `log_starts` are the weights of all paths from each of `starts`; `choices` is room for the arcs of any state and 1.
     """
-    first = starts[_pick(log_starts, len(starts), state)]
+    first = starts[draw(log_starts, len(starts), state)]
     path, size, q = np.empty(16, np.int64), 0, first
     while True:
         degree = out[0][q + 1] - out[0][q]
@@ -270,7 +252,7 @@ def sample_path(out, target, weights, starts, log_starts, final, beta, choices, 
         for i in range(degree):
             arc = out[1][out[0][q] + i]
             choices[i + 1] = weights[arc] + beta[target[arc]]
-        chosen = _pick(choices, degree + 1, state)
+        chosen = draw(choices, degree + 1, state)
         if chosen == 0:
             return first, path[:size].copy()
         if size == len(path):
