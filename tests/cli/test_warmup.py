@@ -17,5 +17,5 @@ def test_warmup_of_every_structure(cli: Cli, monkeypatch: pytest.MonkeyPatch) ->
     assert cli("warmup", "--all", "--quiet").out == ""
 
 
-def test_only_structures_are_exercised() -> None:
-    assert set(exercises.EVERY_STRUCTURE) <= set(STRUCTURES)
+def test_every_structure_with_kernels_is_exercised() -> None:
+    assert set(exercises.EVERY_STRUCTURE) == set(STRUCTURES) - {"beam"}  # which has none

@@ -17,10 +17,40 @@ if TYPE_CHECKING:
 Zeros = Callable[..., "torch.Tensor"]
 
 
+def _automata(zeros: Zeros) -> StructuredDistribution:
+    from trelliswork.fst import Acceptor
+
+    return Acceptor([(0, 1, "a"), (0, 1, "b"), (1, 2, "a")], zeros(3), final=2)
+
+
 def _chain(zeros: Zeros) -> StructuredDistribution:
     from trelliswork.distributions import LinearChain
 
     return LinearChain(zeros(2, 3, 2), zeros(2, 2))
+
+
+def _constituency(zeros: Zeros) -> StructuredDistribution:
+    from trelliswork.distributions import SpanTree
+
+    return SpanTree(zeros(2, 3, 3, 2))
+
+
+def _ctc(zeros: Zeros) -> StructuredDistribution:
+    from trelliswork.distributions import CTC
+
+    return CTC(zeros(2, 4, 3)).given([[1, 2], [1]])
+
+
+def _edit(zeros: Zeros) -> StructuredDistribution:
+    from trelliswork.distributions import EditAlignment
+
+    return EditAlignment(zeros(2, 3, 3, 3))
+
+
+def _factors(zeros: Zeros) -> StructuredDistribution:
+    from trelliswork.distributions import FactorGraph
+
+    return FactorGraph(zeros(2, 3, 2), [((0, 1), zeros(2, 2)), ((1, 2), zeros(2, 2))])
 
 
 def _projective(zeros: Zeros) -> StructuredDistribution:
@@ -42,7 +72,12 @@ def _spanning(zeros: Zeros) -> StructuredDistribution:
 
 
 EVERY_STRUCTURE: dict[str, Callable[[Zeros], StructuredDistribution]] = {
+    "automata": _automata,
     "chain": _chain,
+    "constituency": _constituency,
+    "ctc": _ctc,
+    "edit": _edit,
+    "factors": _factors,
     "projective": _projective,
     "segments": _segments,
     "spanning": _spanning,
@@ -65,9 +100,10 @@ def exercise_all() -> Iterator[tuple[str, float]]:
 
 
 def _ask_everything(dist: StructuredDistribution) -> None:
-    best = dist.argmax
-    dist.log_prob(best).sum().backward()
-    (dist.log_partition.sum() + dist.entropy().sum() + dist.marginals.sum()).backward()
+    import torch
+
+    answers = dist.log_prob(dist.argmax), dist.log_partition, dist.entropy(), dist.marginals
+    torch.stack([answer.sum() for answer in answers]).sum().backward()
     dist.top_k(2)
     dist.sample((2,))
     dist.constrain(None).count  # noqa: B018, the query is what compiles
