@@ -18,7 +18,7 @@ Zeros = Callable[..., "torch.Tensor"]
 
 
 def _automata(zeros: Zeros) -> StructuredDistribution:
-    from trelliswork.fst import Acceptor
+    from trelliswork.distributions.acceptor import Acceptor
 
     return Acceptor([(0, 1, "a"), (0, 1, "b"), (1, 2, "a")], zeros(3), final=2)
 
