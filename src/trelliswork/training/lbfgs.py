@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 Array = np.ndarray[Any, Any]
 Objective = Callable[[Array], tuple[float, Array]]
@@ -52,7 +54,7 @@ class LBFGS:
             direction = _two_loops(pairs, point.slope)
             if self.l1:
                 direction[direction * point.slope >= 0] = 0.0  # stay in the orthant that the slope points into
-            first = 1.0 / max(float(np.linalg.norm(point.slope)), 1e-300) if not pairs else 1.0
+            first = 1.0 / max(_norm(point.slope), 1e-300) if not pairs else 1.0
             after, tries = self._search(objective, point, direction, first)
             evaluations += tries
             if after is None and pairs:  # a stale curvature: start again along the slope
@@ -61,14 +63,14 @@ class LBFGS:
             if after is None:
                 return
             s, y = after.weights - point.weights, after.gradient - point.gradient
-            if (curvature := float(s @ y)) > 1e-300:
+            if (curvature := _dot(s, y)) > 1e-300:
                 pairs.append((s, y, curvature))
             point = after
             losses.append(point.loss)
-            norm = float(np.linalg.norm(point.slope))
+            norm = _norm(point.slope)
             n_active = int(np.count_nonzero(point.weights))
             yield Step(iteration, point.weights, point.loss, norm, n_active, evaluations)
-            if norm < self.epsilon * max(1.0, float(np.linalg.norm(point.weights))):
+            if norm < self.epsilon * max(1.0, _norm(point.weights)):
                 return
             if len(losses) > self.period and losses[-1 - self.period] - losses[-1] < self.delta * abs(losses[-1]):
                 return
@@ -78,7 +80,7 @@ class LBFGS:
 
         Without L1 a step that is too short for the curvature condition (Wolfe) is lengthened.
         """
-        descent = float(point.slope @ direction)
+        descent = _dot(point.slope, direction)
         if descent >= 0:
             return None, 0
         orthant = np.sign(np.where(point.weights != 0, point.weights, -point.slope)) if self.l1 else None
@@ -88,15 +90,24 @@ class LBFGS:
             if orthant is not None:
                 weights[weights * orthant <= 0] = 0.0
             after = _Point(self, objective, weights)
-            wanted = descent * step if orthant is None else float(point.slope @ (weights - point.weights))
+            wanted = descent * step if orthant is None else _dot(point.slope, weights - point.weights)
             if not after.loss <= point.loss + 1e-4 * wanted:
                 high = step
-            elif orthant is None and float(after.gradient @ direction) < 0.9 * descent:
+            elif orthant is None and _dot(after.gradient, direction) < 0.9 * descent:
                 low = step
             else:
                 return after, tries
             step = (low + high) / 2 if high < np.inf else 2 * step
         return None, tries
+
+
+def _dot(a: Array, b: Array) -> float:
+    """Σ a b; torch adds up, so that its thread count holds for all that we do."""
+    return float(torch.dot(torch.from_numpy(a), torch.from_numpy(b)))
+
+
+def _norm(a: Array) -> float:
+    return math.sqrt(_dot(a, a))
 
 
 class _Point:
@@ -105,7 +116,7 @@ class _Point:
     def __init__(self, settings: LBFGS, objective: Objective, weights: Array) -> None:
         loss, gradient = objective(weights)
         self.weights = weights
-        self.loss = loss + settings.l2 * float(weights @ weights) + settings.l1 * float(np.abs(weights).sum())
+        self.loss = loss + settings.l2 * _dot(weights, weights) + settings.l1 * float(np.abs(weights).sum())
         self.gradient = gradient + 2 * settings.l2 * weights if settings.l2 else gradient
         self.slope = _pseudo_gradient(weights, self.gradient, settings.l1) if settings.l1 else self.gradient
 
@@ -121,11 +132,11 @@ def _two_loops(pairs: deque[tuple[Array, Array, float]], slope: Array) -> Array:
     direction = -slope
     alphas = []
     for s, y, curvature in reversed(pairs):
-        alphas.append(float(s @ direction) / curvature)
+        alphas.append(_dot(s, direction) / curvature)
         direction -= alphas[-1] * y
     if pairs:
         _, y, curvature = pairs[-1]
-        direction *= curvature / float(y @ y)
+        direction *= curvature / _dot(y, y)
     for (s, y, curvature), alpha in zip(pairs, reversed(alphas), strict=True):
-        direction += (alpha - float(y @ direction) / curvature) * s
+        direction += (alpha - _dot(y, direction) / curvature) * s
     return direction
