@@ -161,5 +161,5 @@ def main(
     for row in grown:
         print(f"{row['growth']}: grows with exponent {row['found']:.2f}, math.md says {row['exponent']:g}", flush=True)
     print("\n".join(missed(rows)) or "all targets reached")
-    if not quick:
+    if rows and not quick:
         write(name, title, note, rows, grown)
