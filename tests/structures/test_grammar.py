@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -163,7 +162,7 @@ def test_a_root_of_one_word() -> None:
 
 # --- a real treebank -------------------------------------------------------------------------------------------
 
-TREEBANK = Path(os.environ.get("TRELLISWORK_TREEBANK", "/work/shared/data/constituency_masc"))
+TREEBANK = Path(__file__).parents[2].parent / "shared" / "data" / "constituency_masc"
 
 
 def cleaned(tree: Tree) -> Tree | None:
