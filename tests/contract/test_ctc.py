@@ -419,3 +419,37 @@ def test_every_string_of_a_batch_of_strings_sums_to_one() -> None:
     dist = CTC(scores)
     total = sum(dist.log_prob([list(string)] * 3).exp() for string in everything)
     close(total, torch.ones(3))
+
+
+@pytest.mark.parametrize("targets", [3, None, [1, 2], [[1.5], [2]], [["a"], [2]], [[[1]], [[2]]]])
+def test_lists_that_are_no_label_strings_are_named(targets: Any) -> None:
+    with pytest.raises(ScoreError, match=r"one list of whole numbers for each of the rows \(2,\); got"):
+        CTC(torch.zeros(2, 4, 3)).log_prob(targets)
+
+
+def test_what_is_no_tensor_is_named() -> None:
+    with pytest.raises(ScoreError, match="log_probs must be a tensor; got list"):
+        CTC([[0.0, 1.0]])  # type: ignore[arg-type]
+    with pytest.raises(ScoreError, match=r"lengths must be whole numbers of shape \(2,\); got \[\[3\], 1\]"):
+        CTC(torch.zeros(2, 4, 3), lengths=[[3], 1])  # type: ignore[list-item]
+
+
+def test_an_empty_batch_has_k_best_and_spans() -> None:
+    empty = CTC(torch.zeros(0, 4, 3), lengths=[])
+    values, scores = empty.top_k(2)
+    assert values == [[], []] and scores.shape == (2, 0)
+    alignments = empty.given([])
+    assert alignments.log_prob(alignments.sample((2,))).shape == (2, 0)
+    assert alignments.spans(alignments.argmax) == []
+
+
+def test_spans_of_several_samples_are_refused() -> None:
+    alignments = CTC(torch.zeros(2, 4, 3)).given([[1], [2]])
+    with pytest.raises(ScoreError, match="spans takes one path for each row; got 3 samples"):
+        alignments.spans(alignments.sample((3,)))
+
+
+@pytest.mark.parametrize("label", [0, 7, -1])
+def test_a_lexicon_must_spell_with_the_labels_of_the_frames(label: int) -> None:
+    with pytest.raises(ScoreError, match=rf"labels in 0\.\.2, not with the blank, 0; got {label}"):
+        CTC(torch.zeros(1, 4, 3)).beam_search(8, lexicon=Lexicon({"ab": [1, 2], "x": [label]}))

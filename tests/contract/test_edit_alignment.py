@@ -301,3 +301,32 @@ DIST = EditAlignment(torch.zeros(1, 3, 2, 3))
 def test_questions_without_an_answer_are_explained(ask: Any, message: str) -> None:
     with pytest.raises(ScoreError, match=message):
         ask()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_nothing_becomes_nothing_by_the_empty_script(backend: Any, batch: tuple[int, ...]) -> None:
+    pairs = EditAlignment(torch.zeros(*batch, 1, 1, 3), backend=backend)
+    assert pairs.log_partition.tolist() == pairs.entropy().tolist() == torch.zeros(batch).tolist()
+    assert bool((pairs.marginals == 0).all()) and bool((pairs.count == 1).all())
+    best, (top, scores), drawn = pairs.argmax, pairs.top_k(2), pairs.sample((4,))
+    assert best.shape == (*batch, 0) and top.shape == (2, *batch, 0) and drawn.shape == (4, *batch, 0)
+    assert bool((scores[0] == 0).all()) and bool((scores[1] == -INF).all())
+    assert pairs.log_prob(drawn).shape == (4, *batch) and bool((pairs.log_prob(best) == 0).all())
+    assert pairs.script(best) == ([[]] * 3 if batch else [])
+    assert float(edit_distance(torch.tensor([]), torch.tensor([]))) == 0
+
+
+def test_what_cannot_be_aligned_is_named() -> None:
+    table, row = torch.zeros(2, 2), torch.zeros(2)
+    with pytest.raises(ScoreError, match=r"substitute must be \(2, 2\)"):
+        EditAlignment.from_symbols(torch.tensor([1]), torch.tensor([0]), torch.zeros(1, 1), row, row)
+    with pytest.raises(ScoreError, match="x must be whole numbers"):
+        EditAlignment.from_symbols(torch.tensor([1.0]), torch.tensor([0]), table, row, row)
+    with pytest.raises(ScoreError, match="x must be a tensor; got str"):
+        edit_distance("abc", "abd")  # type: ignore[arg-type]
+    with pytest.raises(ScoreError, match="x and y must have the same rows"):
+        edit_distance(torch.zeros(2, 3).long(), torch.zeros(3, 3).long())
+    pairs = EditAlignment(torch.zeros(3, 3, 3))
+    with pytest.raises(ScoreError, match="script takes one path for each row; got 2 samples"):
+        pairs.script(pairs.sample((2,)))

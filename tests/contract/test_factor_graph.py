@@ -289,3 +289,34 @@ def test_bad_values_are_explained() -> None:
         CliqueTemplate([(0, 1), (0, 1, 2)], torch.zeros(2, 2))
     with pytest.raises(ScoreError, match="couplings must be one fewer"):
         factorial_chain(3, [torch.zeros(2, 2)], [torch.zeros(2, 2)])
+
+
+@pytest.mark.parametrize(
+    ("factor", "problem"),
+    [
+        ((0, torch.zeros(2)), r"factor 0 must be a pair \(variables, scores\)"),
+        (((0.5, 1.0), torch.zeros(2, 2)), r"factor 0 must be a pair \(variables, scores\)"),
+        (torch.zeros(2), r"factor 0 must be a pair \(variables, scores\)"),
+        (((0, 1), [[1.0, 2.0], [3.0, 4.0]]), "factor 0: scores must be a tensor; got list"),
+    ],
+)
+def test_what_is_no_factor_is_named(factor: Any, problem: str) -> None:
+    with pytest.raises(ScoreError, match=problem):
+        FactorGraph(torch.zeros(3, 2), [factor])
+
+
+def test_sizes_masks_and_lists_of_factors_are_checked() -> None:
+    unary = torch.zeros(3, 2)
+    for sizes in (2, [1.5, 2, 2]):
+        with pytest.raises(ScoreError, match="sizes must be 3 whole numbers"):
+            FactorGraph(unary, sizes=sizes)  # type: ignore[arg-type]
+    with pytest.raises(ScoreError, match="mask must be a tensor; got list"):
+        FactorGraph(unary, mask=[True] * 3)  # type: ignore[arg-type]
+    with pytest.raises(ScoreError, match="factors must be 1 tensors or None, one a factor; got 0"):
+        FactorGraph(unary, [((0, 1), torch.zeros(2, 2))]).constrain(factors=[])
+
+
+def test_an_empty_batch_is_sampled_and_scored() -> None:
+    empty = FactorGraph(torch.zeros(0, 3, 2))
+    assert empty.gibbs(8).samples.shape == (8, 0, 3)  # type: ignore[union-attr]
+    assert empty.log_prob(empty.sample((2,))).shape == (2, 0)

@@ -316,3 +316,27 @@ def test_bad_input_is_named() -> None:
         HMM.from_tagged([[0, 2]], [[0, 0]], 2, 1)
     with pytest.raises(ScoreError, match="equally long; got 2 and 1 at row 0"):
         HMM.from_tagged([[0, 1]], [[0]], 2, 1)
+
+
+def test_what_is_no_tensor_and_lengths_that_do_not_fit_are_named() -> None:
+    model = random_model(0)
+    with pytest.raises(ScoreError, match="lengths must be a tensor; got list"):
+        model.log_prob(X, [4, 2, 1])  # type: ignore[arg-type]
+    with pytest.raises(ScoreError, match=r"lengths must be one a row, \(3,\); got \(2,\)"):
+        model.log_prob(X, LENGTHS[:2])
+    with pytest.raises(ScoreError, match="observations must be a tensor; got list"):
+        model.log_prob([[0, 1]])  # type: ignore[arg-type]
+    with pytest.raises(ScoreError, match="each sequence must be one or more whole numbers"):
+        model.fit(["ab"])  # type: ignore[list-item]
+    with pytest.raises(ScoreError, match="transitions must be floating point"):
+        HMM.from_scores(torch.zeros(2), torch.zeros(2, 2).long(), torch.zeros(2, 3))
+    with pytest.raises(ScoreError, match='backend must be "auto"'):
+        HMM(*model.parameters, backend="cuda")  # type: ignore[arg-type]
+    with pytest.raises(ScoreError, match="n_iterations must be at least 0; got -1"):
+        model.fit([[0]], -1)
+
+
+def test_learning_works_in_inference_mode() -> None:
+    wanted = random_model(0).fit([[0, 3, 1], [2]], 3).log_likelihoods
+    with torch.inference_mode():
+        assert random_model(0).fit([[0, 3, 1], [2]], 3).log_likelihoods == pytest.approx(wanted)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trelliswork.errors import DataError, OutputError
+from trelliswork.errors import DataError, OutputError, ScoreError
 from trelliswork.fst import NGramModel, read_arpa, write_arpa
 
 CORPUS = ["abab", "abc", "aab", "cab", "b", "bca"]
@@ -76,3 +76,39 @@ def test_words_with_blanks_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="'a b' contains one"):
         write_arpa(NGramModel.train([["a b"]], 2), tmp_path / "m.arpa")
     assert not (tmp_path / "m.arpa").exists()
+
+
+@pytest.mark.parametrize(
+    ("grams", "problem"),
+    [
+        ("-1 a\n-2 a\n-1 </s>\n", "m.arpa:5: the n-gram 'a' is there already; remove one"),
+        ("-1 a\n-2 b\n-1 </s>\n\\1-grams:\n", "m.arpa:7: a second section of order 1"),
+    ],
+)
+def test_what_is_there_twice_is_named_with_its_line(tmp_path: Path, grams: str, problem: str) -> None:
+    (tmp_path / "m.arpa").write_text(f"\\data\\\nngram 1=3\n\\1-grams:\n{grams}\\end\\\n")
+    with pytest.raises(DataError, match=problem):
+        read_arpa(tmp_path / "m.arpa")
+
+
+def test_a_model_says_what_it_is() -> None:
+    model = NGramModel.train(CORPUS, 2)
+    assert repr(model).startswith("NGramModel(order=2, words=3, histories=")
+    with pytest.raises(ScoreError, match="perplexity needs at least one sentence"):
+        model.perplexity([])
+    with pytest.raises(ScoreError, match=r"order at least 1; got 'witten-bell' and 1\.5"):
+        NGramModel.train(CORPUS, 1.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("word", "unknown"), [("<s>", None), ("</s>", None), ("<unk>", "other")])
+def test_words_that_the_format_takes_for_itself_are_not_written(tmp_path: Path, word: str, unknown: str | None) -> None:
+    model = NGramModel.train([["a", word], ["a"]], 2, unknown=unknown)
+    with pytest.raises(OutputError, match=f"give {word} a meaning of its own"):
+        write_arpa(model, tmp_path / "m.arpa")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("word", ["", "<eps>"])
+def test_the_empty_symbol_is_no_word(word: str) -> None:
+    with pytest.raises(ScoreError, match="the names of the empty symbol"):
+        NGramModel.train([["a", word]])

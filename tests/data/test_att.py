@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.machines import random_machine, summed
-from trelliswork.errors import DataError
+from trelliswork.errors import DataError, OutputError
 from trelliswork.fst import (
     Acceptor,
     Symbols,
@@ -94,3 +94,30 @@ def test_bad_symbol_tables(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "s.txt").write_text(text)
     with pytest.raises(DataError, match=problem):
         read_symbols(tmp_path / "s.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("0 1 1\n1 99999999999 1\n", "a.att:2: a state must be a whole number from 0 to 2147483647"),
+        ("0 1 1\n1 2000000000 1\n", "a.att:2: states must be numbered without wide gaps; got 2000000000"),
+        (f"0 1 {'9' * 5000}\n", "a.att:1: a label must be a whole number to 2147483647 without a symbol table"),
+    ],
+)
+def test_numbers_beyond_all_bounds_are_named_with_their_line(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "a.att").write_text(text)
+    with pytest.raises(DataError, match=problem):
+        read_acceptor(tmp_path / "a.att")
+
+
+def test_symbols_may_be_a_list(tmp_path: Path) -> None:
+    (tmp_path / "a.att").write_text("0 1 b\n1\n")
+    assert float(read_acceptor(tmp_path / "a.att", ["a", "b"]).score("b")) == 0
+
+
+def test_symbols_with_blanks_are_not_written(tmp_path: Path) -> None:
+    machine = Acceptor([(0, 1, "new york")], final=1)
+    for write in (lambda path: write_att(machine, path), lambda path: write_symbols(machine.symbols, path)):
+        with pytest.raises(OutputError, match="'new york' contains one; rename it"):
+            write(tmp_path / "out")
+    assert not list(tmp_path.iterdir())

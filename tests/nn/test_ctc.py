@@ -210,3 +210,19 @@ def test_bad_options_are_explained() -> None:
         CTC(reduction="max")
     with pytest.raises(ScoreError, match=r"blank must lie in 0..2; got 7"):
         CTC(blank=7)(**GOOD)
+
+
+def test_the_distribution_of_a_single_sequence_keeps_its_axes() -> None:
+    layer, frames, one = CTC(reduction="none"), torch.randn(5, 4).log_softmax(-1), torch.tensor([1, 2])
+    single = layer.distribution(frames, 4)
+    assert single.log_probs.shape == (5, 4) and single.batch_shape == ()
+    torch.testing.assert_close(-single.log_prob(one), layer(frames, one, 4, 2))
+    with pytest.raises(ScoreError, match=r"must be \[t, batch, c\] or \[t, c\]; got \(4,\)"):
+        layer.distribution(frames[0])
+
+
+def test_empty_batches_and_lists_of_targets() -> None:
+    none = torch.zeros(0, dtype=torch.long)
+    assert CTC(reduction="none")(torch.zeros(5, 0, 4), none, none, none).shape == (0,)
+    with pytest.raises(ScoreError, match="targets must be a tensor; got list"):
+        CTC()(torch.zeros(5, 2, 4), [[1], [2]], (5, 5), (1, 1))  # type: ignore[arg-type]

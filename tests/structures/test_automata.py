@@ -13,9 +13,10 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from tests.contract.base import chi_square_fits
 from tests.contract.machines import Strings, enumerated, leaves, random_machine, summed
+from trelliswork.distributions import kl_divergence
 from trelliswork.errors import ScoreError
-from trelliswork.fst import Acceptor, Transducer, lehmann, real_closure
-from trelliswork.semirings import Boolean, Counting, Expectation, KBest, Log, Max, Real, Tropical
+from trelliswork.fst import Acceptor, Symbols, Transducer, lehmann, real_closure
+from trelliswork.semirings import Boolean, Counting, Expectation, KBest, Log, Max, Real, Semiring, Tropical
 from trelliswork.structures.automata import fast, oracle, search, structure
 from trelliswork.structures.automata.compose import compose
 from trelliswork.structures.automata.determinise import determinise, minimise, push
@@ -412,7 +413,7 @@ def test_tables_of_symbols_are_joined() -> None:
         (lambda: Acceptor([(0, -1, "a")], final=1), "states must be whole numbers from 0"),
         (lambda: Acceptor([("p", 1, "a")], final=1), "states must be whole numbers from 0"),  # type: ignore[list-item]
         (lambda: Acceptor([(0, 1)], final=1), r"an arc must be \(source, target, label\)"),  # type: ignore[list-item]
-        (lambda: Acceptor([(0, 1, "a")], ["x"], final=1), "one number an arc"),  # type: ignore[list-item]
+        (lambda: Acceptor([(0, 1, "a")], ["x"], final=1), "one number for each arc"),  # type: ignore[list-item]
         (lambda: Acceptor([(0, 1, "a")], final=1).score(5), "expected a string"),
         (lambda: Acceptor([(0, 1, "a")], final=1).constrain(5), "expected a string"),
         (lambda: Acceptor([(0, 1, "a")], final=1).arc_probability(7), r"numbered 0\.\.0"),
@@ -449,3 +450,50 @@ def test_kl_needs_the_same_arcs() -> None:
     one, two = Acceptor([(0, 1, 1)], final=1), Acceptor([(0, 1, 2)], final=1)
     with pytest.raises(ScoreError, match="same states and arcs"):
         torch.distributions.kl_divergence(one, two)
+
+
+def test_arcs_and_ends_may_come_from_anywhere() -> None:
+    machine = Acceptor(((0, 1, x) for x in "ab"), final=(q for q in [np.int64(1)]))
+    assert machine.n_arcs == 2 and machine.final_states == [1]
+    assert Acceptor([(0, 1, "a")], final=np.int64(1)).final_states == [1]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("final", [None, 1.0, "x", {"a": 0.0}])
+def test_ends_that_are_no_states_are_named(final: object) -> None:
+    with pytest.raises(ScoreError, match="final must be a state, several, a dictionary"):
+        Acceptor([(0, 1, "a")], final=final)  # type: ignore[arg-type]
+
+
+def test_what_is_no_label_string_or_machine_is_named() -> None:
+    machine = Acceptor([(0, 1, "a")], final=1)
+    with pytest.raises(ScoreError, match=r"a label must be a symbol, a whole number or None for epsilon; got 1.5"):
+        Acceptor([(0, 1, 1.5)], final=1)  # type: ignore[list-item]
+    with pytest.raises(ScoreError, match="arcs must be a list of"):
+        Acceptor(None, final=1)  # type: ignore[arg-type]
+    with pytest.raises(ScoreError, match=r"compose\(\) takes an acceptor or a transducer; got str"):
+        machine.compose("a")  # type: ignore[arg-type]
+    with pytest.raises(ScoreError, match="expected a string or a list of symbols; got int"):
+        Acceptor.from_string(5)  # type: ignore[arg-type]
+    with pytest.raises(ScoreError, match="symbols must be strings; got 1"):
+        Symbols([1, 2])  # type: ignore[list-item]
+    assert float(Acceptor.from_strings(["a", "b"], [0.0, 0.0]).log_partition) == pytest.approx(math.log(2))
+
+
+def test_divergence_from_a_machine_without_paths_is_infinite() -> None:
+    arcs = [(0, 1, "a"), (1, 1, "b")]
+    some, none = (Acceptor(arcs, [weight, -1.0], final=1) for weight in (0.0, -INF))
+    assert float(kl_divergence(some, none)) == INF
+
+
+@pytest.mark.parametrize("semiring", [Counting(), Real(), Tropical(), Boolean()])
+def test_only_log_scores_are_joined(semiring: Semiring) -> None:
+    machine = Acceptor([(0, 1, "a"), (0, 1, "a")], final=1)
+    for query in (machine.determinise, machine.minimise, machine.push, machine.remove_epsilon):
+        with pytest.raises(ScoreError, match=r"takes the semiring Log\(\) or Max\(\)"):
+            query(semiring)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_minimisation_keeps_the_dtype(dtype: torch.dtype) -> None:
+    machine = Acceptor([(0, 1, "a"), (0, 2, "b")], torch.zeros(2, dtype=dtype), final=[1, 2]).minimise()
+    assert {each.dtype for each in machine.machine.scores} == {dtype} and machine.n_states == 2

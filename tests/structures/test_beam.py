@@ -597,3 +597,23 @@ def test_gold_decisions_must_follow_the_system(likelihood: str) -> None:
     arcs = ArcStandard(torch.tensor([2]))
     with pytest.raises(ConstraintError, match=r"step 1 allows \[0\]; got 2"):
         beam_log_prob(arcs, ArcScorer(torch.zeros(1, 3, 3)), torch.tensor([[0, 2, 0, 2]]), 5)
+
+
+def test_scores_that_do_not_cover_the_rows_are_refused() -> None:
+    system = Tagging(torch.tensor([3, 1]), 4)
+    for emissions in (torch.zeros(2, 2, 4), torch.zeros(1, 3, 4), torch.zeros(2, 3, 5)):
+        with pytest.raises(ScoreError, match=r"emissions must be \[2, n, 4\] with n >= 3, and transitions \[4, 4\]"):
+            ChainScorer(system, emissions, torch.zeros(4, 4))
+
+
+def test_what_is_no_tensor_or_no_whole_number_is_named() -> None:
+    for build in (lambda lengths: Tagging(lengths, 3), ArcStandard):
+        with pytest.raises(ScoreError, match="lengths must be a tensor of whole numbers; got list"):
+            build([2])
+        with pytest.raises(ScoreError, match=r"lengths must be whole numbers \[batch\]; got torch\.bool"):
+            build(torch.tensor([True]))
+    system = Tagging(torch.tensor([2]), 3)
+    with pytest.raises(ScoreError, match=r"beam_size must be a whole number; got 1\.5"):
+        beam_search(system, ChainScorer(system, torch.zeros(1, 2, 3), torch.zeros(3, 3)), 1.5)  # type: ignore[arg-type]
+    with pytest.raises(ScoreError, match="the scorer must give a tensor of scores at step 0; got list"):
+        beam_search(system, lambda state: [0.0], 2)  # type: ignore[arg-type, return-value]

@@ -49,7 +49,11 @@ def _grams(model: NGramModel, length: int) -> list[str]:
 
 
 def _name(model: NGramModel, number: int) -> str:
-    name = {BEGIN: START, END: STOP}.get(number) or model.symbols.name(number)
+    if number in (BEGIN, END):
+        return START if number == BEGIN else STOP
+    name = model.symbols.name(number)
+    if name in (START, STOP) or (name == UNKNOWN and model.unknown not in (None, UNKNOWN)):
+        raise OutputError(f"ARPA files give {name} a meaning of its own; got a word of that name; rename the word")
     if not name.split() == [name]:
         raise OutputError(f"ARPA files separate words by blanks; {name!r} contains one; rename the word")
     return UNKNOWN if name == model.unknown else name
@@ -85,6 +89,8 @@ class _Reader:
             self.section = int(header[1])
             if self.section not in self.announced:
                 self._fail(f"a section of order {self.section}, which \\data\\ does not announce", line)
+            if self.section in self.grams:
+                self._fail(f"a second section of order {self.section}; join it with the first", line)
             self.grams[self.section] = []
         elif count := re.fullmatch(r"ngram (\d+)\s*=\s*(\d+)", text):
             self.announced[int(count[1])] = int(count[2])
@@ -133,6 +139,8 @@ class _Reader:
             self._fail(f"{strange[0]!r} is not among the 1-grams", line)
         *before, last = (numbers[word] for word in words)
         history: History = tuple(before)
+        if last in tables.log_probs.get(history, {}):
+            self._fail(f"the n-gram {' '.join(words)!r} is there already; remove one", line)
         if last != BEGIN:
             tables.log_probs.setdefault(history, {})[last] = min(log_prob, 0.0)
         if backoff:

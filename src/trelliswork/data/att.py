@@ -10,6 +10,7 @@ The state of the first line is the first state. Costs are minus log scores; none
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NoReturn
 
@@ -18,13 +19,15 @@ import torch
 
 from trelliswork.data.files import atomic_write, name_of, numbered_lines
 from trelliswork.distributions.acceptor import Acceptor, Transducer
-from trelliswork.errors import DataError
+from trelliswork.errors import DataError, OutputError
 from trelliswork.structures.automata.build import only
 from trelliswork.structures.automata.rational import single_initial
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import EPSILON_NAMES, Symbols
 
 INF = float("inf")
+MOST = 2**31 - 1  # of state and label numbers, as in OpenFst
+FEW = 1_000_000  # so many states are made room for, whether they are named or not
 
 
 def read_symbols(path: str | Path) -> Symbols:
@@ -34,7 +37,7 @@ def read_symbols(path: str | Path) -> Symbols:
         fields = text.split()
         if not fields:
             continue
-        if len(fields) != 2 or not fields[1].isdecimal():
+        if len(fields) != 2 or not _is_number(fields[1]):
             raise DataError(name_of(path), f"expected `symbol number`, got {text!r}", line=line)
         if int(fields[1]) in found or fields[0] in found.values():
             raise DataError(name_of(path), f"{text!r}: symbol or number is there already; remove one", line=line)
@@ -51,21 +54,37 @@ def read_symbols(path: str | Path) -> Symbols:
 def write_symbols(symbols: Symbols, path: str | Path) -> None:
     """A symbol table as OpenFst reads it."""
     with atomic_write(path) as file:
-        file.writelines(f"{name}\t{number}\n" for number, name in enumerate(symbols))
+        file.writelines(f"{_name(symbols, number)}\t{number}\n" for number in range(len(symbols)))
 
 
-def read_acceptor(path: str | Path, symbols: Symbols | None = None) -> Acceptor:
+def read_acceptor(path: str | Path, symbols: Symbols | Iterable[str] | None = None) -> Acceptor:
     """An acceptor from text; labels are symbols if there is a table, else numbers. Weights are float64."""
-    machine = _Reader(path, "acceptor", (symbols, symbols)).machine()
-    return Acceptor.from_machine(machine, symbols)
+    table = _table(symbols)
+    machine = _Reader(path, "acceptor", (table, table)).machine()
+    return Acceptor.from_machine(machine, table)
 
 
 def read_transducer(
-    path: str | Path, input_symbols: Symbols | None = None, output_symbols: Symbols | None = None
+    path: str | Path,
+    input_symbols: Symbols | Iterable[str] | None = None,
+    output_symbols: Symbols | Iterable[str] | None = None,
 ) -> Transducer:
     """A transducer from text; labels are symbols if there are tables, else numbers. Weights are float64."""
-    machine = _Reader(path, "transducer", (input_symbols, output_symbols)).machine()
-    return Transducer.from_machine(machine, input_symbols, output_symbols)
+    tables = _table(input_symbols), _table(output_symbols)
+    machine = _Reader(path, "transducer", tables).machine()
+    return Transducer.from_machine(machine, *tables)
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= len(str(MOST)) and int(text) <= MOST
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:40] + "...")
+
+
+def _table(symbols: Symbols | Iterable[str] | None) -> Symbols | None:
+    return symbols if symbols is None or isinstance(symbols, Symbols) else Symbols(symbols)
 
 
 class _Reader:
@@ -83,6 +102,7 @@ class _Reader:
         self.weights: list[float] = []
         self.ends: dict[int, float] = {}
         self.first: int | None = None
+        self.highest = (-1, 0)  # the highest state, and its line
         for line, text in numbered_lines(path):
             if fields := text.split():
                 self._take(fields, line)
@@ -104,14 +124,16 @@ class _Reader:
         self.weights.append(self._weight(fields[labels_end:], line))
 
     def _state(self, text: str, line: int) -> int:
-        if not text.isdecimal():
-            self._fail(f"a state must be a whole number from 0; got {text!r}", line)
+        if not _is_number(text):
+            self._fail(f"a state must be a whole number from 0 to {MOST}; got {_short(text)}", line)
+        self.highest = max(self.highest, (int(text), line))
         return int(text)
 
     def _label(self, text: str, side: int, line: int) -> int:
         table = self.tables[side]
-        if table is None and not text.isdecimal():
-            self._fail(f"a label must be a whole number without a symbol table; got {text!r}; give the table", line)
+        if table is None and not _is_number(text):
+            wanted = f"a label must be a whole number to {MOST} without a symbol table"
+            self._fail(f"{wanted}; got {_short(text)}; give the table", line)
         if table is not None and text not in table:
             self._fail(f"{text!r} is not in the symbol table; add it or spell it as there", line)
         return int(text) if table is None else table.number(text)
@@ -134,7 +156,9 @@ class _Reader:
         if self.first is None:
             raise DataError(name_of(self.path), "expected at least one state, got an empty file")
         source, target, read, written = np.array(self.arcs, np.int64).reshape(-1, 4).T.copy()
-        n = 1 + max(int(source.max(initial=0)), int(target.max(initial=0)), self.first, *self.ends, 0)
+        n = 1 + self.highest[0]
+        if n > max(FEW, 100 * (len(self.arcs) + len(self.ends))):
+            self._fail(f"states must be numbered without wide gaps; got {n - 1} as one of few", self.highest[1])
         final = torch.full((n,), -INF, dtype=torch.float64)
         for state, weight in self.ends.items():
             final[state] = weight
@@ -151,7 +175,7 @@ def write_att(automaton: Acceptor | Transducer, path: str | Path) -> None:
     lines = {q: [f"{q}\t{_cost(final[q])}\n"] if final[q] > -INF else [] for q in range(machine.n_states)}
     for arc, (source, target) in enumerate(zip(machine.source.tolist(), machine.target.tolist(), strict=True)):
         labels = (
-            str(side[arc]) if table is None else table.name(int(side[arc]))
+            str(side[arc]) if table is None else _name(table, int(side[arc]))
             for side, table in zip(sides, tables, strict=True)
         )
         lines[source].append("\t".join([str(source), str(target), *labels, _cost(weights[arc])]) + "\n")
@@ -160,6 +184,14 @@ def write_att(automaton: Acceptor | Transducer, path: str | Path) -> None:
             file.write("0\tInfinity\n")  # the first line names the first state, even where nothing leaves it
         for each in lines.values():
             file.writelines(each)
+
+
+def _name(table: Symbols, number: int) -> str:
+    """A symbol's name, which must be one field of a line."""
+    name = table.name(number)
+    if name.split() != [name]:
+        raise OutputError(f"fields are separated by blanks; the symbol {name!r} contains one; rename it")
+    return name
 
 
 def _cost(weight: float) -> str:

@@ -83,6 +83,11 @@ class _Algebra(Automaton):
 
     def compose(self, other: Automaton) -> Any:
         """x:z for every x:y of this and y:z of the other [S2, WFST composition]; acceptors are read as y:y."""
+        if not isinstance(other, Automaton):
+            raise ScoreError(
+                f"compose() takes an acceptor or a transducer; got {type(other).__name__}; "
+                "make a string one with Acceptor.from_string"
+            )
         table, moved = unify(self._tables[1], other._tables[0])
         machine = other.machine
         if moved is not None:
@@ -118,7 +123,7 @@ class Acceptor(_Algebra):
         n_states: int | None = None,
         backend: Backend = "auto",
     ):
-        inputs.check_arcs(arcs, "source, target, label")
+        arcs = inputs.check_arcs(arcs, "source, target, label")
         table = symbols_of(symbols, (label for _, _, label in arcs))
         both = [(source, target, label, label) for source, target, label in arcs]
         super().__init__(
@@ -132,18 +137,21 @@ class Acceptor(_Algebra):
     @classmethod
     def from_string(cls, string: String, symbols: Table = None, dtype: torch.dtype = torch.float32) -> Acceptor:
         """One string of weight 0."""
+        inputs.check_string(string)
         table = symbols_of(symbols, string)
         numbers = numbers_of(string, table)
         return cls.from_machine(build.string(numbers, numbers, dtype), table)
 
     @classmethod
     def from_strings(
-        cls, strings: Sequence[String], weights: Float[Tensor, "strings"] | None = None, symbols: Table = None
+        cls,
+        strings: Sequence[String],
+        weights: Float[Tensor, "strings"] | Sequence[float] | None = None,
+        symbols: Table = None,
     ) -> Acceptor:
         """Some strings, as a tree that shares their prefixes; weights of equal strings add up."""
         table = symbols_of(symbols, (label for string in strings for label in string))
-        scores = torch.zeros(len(strings)) if weights is None else weights
-        inputs.check_scores(scores, "weights", len(strings))
+        scores = inputs.tensor_of(weights, len(strings), "string")
         return cls.from_machine(build.trie([numbers_of(string, table) for string in strings], scores), table)
 
     @classmethod
@@ -226,7 +234,7 @@ class Transducer(_Algebra):
         n_states: int | None = None,
         backend: Backend = "auto",
     ):
-        inputs.check_arcs(arcs, "source, target, input, output")
+        arcs = inputs.check_arcs(arcs, "source, target, input, output")
         tables = symbols_of(input_symbols, (a[2] for a in arcs)), symbols_of(output_symbols, (a[3] for a in arcs))
         super().__init__(inputs.machine_of(arcs, weights, initial, final, tables, n_states), tables, backend)
 

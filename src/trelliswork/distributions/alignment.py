@@ -123,6 +123,13 @@ class Alignment(StructuredDistribution):
         """log p(value | x) = score - log Z; -inf with a forbidden part, never above 0."""
         return self._like_samples(value, log_ratio(self._scores(value), self._log_z))
 
+    def _one_each(self, query: str, value: Tensor) -> Int[Tensor, "rows n"]:
+        """One checked path for each row."""
+        samples = self._checked(value)
+        if len(samples) != 1:
+            raise ScoreError(f"{query} takes one path for each row; got {len(samples)} samples; ask for each in turn")
+        return samples[0]
+
     def _scores(self, value: Tensor) -> Float[Tensor, "samples rows"]:
         samples = self._checked(value)
         if not len(samples):

@@ -125,12 +125,12 @@ class ApproximateQueries:
             self._parts, n_kept, n_chains=chains, burn_in=burn_in, thin=thin, generator=generator
         )  # fmt: skip
         self._require_possible(found.scores)
-        between = found.means.var(1)
+        between = found.means.var(1) if len(found.means) else found.means[:, 0]
         within = found.variances.mean(1)
         r_hat_squared = 1 + torch.where(between <= 1e-12, 0.0, between / within.clamp(min=1e-300))
         rows, n = len(found.samples), self.event_shape[0]
         scores, best = found.scores.flatten(1).max(1)
-        flat = found.samples.reshape(rows, -1, n)
+        flat = found.samples.flatten(1, 2)
         samples = flat[:, :n_samples].movedim(1, 0).reshape(n_samples, *self.batch_shape, n)
         return Approximation(
             self._batched(scores),

@@ -12,7 +12,13 @@ from torch import Tensor
 from torch.distributions import register_kl
 
 from trelliswork.distributions.automaton_inputs import names_of
-from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.base import (
+    Backend,
+    StructuredDistribution,
+    check_tensor,
+    resolve_backend,
+    weighted_sum,
+)
 from trelliswork.distributions.divergence import _gap
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ConstraintError, ScoreError
@@ -137,6 +143,8 @@ class Automaton(StructuredDistribution):
     ) -> Tensor:
         """E[Σ costs of the arcs of a path + initial[first state] + final[last state]]."""
         for given, scores in zip((costs, initial, final), self.machine.scores, strict=True):
+            if given is not None:
+                check_tensor("costs", given)
             if given is not None and given.shape != scores.shape:
                 raise ScoreError(
                     f"costs must be shaped as the weights are, {tuple(scores.shape)}; got {tuple(given.shape)}"
@@ -250,4 +258,7 @@ def _kl_of_paths(p: Automaton, q: Automaton) -> Tensor:
     if not same or mine.n_states != other.n_states:
         raise ScoreError("KL needs machines with the same states and arcs: only their weights may differ")
     gaps = (_gap(*pair) for pair in zip(mine.scores, other.scores, strict=True))
-    return p._batched(p._expected(*gaps) - p._log_z + q._log_z)
+    log_z = q._log_z
+    some = log_z > -INF  # where nothing is left of q, it forbids all that p allows
+    divergence = p._expected(*gaps) - p._log_z + torch.where(some, log_z, 0.0)
+    return p._batched(torch.where(some, divergence, INF))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -36,7 +37,9 @@ def number_of(label: Label, symbols: Symbols | None) -> int:
         if symbols is None:
             raise ScoreError(f"labels of this machine are numbers, it has no symbol table; got {label!r}")
         return symbols.number(label)
-    number = int(label)
+    if isinstance(label, bool) or not hasattr(label, "__index__"):
+        raise ScoreError(f"a label must be a symbol, a whole number or None for epsilon; got {label!r}")
+    number = operator.index(label)
     if number < 0 or (symbols is not None and number >= len(symbols)):
         bound = "" if symbols is None else f", below {len(symbols)}"
         raise ScoreError(f"labels must be 0 (epsilon) or more{bound}; got {number}")
@@ -45,9 +48,13 @@ def number_of(label: Label, symbols: Symbols | None) -> int:
 
 def numbers_of(string: str | Sequence[Label], symbols: Symbols | None) -> list[int]:
     """A string (its characters are the symbols) or a list of symbols as numbers, without epsilon."""
+    check_string(string)
+    return [number for number in (number_of(each, symbols) for each in string) if number != EPSILON]
+
+
+def check_string(string: Any) -> None:
     if not isinstance(string, Sequence):
         raise ScoreError(f"expected a string or a list of symbols; got {type(string).__name__}")
-    return [number for number in (number_of(each, symbols) for each in string) if number != EPSILON]
 
 
 def names_of(numbers: Iterable[int], symbols: Symbols | None) -> tuple[Any, ...]:
@@ -56,22 +63,26 @@ def names_of(numbers: Iterable[int], symbols: Symbols | None) -> tuple[Any, ...]
     return tuple(kept) if symbols is None else tuple(symbols.name(number) for number in kept)
 
 
-def check_arcs(arcs: Sequence[Any], form: str) -> None:
+def check_arcs(arcs: Iterable[Any], form: str) -> list[Any]:
     """Arcs must have the fields that `form` names, the first two whole numbers."""
     n_fields = form.count(",") + 1
+    if not isinstance(arcs, Iterable):
+        raise ScoreError(f"arcs must be a list of ({form}); got {type(arcs).__name__}")
+    arcs = list(arcs)
     for place, arc in enumerate(arcs):
         if not hasattr(arc, "__len__") or len(arc) != n_fields:
             raise ScoreError(f"an arc must be ({form}); got {arc!r} at {place}")
         if not all(isinstance(state, (int, np.integer)) and state >= 0 for state in arc[:2]):
             raise ScoreError(f"states must be whole numbers from 0; got {arc!r} at {place}")
+    return arcs
 
 
-def tensor_of(weights: Tensor | Sequence[float] | None, size: int) -> Tensor:
-    """Checked weights of arcs; 0 if none are given."""
+def tensor_of(weights: Tensor | Sequence[float] | None, size: int, of: str = "arc") -> Tensor:
+    """Checked weights, one for each arc (or whatever there is); 0 if none are given."""
     try:
         scores = torch.zeros(size) if weights is None else torch.as_tensor(weights)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ScoreError(f"weights must be one number an arc; got {type(weights).__name__}: {error}") from error
+        raise ScoreError(f"weights must be one number for each {of}; got {type(weights).__name__}: {error}") from error
     if not scores.is_floating_point():
         scores = scores.to(torch.get_default_dtype())
     check_scores(scores, "weights", size)
@@ -92,6 +103,7 @@ def machine_of(
     ).reshape(-1, 4)
     source, target, read, written = (np.ascontiguousarray(column) for column in table.T)
     scores = tensor_of(weights, len(source))
+    initial, final = _states_of(initial, "initial"), _states_of(final, "final")
     n = _size_of(n_states, source, target, initial, final)
     first, last = (ends_of(ends, n, scores, name) for ends, name in ((initial, "initial"), (final, "final")))
     return Machine(source, target, read, written, scores, first, last)
@@ -100,9 +112,27 @@ def machine_of(
 def _size_of(n_states: int | None, source: Array, target: Array, initial: Ends, final: Ends) -> int:
     named = [int(source.max(initial=-1)), int(target.max(initial=-1)), *(_highest(ends) for ends in (initial, final))]
     n = max(named) + 1 if n_states is None else n_states
+    if n < 0:
+        raise ScoreError(f"n_states must be at least 0; got {n}")
     if max(named) >= n:
         raise ScoreError(f"states must lie in 0..{n - 1}; got {max(named)}")
     return n
+
+
+def _states_of(ends: Any, name: str) -> int | list[int] | dict[int, float] | Tensor:
+    """One state, several, or a dictionary of weights, each state a whole number; a tensor as it is."""
+    if isinstance(ends, Tensor):
+        return ends
+    try:
+        if hasattr(ends, "__index__"):
+            return operator.index(ends)
+        if isinstance(ends, Mapping):
+            return {operator.index(q): weight for q, weight in ends.items()}
+        return [operator.index(q) for q in ends]
+    except TypeError as error:
+        raise ScoreError(
+            f"{name} must be a state, several, a dictionary from states to weights, or a tensor; got {ends!r}"
+        ) from error
 
 
 def _highest(ends: Ends) -> int:

@@ -88,6 +88,12 @@ def weighted_sum(weights: Tensor, costs: Tensor, n_batch_axes: int) -> Tensor:
     return (weights * heard).flatten(n_batch_axes).sum(-1)
 
 
+def check_tensor(name: str, value: Any) -> None:
+    """A tensor, not a list or an array that only looks like one."""
+    if not isinstance(value, Tensor):
+        raise ScoreError(f"{name} must be a tensor; got {type(value).__name__}; call torch.tensor() on it")
+
+
 def resolve_backend(backend: Backend, device: torch.device) -> Literal["kernel", "torch"]:
     if backend not in ("auto", "kernel", "torch"):
         raise ScoreError(f'backend must be "auto", "kernel" or "torch"; got {backend!r}')

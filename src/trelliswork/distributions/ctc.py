@@ -211,10 +211,10 @@ class CTC(StructuredDistribution):
         self._require_possible()
         found = self._search(k, limit)
         ranks = [[row[min(r, len(row) - 1) if r < len(row) else 0][0] for row in found] for r in range(k)]
-        exists = torch.tensor([[r < len(row) for row in found] for r in range(k)], device=self.log_probs.device)
+        exists = torch.tensor([[r < len(row) for row in found] for r in range(k)], dtype=torch.bool)
         values = [self._nested(rank) for rank in ranks]
         scores = torch.stack([self.given(value)._log_z for value in values])
-        return values, self._batched(torch.where(exists, scores, -INF), k)
+        return values, self._batched(torch.where(exists.to(scores.device), scores, -INF), k)
 
     def beam_search(
         self,
@@ -239,6 +239,11 @@ class CTC(StructuredDistribution):
             raise ScoreError(f"width and k must be at least 1; got {width} and {k}")
         if word_scorer is not None and lexicon is None:
             raise ScoreError("a word_scorer reads words; got no lexicon to spell them; give lexicon=Lexicon({...})")
+        c = self.log_probs.shape[-1]
+        if lexicon is not None and (wrong := [x for x in lexicon.labels if not 0 <= x < c or x == self.blank]):
+            raise ScoreError(
+                f"a lexicon must spell with labels in 0..{c - 1}, not with the blank, {self.blank}; got {min(wrong)}"
+            )
         models = beam.Models(scorer, scorer_weight, word_scorer, word_weight, lexicon, label_bonus)
         self._require_possible()
         log_z = self._log_z.detach().tolist()

@@ -130,7 +130,7 @@ class CTCAlignment(Alignment):
 
     def spans(self, path: Int[Tensor, "*batch t"]) -> list[Any]:
         """Where each label lies: (start, end, symbol, score) in order, one list a row (a single one without batch)."""
-        (paths,) = self._checked(path)
+        paths = self._one_each("spans", path)
         picked = self._parts.scores.detach().gather(2, paths[..., None]).squeeze(-1)
         begins = structure.label_starts(paths, self._lengths, self.blank)
         rows = [

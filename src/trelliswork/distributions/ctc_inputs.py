@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from trelliswork.distributions.base import check_tensor
 from trelliswork.errors import ScoreError
 from trelliswork.structures import bridge
 from trelliswork.structures.bridge import as_array
@@ -21,6 +24,7 @@ Strings = Tensor | Sequence[Any]
 
 def check_frames(log_probs: Tensor, blank: int) -> None:
     """Frame scores [*batch, t, c] with a blank among the symbols."""
+    check_tensor("log_probs", log_probs)
     if log_probs.dim() < 2 or 0 in log_probs.shape[-2:]:
         raise ScoreError(
             f"log_probs must be [batch, t, c] with t, c >= 1; got {tuple(log_probs.shape)}; "
@@ -38,7 +42,12 @@ def flat_lengths(
     """One whole number a row, in 0..most."""
     if lengths is None:
         return torch.full((batch_shape.numel(),), most, device=device)
-    given = torch.as_tensor(lengths, device=device)
+    try:
+        given = torch.as_tensor(lengths, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ScoreError(f"{name} must be whole numbers of shape {tuple(batch_shape)}; got {lengths!r}") from error
+    if not given.numel() and not isinstance(lengths, Tensor):
+        given = given.long()
     if given.shape != batch_shape or given.dtype.is_floating_point or given.dtype == torch.bool:
         raise ScoreError(
             f"{name} must be whole numbers of shape {tuple(batch_shape)}; got {given.dtype} {tuple(given.shape)}"
@@ -68,17 +77,29 @@ def flat_strings(
         raise ScoreError(
             "target_lengths belong to a tensor of targets; lists have lengths of their own; leave them out"
         )
-    rows = [targets] if not batch_shape else list(targets)
-    for _ in batch_shape[1:]:
-        rows = [row for block in rows for row in block]
+    rows = _rows(targets, batch_shape)
     if len(rows) != batch_shape.numel():
         raise ScoreError(
             f"targets must be one list of labels for each of the rows {tuple(batch_shape)}; got {len(rows)}"
         )
     padded = torch.zeros(len(rows), max((len(row) for row in rows), default=0), dtype=torch.long)
     for place, row in zip(padded, rows, strict=True):
-        place[: len(row)] = torch.as_tensor(row, dtype=torch.long)
+        place[: len(row)] = torch.tensor(row, dtype=torch.long)
     return padded.to(device), torch.tensor([len(row) for row in rows], dtype=torch.long, device=device)
+
+
+def _rows(targets: Any, batch_shape: torch.Size) -> list[list[int]]:
+    """The label strings of nested lists, one list of whole numbers for each row."""
+    try:
+        rows = [targets] if not batch_shape else list(targets)
+        for _ in batch_shape[1:]:
+            rows = [row for block in rows for row in block]
+        return [[operator.index(label) for label in row] for row in rows]
+    except TypeError as error:
+        raise ScoreError(
+            f"targets must be one list of whole numbers for each of the rows {tuple(batch_shape)}; "
+            f"got {shortened(targets)}; give a list of labels for every row, or a tensor with target_lengths"
+        ) from error
 
 
 def check_labels(targets: Int[Tensor, "rows u"], target_lengths: Int[Tensor, "rows"], c: int, blank: int) -> None:
@@ -113,12 +134,14 @@ def check_paths(
     value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows t"], c: int
 ) -> Int[Tensor, "samples rows t"]:
     """Paths [*samples, *batch, t] as [samples, rows, t], 0 at padding; each symbol in 0..c-1."""
+    check_tensor("paths", value)
     expected = (*batch_shape, real.shape[1])
     if value.dtype.is_floating_point or value.dtype == torch.bool:
         raise ScoreError(f"paths must be whole numbers; got {value.dtype}; call .long() on them")
     if value.shape[max(0, value.dim() - len(expected)) :] != expected:
         raise ScoreError(f"paths must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
-    samples = torch.where(real, value.long().reshape(-1, *real.shape), 0)
+    n_samples = value.shape[: value.dim() - len(expected)].numel()
+    samples = torch.where(real, value.long().reshape(n_samples, *real.shape), 0)
     wrong = (samples < 0) | (samples >= c)
     if bool(wrong.any()):
         sample, row, frame = wrong.nonzero()[0].tolist()

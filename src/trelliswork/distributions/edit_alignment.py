@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions.alignment import Alignment
-from trelliswork.distributions.base import Backend, resolve_backend
+from trelliswork.distributions.base import Backend, check_tensor, resolve_backend
 from trelliswork.distributions.ctc_inputs import flat_lengths
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ScoreError
@@ -58,6 +58,7 @@ class EditAlignment(Alignment):
         backend: Backend = "auto",
         validate_args: bool | None = None,
     ):
+        check_tensor("scores", scores)
         if scores.dim() < 3 or scores.shape[-1] != len(OPERATIONS) or 0 in scores.shape[-3:]:
             raise ScoreError(
                 f"scores must be [batch, n+1, m+1, 3], the last axis substitute, delete, insert; "
@@ -117,7 +118,13 @@ class EditAlignment(Alignment):
         **options: Any,
     ) -> EditAlignment:
         """From tables of scores by symbol: `substitute[a, b]` for b in place of a, and so on."""
+        if substitute.shape != (len(delete), len(insert)):
+            raise ScoreError(
+                f"substitute must be {(len(delete), len(insert))}, a row for each symbol of delete and a column for "
+                f"each of insert; got {tuple(substitute.shape)}"
+            )
         for name, sequence, size in (("x", x, len(delete)), ("y", y, len(insert))):
+            check_symbols(name, sequence)
             if bool(((sequence < 0) | (sequence >= size)).any()):
                 raise ScoreError(f"{name} must hold symbols in 0..{size - 1}; pad with any of them, and give lengths")
         return cls.from_operations(substitute[x[..., :, None], y[..., None, :]], delete[x], insert[y], **options)
@@ -138,12 +145,14 @@ class EditAlignment(Alignment):
     # --- hooks -----------------------------------------------------------------------------------------------
 
     def _checked(self, value: Tensor) -> Int[Tensor, "samples rows n+m"]:
+        check_tensor("steps", value)
         expected = (*self.batch_shape, *self.event_shape)
         if value.dtype.is_floating_point or value.dtype == torch.bool:
             raise ScoreError(f"steps must be whole numbers; got {value.dtype}; call .long() on them")
         if value.shape[max(0, value.dim() - len(expected)) :] != expected:
             raise ScoreError(f"steps must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
-        samples = value.long().reshape(-1, len(self._lengths), *self.event_shape)
+        n_samples = value.shape[: value.dim() - len(expected)].numel()
+        samples = value.long().reshape(n_samples, len(self._lengths), *self.event_shape)
         if bool((samples > INSERT).any()):
             raise ScoreError(
                 f"steps must be 0 (substitute), 1 (delete), 2 (insert) or -1 behind the last; got {int(samples.max())}"
@@ -195,7 +204,7 @@ class EditAlignment(Alignment):
 
     def script(self, value: Int[Tensor, "*batch n+m"]) -> list[Any]:
         """The steps as (operation, source, target), one list a row (a single one without batch)."""
-        (steps,) = self._checked(value)
+        steps = self._one_each("script", value)
         taken, i, j = structure.cells(steps)
         rows = []
         for b in range(len(steps)):
@@ -236,6 +245,14 @@ class EditAlignment(Alignment):
         return f"EditAlignment(batch_shape={tuple(self.batch_shape)}, n={n}, m={m}, backend={self.backend!r})"
 
 
+def check_symbols(name: str, sequence: Any) -> None:
+    """Whole numbers [*batch, n]."""
+    check_tensor(name, sequence)
+    whole = not (sequence.dtype.is_floating_point or sequence.dtype == torch.bool) or sequence.numel() == 0
+    if not whole or sequence.dim() < 1:
+        raise ScoreError(f"{name} must be whole numbers [batch, n]; got {sequence.dtype} {tuple(sequence.shape)}")
+
+
 def edit_distance(
     x: Int[Tensor, "*batch n"],
     y: Int[Tensor, "*batch m"],
@@ -251,6 +268,10 @@ def edit_distance(
     >>> edit_distance(torch.tensor([1, 2, 3]), torch.tensor([2, 3, 4]))
     tensor(2., dtype=torch.float64)
     """
+    check_symbols("x", x)
+    check_symbols("y", y)
+    if x.shape[:-1] != y.shape[:-1]:
+        raise ScoreError(f"x and y must have the same rows; got {tuple(x.shape)} and {tuple(y.shape)}")
     differ = (x[..., :, None] != y[..., None, :]).double()
     scripts = EditAlignment.from_operations(
         -substitute * differ, torch.full(x.shape, -delete).double(), torch.full(y.shape, -insert).double(),

@@ -240,11 +240,14 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
         flat = self._flat_costs(costs, factors)
         return self._batched(weighted_sum(self._posteriors, flat, 1))
 
+    def _one_each(self, factors: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+        if len(factors) != len(self.factors):
+            raise ScoreError(f"factors must be {len(self.factors)} tensors or None, one a factor; got {len(factors)}")
+        return factors
+
     def _flat_costs(self, costs: Tensor | None, factors: Sequence[Tensor | None] | None) -> Tensor:
-        given = [None] * len(self.factors) if factors is None else list(factors)
-        if len(given) != len(self.factors):
-            raise ScoreError(f"factors must be {len(self.factors)} tensors or None, one a factor; got {len(given)}")
-        pairs = zip(self.factors, given, strict=True)
+        given = [None] * len(self.factors) if factors is None else factors
+        pairs = zip(self.factors, self._one_each(given), strict=True)
         templates = [each.with_scores(torch.zeros_like(each.scores) if cost is None else cost) for each, cost in pairs]
         own = torch.zeros_like(self.unary) if costs is None else costs
         if own.shape != self.unary.shape:
@@ -287,7 +290,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
             present = present if self.mask is None else self.mask
             unary = torch.where(partial_mask(partial, present, unary), unary, -INF)
         if factors is not None:
-            pairs = zip(templates, factors, strict=True)
+            pairs = zip(templates, self._one_each(factors), strict=True)
             templates = [
                 each.with_scores(keep_allowed("entries", each.scores, allowed, each.scores.dim()))
                 for each, allowed in pairs

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from trelliswork.distributions.base import check_tensor
 from trelliswork.distributions.chain_inputs import cast
 from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
 from trelliswork.errors import ScoreError
@@ -20,6 +22,7 @@ INF = float("inf")
 
 
 def check_unary(unary: Tensor) -> None:
+    check_tensor("unary", unary)
     if unary.dim() < 2 or 0 in unary.shape[-2:]:
         raise ScoreError(
             f"unary must be [batch, n, c] with n >= 1 variables of at most c >= 1 values; got {tuple(unary.shape)}; "
@@ -31,17 +34,35 @@ def check_sizes(sizes: Sequence[int] | Tensor | None, n: int, c: int) -> tuple[i
     """How many values each variable has, in 1..c."""
     if sizes is None:
         return (c,) * n
-    found = tuple(int(size) for size in sizes)
+    try:
+        found = tuple(operator.index(size) for size in sizes)
+    except TypeError as error:
+        raise ScoreError(f"sizes must be {n} whole numbers in 1..{c}, one a variable; got {sizes!r}") from error
     if len(found) != n or not all(1 <= size <= c for size in found):
         raise ScoreError(f"sizes must be {n} whole numbers in 1..{c}, one a variable; got {list(found)}")
     return found
 
 
 def as_templates(factors: Sequence[Factor]) -> tuple[CliqueTemplate, ...]:
-    return tuple(
-        factor if isinstance(factor, CliqueTemplate) else CliqueTemplate([tuple(factor[0])], factor[1])
-        for factor in factors
-    )
+    return tuple(_as_template(place, factor) for place, factor in enumerate(factors))
+
+
+def _as_template(place: int, factor: Any) -> CliqueTemplate:
+    if isinstance(factor, CliqueTemplate):
+        check_tensor(f"factor {place}: scores", factor.scores)
+        return factor
+    pair = isinstance(factor, (tuple, list)) and len(factor) == 2
+    if not pair or not isinstance(factor[0], Sequence) or not all(_is_whole(each) for each in factor[0]):
+        raise ScoreError(
+            f"factor {place} must be a pair (variables, scores) such as ((0, 1), scores), or a CliqueTemplate; "
+            f"got {factor!r}"
+        )
+    check_tensor(f"factor {place}: scores", factor[1])
+    return CliqueTemplate([tuple(factor[0])], factor[1])
+
+
+def _is_whole(number: Any) -> bool:
+    return hasattr(number, "__index__") and not isinstance(number, bool)
 
 
 def check_template(
@@ -90,6 +111,7 @@ def promote(unary: Tensor, templates: tuple[CliqueTemplate, ...]) -> tuple[Tenso
 def check_mask(mask: Tensor | None, batch_shape: torch.Size, n: int) -> Bool[Tensor, "rows n"] | None:
     if mask is None:
         return None
+    check_tensor("mask", mask)
     if mask.shape != (*batch_shape, n) or mask.dtype != torch.bool:
         raise ScoreError(
             f"mask must be bool {(*batch_shape, n)}, True where a row has the variable; "
@@ -153,12 +175,13 @@ def check_scores(unary: Tensor, templates: tuple[CliqueTemplate, ...], flat: Ten
 
 def check_values(value: Tensor, batch_shape: torch.Size, sizes: tuple[int, ...], present: Tensor | None) -> Tensor:
     """Assignments [*samples, *batch, n] as [samples, rows, n]; 0 for variables that a row does not have."""
+    check_tensor("values", value)
     expected = (*batch_shape, len(sizes))
     if value.dtype.is_floating_point or value.dtype == torch.bool:
         raise ScoreError(f"values must be whole numbers; got {value.dtype}; call .long() on them")
     if value.shape[value.dim() - len(expected) :] != expected:
         raise ScoreError(f"values must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
-    flat = cast(value, torch.long).reshape(-1, batch_shape.numel(), len(sizes))
+    flat = cast(value, torch.long).reshape(-1 if value.numel() else 0, batch_shape.numel(), len(sizes))
     if present is not None:
         flat = torch.where(present, flat, 0)
     wrong = (flat < 0) | (flat >= torch.tensor(sizes, device=value.device))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.base import Backend
+from trelliswork.distributions.base import Backend, check_tensor, resolve_backend
 from trelliswork.distributions.hmm_inputs import (
     check_log_probs,
     check_observations,
@@ -54,13 +54,18 @@ class HMM:
         backend: Backend = "auto",
     ):
         self.initial, self.transitions, self.emissions = check_log_probs(initial, transitions, emissions)
+        resolve_backend(backend, self.initial.device)  # an error for one that does not exist
         self.backend = backend
 
     @staticmethod
     def from_scores(initial: Tensor, transitions: Tensor, emissions: Tensor, *, backend: Backend = "auto") -> HMM:
         """Any scores, normalised: initial [c], each row of transitions [from, to] and of emissions [c, v]."""
-        parts = (torch.log_softmax(scores, -1) for scores in (initial, transitions, emissions))
-        return HMM(*parts, backend=backend)
+        named = {"initial": initial, "transitions": transitions, "emissions": emissions}
+        for name, scores in named.items():
+            check_tensor(name, scores)
+            if not scores.dtype.is_floating_point:
+                raise ScoreError(f"{name} must be floating point; got {scores.dtype}; call .float() on them")
+        return HMM(*(torch.log_softmax(scores, -1) for scores in named.values()), backend=backend)
 
     @staticmethod
     def from_tagged(
@@ -164,8 +169,10 @@ class HMM:
 
         A count is the derivative of ln p(x) by the log-probability of what it counts [S4.116-120]: one backward pass.
         """
-        leaves = [part.detach().double().requires_grad_() for part in self.parameters]
-        with torch.enable_grad():
+        check_observations(observations, lengths, self.n_symbols)
+        with torch.inference_mode(False), torch.enable_grad():  # clones of inference tensors are ordinary ones
+            leaves = [part.detach().clone().double().requires_grad_() for part in self.parameters]
+            observations, lengths = observations.clone(), None if lengths is None else lengths.clone()
             total = HMM._trusted(*leaves, backend=self.backend).log_prob(observations, lengths).sum()
             initial, transitions, emissions = torch.autograd.grad(total, leaves, allow_unused=True)
         return total.detach(), (initial, torch.zeros_like(leaves[1]) if transitions is None else transitions, emissions)
@@ -184,6 +191,8 @@ class HMM:
         what no sequence reaches stays as it is. Ends early if ln p(x) grows by no more than `tolerance`.
         """
         check_smoothing(smoothing)
+        if n_iterations < 0:
+            raise ScoreError(f"n_iterations must be at least 0; got {n_iterations}")
         observations, lengths = (each.to(self.initial.device) for each in pad(sequences))
         model, history = self, list[float]()
         for _ in range(n_iterations):

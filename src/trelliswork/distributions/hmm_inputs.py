@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from trelliswork.distributions.base import check_tensor
 from trelliswork.errors import ScoreError
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ SLACK = {torch.float64: 1e-6, torch.float32: 1e-3}  # of a sum of probabilities;
 
 def check_log_probs(initial: Tensor, transitions: Tensor, emissions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Initial [c], transitions [c, c] and emissions [c, v] in one dtype, each row summing to one."""
+    for name, part in (("initial", initial), ("transitions", transitions), ("emissions", emissions)):
+        check_tensor(name, part)
     if emissions.dim() != 2 or 0 in emissions.shape:
         raise ScoreError(f"emissions must be [states, symbols]; got {tuple(emissions.shape)}")
     c = len(emissions)
@@ -48,12 +51,16 @@ def _check_sums(name: str, rows: Tensor) -> None:
 
 def check_observations(observations: Tensor, lengths: Tensor | None, n_symbols: int) -> None:
     """Whole numbers [batch, n] below `n_symbols`; what stands behind the length of a row is not read."""
+    check_tensor("observations", observations)
     if observations.dim() != 2 or observations.dtype.is_floating_point or observations.dtype == torch.bool:
         raise ScoreError(
             f"observations must be whole numbers [batch, n]; got {observations.dtype} {tuple(observations.shape)}"
         )
     wrong = observations >= n_symbols
-    if lengths is not None and lengths.shape == observations.shape[:1]:
+    if lengths is not None:
+        check_tensor("lengths", lengths)
+        if lengths.shape != observations.shape[:1]:
+            raise ScoreError(f"lengths must be one a row, {tuple(observations.shape[:1])}; got {tuple(lengths.shape)}")
         wrong &= torch.arange(observations.shape[1], device=wrong.device) < lengths[:, None]
     if bool(wrong.any()):
         row, position = wrong.nonzero()[0].tolist()
@@ -93,7 +100,10 @@ def check_smoothing(smoothing: float) -> None:
 
 def pad(sequences: Sequence[Sequence[int] | Tensor]) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch"]]:
     """Sequences of whole numbers as one tensor, 0 behind each, and their lengths."""
-    rows = [torch.as_tensor(each) for each in sequences]
+    try:
+        rows = [torch.as_tensor(each) for each in sequences]
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ScoreError(f"each sequence must be one or more whole numbers; {error}; map symbols to numbers") from error
     if not rows:
         raise ScoreError("sequences must hold at least one; got none")
     for row, each in enumerate(rows):

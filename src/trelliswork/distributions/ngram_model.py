@@ -15,7 +15,7 @@ from trelliswork.structures.automata import ngrams
 from trelliswork.structures.automata.build import only
 from trelliswork.structures.automata.ngrams import BEGIN, END, METHODS, History, Tables
 from trelliswork.structures.automata.structure import Machine
-from trelliswork.structures.automata.symbols import Symbols
+from trelliswork.structures.automata.symbols import EPSILON, EPSILON_NAMES, Symbols
 from trelliswork.structures.bridge import Array
 
 INF = float("inf")
@@ -52,7 +52,7 @@ class NGramModel:
         `method` is "witten-bell", "absolute" or "kneser-ney" (the last two with one `discount`, or an estimated one for
         each length). `symbols` is the vocabulary, else the words seen; `unknown` stands for all others.
         """
-        if method not in METHODS or order < 1:
+        if method not in METHODS or not isinstance(order, int) or order < 1:
             raise ScoreError(f"method must be one of {METHODS} and order at least 1; got {method!r} and {order}")
         corpus = [list(sentence) for sentence in sentences]
         if not corpus:
@@ -60,6 +60,8 @@ class NGramModel:
         names = symbols if symbols is not None else (word for sentence in corpus for word in sentence)
         table = Symbols([*names, *([unknown] if unknown is not None else [])])
         numbers = [[_number_of(word, table, unknown) for word in sentence] for sentence in corpus]
+        if any(EPSILON in sentence for sentence in numbers):
+            raise ScoreError(f"a word must not be one of {EPSILON_NAMES}, the names of the empty symbol; rename it")
         counts = ngrams.count_ngrams(numbers, order)
         tables = ngrams.smoothed(counts, range(1, len(table)), order, method, discount)
         return cls(tables, table, order, unknown)
@@ -82,8 +84,14 @@ class NGramModel:
 
     def perplexity(self, sentences: Iterable[Sentence]) -> float:
         """exp of minus the mean log probability of a word or sentence end."""
-        scores, sizes = zip(*((self.score(each), len(each) + 1) for each in sentences), strict=True)
+        found = [(self.score(each), len(each) + 1) for each in sentences]
+        if not found:
+            raise ScoreError("perplexity needs at least one sentence; got none")
+        scores, sizes = zip(*found, strict=True)
         return math.exp(-sum(scores) / sum(sizes))
+
+    def __repr__(self) -> str:
+        return f"NGramModel(order={self.order}, words={len(self.symbols) - 1}, histories={len(self.histories)})"
 
     @property
     def start(self) -> int:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork import distributions
-from trelliswork.distributions.base import Backend, resolve_backend
+from trelliswork.distributions.base import Backend, check_tensor, resolve_backend
 from trelliswork.distributions.ctc_inputs import check_frames, check_labels, check_scores, flat_lengths
 from trelliswork.errors import ScoreError
 from trelliswork.structures.bridge import as_array
@@ -52,6 +52,7 @@ class CTC(nn.Module):
         target_lengths: Lengths,
     ) -> Tensor:
         """The loss. `targets` may also be all labels in one row, `log_probs` a single sequence [t, c]."""
+        check_tensor("log_probs", log_probs)
         single = log_probs.dim() == 2
         if single:
             log_probs = log_probs.unsqueeze(1)
@@ -70,9 +71,14 @@ class CTC(nn.Module):
     def distribution(
         self, log_probs: Float[Tensor, "t batch c"], input_lengths: Lengths | None = None
     ) -> distributions.CTC:
-        """p(label string | frames), to decode, align and sample from."""
-        lengths = None if input_lengths is None else _rows(input_lengths)
-        return distributions.CTC(log_probs.transpose(0, 1), lengths=lengths, blank=self.blank, backend=self.backend)
+        """p(label string | frames), to decode, align and sample from; without batch for a single sequence [t, c]."""
+        check_tensor("log_probs", log_probs)
+        if log_probs.dim() not in (2, 3):
+            raise ScoreError(f"log_probs must be [t, batch, c] or [t, c]; got {tuple(log_probs.shape)}")
+        single = log_probs.dim() == 2
+        lengths = None if input_lengths is None else _rows(input_lengths).reshape(() if single else (-1,))
+        frames = log_probs if single else log_probs.transpose(0, 1)
+        return distributions.CTC(frames, lengths=lengths, blank=self.blank, backend=self.backend)
 
     def _losses(self, log_probs: Tensor, targets: Tensor, lengths: Tensor, sizes: Tensor) -> Float[Tensor, "batch"]:
         half = log_probs.dtype not in (torch.float32, torch.float64)
@@ -112,6 +118,7 @@ def _rows(lengths: Lengths) -> Tensor:
 
 def _padded(targets: Tensor, sizes: Tensor, batch: torch.Size, device: torch.device) -> tuple[Tensor, Tensor]:
     """Targets as padded rows [batch, u] and their lengths; in one row they lie behind one another."""
+    check_tensor("targets", targets)
     if targets.dtype.is_floating_point or targets.dtype == torch.bool:
         raise ScoreError(f"targets must be whole numbers; got {targets.dtype}; call .long() on them")
     if targets.dim() == 2:
@@ -127,4 +134,6 @@ def _padded(targets: Tensor, sizes: Tensor, batch: torch.Size, device: torch.dev
     if int(lengths.sum()) != len(targets) and batch[0] != 1:
         raise ScoreError(f"target_lengths must add up to the {len(targets)} labels given; got {int(lengths.sum())}")
     rows = targets[: int(lengths.sum())].to(device, torch.long).split(lengths.tolist())
+    if not batch[0]:
+        return targets.new_zeros(0, 0, dtype=torch.long).to(device), lengths
     return nn.utils.rnn.pad_sequence(list(rows), batch_first=True), lengths

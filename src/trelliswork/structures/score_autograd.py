@@ -67,11 +67,15 @@ def reference_marginals(family: Family, parts: Any) -> Tensor:
     with torch.enable_grad():
         leaf = parts if again else parts.with_scores(parts.scores.detach().requires_grad_())
         log_z = family.reference_log_partition(leaf)
+        if not log_z.requires_grad:  # the empty structure alone: no part is in it
+            return torch.zeros_like(parts.scores)
         (posteriors,) = torch.autograd.grad(log_z.sum(), leaf.scores, create_graph=again)
     return posteriors if again else posteriors.detach()
 
 
 def indicators(total: Tensor, scores: Tensor) -> Tensor:
     """Gradients of totals in `Max`, `KBest` or `Sampling`: 1 at each part of the structure that was chosen."""
+    if not total.requires_grad:  # the empty structure alone: no part is in it
+        return torch.zeros_like(scores)
     (found,) = torch.autograd.grad(total.sum(), scores, retain_graph=True)
     return found

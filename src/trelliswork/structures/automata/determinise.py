@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trelliswork.errors import ScoreError
 from trelliswork.semirings import Max, Semiring
-from trelliswork.structures.automata.structure import LOG, Machine, forward, reverse, trim
+from trelliswork.structures.automata.structure import LOG, Machine, check_semiring, forward, reverse, trim
 from trelliswork.structures.bridge import Array
 
 INF = float("inf")
@@ -26,6 +26,7 @@ def determinise(machine: Machine, semiring: Semiring = LOG, limit: int = 100_000
     With `Log` equal strings add up, with `Max` the best path stays. Weights come out without gradients. Machines with
     cycles may have no finite answer: more than `limit` states are an error.
     """
+    check_semiring(semiring, "determinisation")
     machine = trim(machine)
     if bool((machine.input != machine.output).any()) or bool((machine.input == 0).any()):
         raise ScoreError("determinisation needs an acceptor without epsilon; project it and remove epsilon first")
@@ -89,6 +90,7 @@ def push(machine: Machine, semiring: Semiring = LOG) -> Machine:
     All paths keep their scores, and in the log semiring arcs and ends of a state become its
     probabilities. Differentiable.
     """
+    check_semiring(semiring, "pushing")
     machine = trim(machine)
     if machine.n_states == 0:
         return machine
@@ -107,6 +109,7 @@ def minimise(machine: Machine, semiring: Semiring = LOG) -> Machine:
 
     Takes a deterministic acceptor. Weights that agree to 9 digits count as equal; they come out without gradients.
     """
+    dtype = machine.weights.dtype
     with torch.no_grad():
         machine = push(machine.double(), semiring)
     _require_deterministic(machine)
@@ -122,8 +125,8 @@ def minimise(machine: Machine, semiring: Semiring = LOG) -> Machine:
     for q in np.flatnonzero(machine.arrays[1] > -INF).tolist():
         initial[blocks[q]] = machine.initial[q]
     return replace(
-        kept, source=blocks[kept.source], target=blocks[kept.target],
-        initial=initial, final=machine.final[torch.from_numpy(chosen)],
+        kept, source=blocks[kept.source], target=blocks[kept.target], weights=kept.weights.to(dtype),
+        initial=initial.to(dtype), final=machine.final[torch.from_numpy(chosen)].to(dtype),
     )  # fmt: skip
 
 

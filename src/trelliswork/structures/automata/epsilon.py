@@ -11,7 +11,7 @@ from torch import Tensor
 from trelliswork.errors import ScoreError
 from trelliswork.semirings import Semiring
 from trelliswork.structures.automata.closure import lehmann
-from trelliswork.structures.automata.structure import LOG, Machine, trim
+from trelliswork.structures.automata.structure import LOG, Machine, check_semiring, trim
 from trelliswork.structures.bridge import Array
 
 INF = float("inf")
@@ -23,6 +23,7 @@ def remove_epsilon(machine: Machine, semiring: Semiring = LOG) -> Machine:
 
     `semiring` (`Log` or `Max`) joins the weights of several silent ways between two states.
     """
+    check_semiring(semiring, "epsilon removal")
     machine = trim(machine)
     silent = (machine.input == 0) & (machine.output == 0)
     if not silent.any():

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.semirings import Counting, Log, Semiring
+from trelliswork.semirings import Counting, Log, Max, Semiring
 from trelliswork.structures.automata import kernels
 from trelliswork.structures.automata.closure import lehmann
 from trelliswork.structures.automata.levels import Component, Level, levels_of
@@ -23,6 +23,12 @@ from trelliswork.structures.bridge import Array, as_array
 LOG = Log()
 INF = float("inf")
 Grouped = tuple[Array, Array]
+
+
+def check_semiring(semiring: Semiring, what: str) -> None:
+    """Weights of machines are log scores: they are joined by adding up or by taking the best."""
+    if not isinstance(semiring, (Log, Max)):
+        raise ScoreError(f"{what} takes the semiring Log() or Max(), as weights are log scores; got {semiring!r}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,10 @@ class Symbols:
     __slots__ = ("_names", "_numbers")
 
     def __init__(self, symbols: Iterable[str]):
-        self._names = (EPSILON_NAMES[0], *dict.fromkeys(s for s in symbols if s not in EPSILON_NAMES))
+        names = dict.fromkeys(symbols)
+        if strange := [name for name in names if not isinstance(name, str)]:
+            raise ScoreError(f"symbols must be strings; got {strange[0]!r}; call str() on them")
+        self._names = (EPSILON_NAMES[0], *(name for name in names if name not in EPSILON_NAMES))
         self._numbers = {name: number for number, name in enumerate(self._names)}
         self._numbers.update(dict.fromkeys(EPSILON_NAMES, EPSILON))
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.structures.beam.search import NOTHING
+from trelliswork.structures.beam.system import check_whole
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -48,7 +49,8 @@ class ArcStandard:
     """
 
     def __init__(self, lengths: Int[Tensor, "batch"], n_labels: int = 1, *, single_root: bool = True):
-        if lengths.dim() != 1 or lengths.dtype.is_floating_point or bool((lengths < 1).any()):
+        check_whole("lengths", lengths, "[batch]")
+        if lengths.dim() != 1 or bool((lengths < 1).any()):
             raise ScoreError(f"lengths must be whole numbers of at least 1, one a row; got {lengths.tolist()}")
         if n_labels < 1:
             raise ScoreError(f"n_labels must be at least 1; got {n_labels}; trees without labels have one")

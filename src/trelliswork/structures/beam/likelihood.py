@@ -16,6 +16,7 @@ from trelliswork.structures.beam.system import (
     TransitionSystem,
     advance,
     check_limit,
+    check_whole,
     decision_scores,
     exact,
     pick,
@@ -163,7 +164,8 @@ def _taken_score(scores: Float[Tensor, "batch a"], taken: Int[Tensor, "batch"]) 
 
 def check_decisions(system: TransitionSystem[State], decisions: Tensor, n_rows: int) -> Int[Tensor, "batch steps"]:
     """Whole numbers [batch, steps] in -1..a-1, with -1 behind the end only."""
-    if decisions.dim() != 2 or len(decisions) != n_rows or decisions.dtype.is_floating_point:
+    check_whole("decisions", decisions, f"[{n_rows}, steps]")
+    if decisions.dim() != 2 or len(decisions) != n_rows:
         raise ScoreError(
             f"decisions must be whole numbers [{n_rows}, steps]; got {decisions.dtype} {tuple(decisions.shape)}"
         )

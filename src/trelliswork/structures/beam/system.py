@@ -76,6 +76,8 @@ def decision_scores(
 ) -> Float[Tensor, "batch beam a"]:
     """The scorer's answer, checked: -inf where a decision is not allowed or the state is `done` (None: none is)."""
     scores, allowed = scorer(state), system.allowed(state)
+    if not isinstance(scores, Tensor):
+        raise ScoreError(f"the scorer must give a tensor of scores{_at(step)}; got {type(scores).__name__}")
     if scores.shape != allowed.shape:
         raise ScoreError(
             f"the scorer must give {tuple(allowed.shape)} scores [batch, beam, decisions]{_at(step)}; "
@@ -99,7 +101,17 @@ def exact(scores: Tensor) -> Tensor:
     return scores if scores.device.type == "mps" else scores.double()
 
 
+def check_whole(name: str, numbers: Any, form: str) -> None:
+    """A tensor of whole numbers; `form` is the shape that it should have."""
+    if not isinstance(numbers, Tensor):
+        raise ScoreError(f"{name} must be a tensor of whole numbers; got {type(numbers).__name__}; call torch.tensor()")
+    if numbers.dtype.is_floating_point or numbers.dtype == torch.bool:
+        raise ScoreError(f"{name} must be whole numbers {form}; got {numbers.dtype} {tuple(numbers.shape)}")
+
+
 def check_limit(name: str, value: int | None) -> None:
+    if value is not None and not isinstance(value, int):
+        raise ScoreError(f"{name} must be a whole number; got {value}")
     if value is not None and value < 1:
         raise ScoreError(f"{name} must be at least 1; got {value}")
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.structures.beam.system import check_whole
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -24,7 +25,8 @@ class Tagging:
     """Position after position gets one of `n_tags` tags; rows have their own lengths."""
 
     def __init__(self, lengths: Int[Tensor, "batch"], n_tags: int):
-        if lengths.dim() != 1 or lengths.dtype.is_floating_point or bool((lengths < 1).any()):
+        check_whole("lengths", lengths, "[batch]")
+        if lengths.dim() != 1 or bool((lengths < 1).any()):
             raise ScoreError(f"lengths must be whole numbers of at least 1, one a row; got {lengths.tolist()}")
         if n_tags < 1:
             raise ScoreError(f"n_tags must be at least 1; got {n_tags}")
@@ -55,6 +57,13 @@ class ChainScorer:
         start: Float[Tensor, "c"] | None = None,
         end: Float[Tensor, "c"] | None = None,
     ):
+        n, c = int(system.lengths.max()) if len(system.lengths) else 0, system.n_decisions
+        fits = emissions.dim() == 3 and len(emissions) == len(system.lengths) and emissions.shape[-1] == c
+        if not fits or emissions.shape[1] < n or transitions.shape != (c, c):
+            raise ScoreError(
+                f"emissions must be [{len(system.lengths)}, n, {c}] with n >= {n}, and transitions [{c}, {c}], as the "
+                f"system has it; got {tuple(emissions.shape)} and {tuple(transitions.shape)}"
+            )
         start = emissions.new_zeros(emissions.shape[-1]) if start is None else start
         self.system, self.emissions, self.end = system, emissions, end
         self.arrivals = torch.cat([transitions, start[None]])  # row -1 for no tag yet

@@ -28,6 +28,9 @@ class Lexicon:
         if not spellings:
             raise ScoreError("a lexicon needs at least one word; got none; give {word: its labels}")
         self.root, self.separator = Node(), separator
+        self.labels = {int(label) for labels in spellings.values() for label in labels}
+        if separator is not None:
+            self.labels.add(separator)
         for word, labels in spellings.items():
             if not labels or separator in labels:
                 raise ScoreError(
