@@ -261,3 +261,19 @@ def test_scores_that_cannot_be_are_refused(arguments: dict[str, Any], message: s
 def test_questions_without_an_answer_are_explained(ask: Any, message: str) -> None:
     with pytest.raises(ScoreError, match=message):
         ask()
+
+
+@pytest.mark.parametrize("c", [1, 7, 8, 20])
+@pytest.mark.parametrize("scale", [0.1, 5.0, 60.0, 1000.0])
+def test_exp_space_and_log_space_agree_with_the_reference_for_any_range_of_scores(scale: float, c: int) -> None:
+    generator = torch.Generator().manual_seed(c)
+    spans = scale * torch.randn(9, 12, 12, c, dtype=torch.float64, generator=generator)
+    spans[torch.rand(spans.shape, generator=generator) < 0.02] = -torch.inf
+    lengths = torch.tensor([12, 1, 2, 3, 12, 7, 8, 5, 11])
+    kernel, reference = (SpanTree(spans, lengths=lengths, backend=name) for name in ("kernel", "torch"))
+    torch.testing.assert_close(kernel.log_partition, reference.log_partition, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(kernel.marginals, reference.marginals, rtol=1e-8, atol=1e-10)
+    possible = reference.log_partition > -torch.inf
+    if bool(possible.all()):
+        best = kernel.argmax_nodes
+        torch.testing.assert_close(kernel.score(best), reference.score(reference.argmax_nodes))

@@ -90,10 +90,10 @@ def layout_of(
 
 
 def _check_range(lengths: Int[Tensor, "rows"], n: int, fix: str) -> None:
-    wrong = (lengths < 1) | (lengths > n)
-    if bool(wrong.any()):
-        row = int(wrong.nonzero()[0])
-        raise ScoreError(f"lengths must lie in 1..{n}; got {int(lengths[row])} at row {row}; {fix}")
+    found = lengths.tolist()  # a few numbers: quicker than torch
+    if found and not 1 <= min(found) <= max(found) <= n:
+        row = next(row for row, length in enumerate(found) if not 1 <= length <= n)
+        raise ScoreError(f"lengths must lie in 1..{n}; got {found[row]} at row {row}; {fix}")
 
 
 def check_scores(parts: tuple[Tensor, ...], arrays: ChainArrays | None) -> None:

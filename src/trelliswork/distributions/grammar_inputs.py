@@ -10,9 +10,11 @@ from torch import Tensor
 
 from trelliswork.distributions.chain_inputs import cast, layout_of
 from trelliswork.errors import ScoreError
+from trelliswork.structures.bridge import as_array
 from trelliswork.structures.grammar.grammar import Grammar
 from trelliswork.structures.grammar.structure import Productions, RuleTable
 from trelliswork.structures.grammar.tree import Tree
+from trelliswork.structures.kernel_math import first_not_a_score
 
 INF = float("inf")
 Nodes = list[tuple[int, int, int]]
@@ -63,6 +65,10 @@ def productions(
 
 def check_scores(parts: Productions) -> None:
     """NaN and +inf are refused, by name and place, where they are read."""
+    if parts.lexical.device.type == "cpu":
+        flat = [as_array(each).reshape(-1) for each in parts.scores if each is not None]
+        if first_not_a_score(*flat)[0] < 0:
+            return
     real = torch.arange(parts.n, device=parts.lengths.device) < parts.lengths[:, None]
     spans = real[:, :, None] & real[:, None, :]
     rules_read = spans[..., None] if parts.rules.shape[1] > 1 else torch.ones_like(parts.rules, dtype=torch.bool)
@@ -81,14 +87,11 @@ def check_scores(parts: Productions) -> None:
 
 def to_tree(nodes: Nodes, symbols: Sequence[str], words: Sequence[str]) -> Tree:
     """Nodes (start, end, symbol), parents before children, as a tree above the words."""
-    rest = iter(nodes)
-
-    def grow() -> Tree:
-        start, end, symbol = next(rest)
-        children = (words[start],) if end - start == 1 else (grow(), grow())
-        return Tree(symbols[symbol], children)
-
-    return grow()
+    above: list[Tree] = []  # from the last node to the first: both children of a node wait on top, the left above
+    for start, end, symbol in reversed(nodes):
+        children = (words[start],) if end - start == 1 else (above.pop(), above.pop())
+        above.append(Tree(symbols[symbol], children))
+    return above[0]
 
 
 def from_tree(tree: Tree, grammar: Grammar, words: Sequence[str], row: int) -> Nodes:

@@ -68,7 +68,7 @@ class SpanTree(StructuredDistribution):
     def _check_scores(self) -> None:
         """NaN and +inf are refused by place, where they are read."""
         if self.backend == "kernel":
-            place = list(first_not_a_score(*self._arrays))
+            place = [-1] if self._tops.fine.all() else list(first_not_a_score(*self._arrays))
         else:
             wrong = ~(self._parts.spans.detach() < INF) & self._parts.span_mask[..., None]
             place = wrong.nonzero()[0].tolist() if bool(wrong.any()) else [-1]
@@ -86,15 +86,24 @@ class SpanTree(StructuredDistribution):
     def _parts(self) -> Spans:
         """One batch axis, float32 at least."""
         dtype = torch.float64 if self.dtype == torch.float64 else torch.float32
-        return Spans(cast(self.spans.reshape(-1, *self.spans.shape[-3:]), dtype), self._lengths)
+        spans = self.spans if self.spans.dim() == 4 else self.spans.reshape(-1, *self.spans.shape[-3:])
+        return Spans(cast(spans, dtype), self._lengths)
 
     @cached_property
     def _arrays(self) -> fast.SpanArrays:
         return fast.SpanArrays.of(self._parts)
 
     @cached_property
+    def _tops(self) -> fast.Tops:
+        return fast.highest_labels(self._arrays)
+
+    @cached_property
     def _inside(self) -> fast.Inside:
-        return fast.run_inside(self._arrays)
+        return fast.run_inside(self._arrays, self._tops)
+
+    @cached_property
+    def _inside_in_log_space(self) -> fast.Inside:
+        return fast.run_inside(self._arrays, self._tops, try_exp=False)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -172,6 +181,8 @@ class SpanTree(StructuredDistribution):
     def _each(self, value: Any, query: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply a query of nodes [rows, 2n-1, 3] to every sample of value."""
         nodes = self.to_nodes(value)
+        if nodes.dim() == 3 and len(self.batch_shape) == 1:  # the plain case, without more nodes in the graph
+            return cast(query(nodes), self.dtype)
         results = [query(each) for each in nodes.reshape(-1, len(self._lengths), *self.event_shape)]
         found = torch.stack(results) if results else self._parts.spans.new_zeros(0)
         return cast(found.reshape(nodes.shape[:-2]), self.dtype)
@@ -218,7 +229,7 @@ class SpanTree(StructuredDistribution):
         if self.backend == "torch":
             nodes, possible = structure.best(self._parts)
         else:
-            nodes, possible = fast.best_trees(self._arrays)
+            nodes, possible = fast.best_trees(self._arrays, self._tops)
         self._require_values(possible)
         return nodes.reshape(*self.batch_shape, *self.event_shape)
 
@@ -246,11 +257,13 @@ class SpanTree(StructuredDistribution):
     ) -> Int[Tensor, "*samples *batch nodes 3"]:
         """`sample` in its tensor form."""
         shape = torch.Size(sample_shape)
-        self._require_values(self._log_z.detach() > -INF)
         if self.backend == "torch":
+            self._require_values(self._log_z.detach() > -INF)
             nodes = structure.sample(self._parts, shape.numel(), generator)
         else:
-            nodes = fast.sample_trees(self._arrays, self._inside, shape.numel(), generator)
+            run = self._inside_in_log_space
+            self._require_values(torch.from_numpy(run.log_z > -INF))
+            nodes = fast.sample_trees(self._arrays, run, shape.numel(), generator)
         return nodes.reshape(*shape, *self.batch_shape, *self.event_shape)
 
     def _require_values(self, possible: Bool[Tensor, "rows"]) -> None:

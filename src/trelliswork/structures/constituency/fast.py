@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.structures import buffers
 from trelliswork.structures.bridge import Array, as_array, as_tensor, by_reference
-from trelliswork.structures.constituency import kernels, structure, tree_kernels
+from trelliswork.structures.constituency import kernels, label_kernels, scaled_kernels, structure, tree_kernels
 from trelliswork.structures.constituency.structure import Spans
 from trelliswork.structures.threads import over_rows, row_ranges, side_by_side
 
@@ -35,51 +36,73 @@ class SpanArrays(NamedTuple):
         batch, n, _, c = self.spans.shape
         return 12 * batch * n * n * (n // 6 + c // 2 + 1)
 
-    def blocks(self, n_planes: int) -> list[tuple[Array, Array]]:
-        """The rows in groups of similar length, and room for the charts of each."""
+    def blocks(self) -> list[Array]:
+        """The rows in groups of similar length."""
         order = np.argsort(-self.lengths, kind="stable")
-        groups = [order[at : at + ROWS_SIDE_BY_SIDE] for at in range(0, len(order), ROWS_SIDE_BY_SIDE)]
-        longest = [int(self.lengths[rows[0]]) for rows in groups]
-        return [(rows, np.empty((n_planes, n, n * len(rows)))) for rows, n in zip(groups, longest, strict=True)]
+        return [order[at : at + ROWS_SIDE_BY_SIDE] for at in range(0, len(order), ROWS_SIDE_BY_SIDE)]
 
 
 ROWS_SIDE_BY_SIDE = 8
+Blocks = list[tuple[Array, ...]]  # rows, and charts of each
+
+
+class Tops(NamedTuple):
+    """The highest label of every span, block by block, and whether each row has only numbers and -inf."""
+
+    blocks: Blocks
+    fine: Array
 
 
 class Inside(NamedTuple):
-    """What one inside pass leaves behind: the charts of each block, and log Z."""
+    """What one inside pass leaves behind."""
 
-    blocks: list[tuple[Array, Array]]
+    blocks: Blocks  # with the highest labels, and three planes
+    weights: Array  # exp of spans, relative to the highest label of each, in float64
+    is_scaled: Array  # of each row: whether its charts are in exp space
     log_z: Array
 
 
-def _over_blocks(kernel: Any, arrays: SpanArrays, blocks: list[tuple[Array, Array]], work: int, *others: Any) -> None:
-    """kernel(spans, rows, lengths, planes, *others) for every block, on as many threads as are worth it."""
+def _over_blocks(kernel: Any, arrays: SpanArrays, blocks: Blocks, work: int, *others: Any) -> None:
+    """kernel(spans, rows, lengths, *charts, *others) for every block, on as many threads as are worth it."""
     spans, lengths = arrays
 
     def run(first: int, last: int) -> None:
-        for rows, planes in blocks[first:last]:
-            kernel(spans, rows, lengths, planes, *others)
+        for rows, *charts in blocks[first:last]:
+            kernel(spans, rows, lengths, *charts, *others)
 
     side_by_side([partial(run, first, last) for first, last in row_ranges(len(blocks), work)])
 
 
-def run_inside(arrays: SpanArrays) -> Inside:
-    """log Z of every row and what its gradient needs."""
-    run = Inside(arrays.blocks(3), np.empty(len(arrays.lengths)))
-    _over_blocks(kernels.inside, arrays, run.blocks, arrays.work, run.log_z)
+def highest_labels(arrays: SpanArrays) -> Tops:
+    """What every other pass begins with: reads all scores once, and meets those that are none."""
+    charts: Blocks = []
+    for rows in arrays.blocks():
+        n = int(arrays.lengths[rows[0]])
+        charts.append((rows, np.empty((n, n * len(rows)))))
+    tops = Tops(charts, np.empty(len(arrays.lengths), np.bool_))
+    _over_blocks(label_kernels.highest_labels, arrays, tops.blocks, arrays.spans.size // 2, tops.fine)
+    return tops
+
+
+def run_inside(arrays: SpanArrays, tops: Tops, try_exp: bool = True) -> Inside:
+    """log Z of every row and what its gradient needs: in exp space where that is exact, else in log space."""
+    batch = len(arrays.lengths)
+    blocks: Blocks = [(rows, top, np.empty((3, *top.shape))) for rows, top in tops.blocks]
+    run = Inside(blocks, buffers.empty(arrays.spans.shape), np.empty(batch, np.bool_), np.empty(batch))
+    _over_blocks(scaled_kernels.inside, arrays, blocks, arrays.work, try_exp, *run[1:])
     return run
 
 
-def run_outside(arrays: SpanArrays, run: Inside, grad: Array) -> Array:
-    """The gradient of Σ_b grad[b] log Z[b] by spans, in their dtype."""
-    d_spans = np.zeros(arrays.spans.shape, arrays.spans.dtype)
-    _over_blocks(kernels.outside, arrays, run.blocks, arrays.work, grad, d_spans)
+def run_outside(arrays: SpanArrays, run: Inside, grad: Array, dtype: Any = None) -> Array:
+    """The gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
+    d_spans = np.zeros(arrays.spans.shape, dtype or arrays.spans.dtype)
+    weighed = arrays._replace(spans=run.weights)
+    _over_blocks(scaled_kernels.outside, weighed, run.blocks, arrays.work // 2, run.is_scaled, grad, d_spans)
     return d_spans
 
 
 class LogPartition(torch.autograd.Function):
-    """log Z [batch] in float64; `LogPartition.apply(parts, arrays, run_inside(arrays), parts.spans)`."""
+    """log Z [batch] in float64; `LogPartition.apply(parts, arrays, run_inside(arrays, tops), parts.spans)`."""
 
     @staticmethod
     def forward(ctx: Any, parts: Spans, arrays: SpanArrays, run: Inside, spans: Tensor) -> Tensor:
@@ -97,7 +120,7 @@ class LogPartition(torch.autograd.Function):
 
 
 class LogProb(torch.autograd.Function):
-    """score - log Z [batch] in one node; its gradient is the tree's nodes less their posteriors."""
+    """score - log Z [batch] in the dtype of spans; its gradient is the tree's nodes less their posteriors."""
 
     @staticmethod
     def forward(ctx: Any, parts: Spans, arrays: SpanArrays, run: Inside, nodes: Tensor, spans: Tensor) -> Tensor:
@@ -106,7 +129,7 @@ class LogProb(torch.autograd.Function):
         scores, log_prob = np.empty(len(run.log_z)), np.full(len(run.log_z), -np.inf)
         kernels.tree_scores(arrays.spans, as_array(nodes), scores)
         np.subtract(scores, run.log_z, out=log_prob, where=scores > -np.inf)
-        return torch.from_numpy(np.minimum(log_prob, 0.0))  # rounding must not pass certainty
+        return as_tensor(np.minimum(log_prob, 0.0), spans.dtype)  # rounding must not pass certainty
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
@@ -128,8 +151,7 @@ class Marginals(torch.autograd.Function):
     def forward(ctx: Any, parts: Spans, arrays: SpanArrays, run: Inside, spans: Tensor) -> Tensor:
         ctx.parts = parts
         ctx.save_for_backward(spans)
-        precise = SpanArrays(as_array(parts.spans, np.float64), arrays.lengths)
-        return as_tensor(run_outside(precise, run, np.ones(len(run.log_z))), torch.float64)
+        return torch.from_numpy(run_outside(arrays, run, np.ones(len(run.log_z)), np.float64))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
@@ -141,10 +163,10 @@ def _no_nodes(arrays: SpanArrays, *lead: int) -> Array:
     return np.full((*lead, batch, 2 * n - 1, 3), -1)
 
 
-def best_trees(arrays: SpanArrays) -> tuple[Tensor, Tensor]:
+def best_trees(arrays: SpanArrays, tops: Tops) -> tuple[Tensor, Tensor]:
     """The best trees [batch, 2n-1, 3] as nodes, and whether each row has any at all."""
     nodes, possible = _no_nodes(arrays), np.empty(len(arrays.lengths), np.bool_)
-    _over_blocks(tree_kernels.best_trees, arrays, arrays.blocks(3), arrays.work // 6, nodes, possible)
+    _over_blocks(tree_kernels.best_trees, arrays, tops.blocks, arrays.work // 12, nodes, possible)
     return torch.from_numpy(nodes), torch.from_numpy(possible)
 
 
@@ -157,9 +179,10 @@ def top_trees(arrays: SpanArrays, k: int) -> tuple[Tensor, Tensor]:
 
 
 def sample_trees(arrays: SpanArrays, run: Inside, n_samples: int, generator: torch.Generator | None) -> Tensor:
-    """Exact samples [samples, batch, 2n-1, 3]."""
+    """Exact samples [samples, batch, 2n-1, 3], from charts in log space."""
     batch, n, _, c = arrays.spans.shape
     seeds = torch.randint(2**62, (n_samples, batch), generator=generator).numpy()
     nodes = _no_nodes(arrays, n_samples)
-    _over_blocks(tree_kernels.sample_trees, arrays, run.blocks, n_samples * batch * n * (n + c) * 12, seeds, nodes)
+    blocks: Blocks = [(rows, planes) for rows, _, planes in run.blocks]
+    _over_blocks(tree_kernels.sample_trees, arrays, blocks, n_samples * batch * n * (n + c) * 12, seeds, nodes)
     return torch.from_numpy(nodes)

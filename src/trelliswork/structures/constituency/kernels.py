@@ -1,8 +1,8 @@
-"""CPU kernels that sum over trees: log Z, its gradient, and the score of given trees. Log space, float64 inside.
+"""CPU kernels that sum over trees in log space, whatever the range of scores, and the score of given trees.
 
-`spans` may be float32 or float64 and is read where i <= j < length only. A few rows of similar length form a block and
-are done side by side: a chart of a block is [width, i B + b], the weights of tokens i..i+width-1 of the block's row b
-of B, so that every sum over splits runs along contiguous entries of all rows. Entries beyond a row's end are -inf.
+A few rows of similar length form a block and are done side by side: a chart of a block is [width, i B + b], the weights
+of tokens i..i+width of the block's row b of B, so that every sum over splits runs along contiguous entries of all rows.
+Entries beyond a row's end are -inf.
 """
 
 from __future__ import annotations
@@ -10,63 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from trelliswork.structures.constituency.label_kernels import LOWEST
 from trelliswork.structures.kernel_math import EXACT, KERNEL, exp, log
 
 NEG_INF = -np.inf
-LOWEST = -1e300  # stands for -inf where it is subtracted: -inf - LOWEST is -inf, and no NaN
 FOLDED, SPLITS, INSIDE = range(3)  # planes: labels summed; splits summed; both
-
-
-@njit(**KERNEL)
-def _subtract_top(scores, out):
-    """out = scores - their maximum, which is returned (LOWEST at least)."""
-    c, top = out.shape[0], np.float64(LOWEST)
-    for y in range(c):
-        out[y] = scores[y]
-    for y in range(c):
-        top = max(top, out[y])
-    for y in range(c):
-        out[y] -= top
-    return top
-
-
-@njit(**KERNEL)
-def _sum(weights):
-    total = 0.0
-    for y in range(weights.shape[0]):
-        total += weights[y]
-    return total
-
-
-@njit(**KERNEL)
-def _exp_all(numbers, size):
-    for e in range(size):
-        numbers[e] = exp(numbers[e])
-
-
-@njit(**KERNEL)
-def _fold_labels(scores, c, work, tops):
-    """tops_s = log Σ_y exp(scores[s, y]); the exponentials of all spans are taken in one run."""
-    n_spans = scores.shape[0]
-    for s in range(n_spans):
-        tops[s] = _subtract_top(scores[s], work[s * c : s * c + c])
-    _exp_all(work, n_spans * c)
-    for s in range(n_spans):
-        total = _sum(work[s * c : s * c + c])
-        tops[s] = tops[s] + np.log(total) if total > 0.0 else NEG_INF
-
-
-@njit(**KERNEL)
-def _fold(spans, rows, lengths, folded, work, tops):
-    """The plane FOLDED of a block."""
-    c, size = spans.shape[3], rows.shape[0]
-    folded[:] = NEG_INF
-    for b in range(size):
-        n = lengths[rows[b]]
-        for i in range(n):
-            _fold_labels(spans[rows[b], i, i:n], c, work, tops)
-            for w in range(n - i):
-                folded[w, i * size + b] = tops[w]
 
 
 @njit(**KERNEL)
@@ -108,16 +56,6 @@ def fill(planes, n, size, sums, work):
 
 
 @njit(**KERNEL)
-def inside(spans, rows, lengths, planes, log_z):
-    """log Z of the rows of a block; the planes [3, n, n B] are kept for the gradient."""
-    n, size, c = planes.shape[1], rows.shape[0], spans.shape[3]
-    _fold(spans, rows, lengths, planes[FOLDED], np.empty(n * c), np.empty(n))
-    fill(planes, n, size, np.empty((n * n // 4 + n) * size), np.empty((2, n * size)))
-    for b in range(size):
-        log_z[rows[b]] = planes[INSIDE, lengths[rows[b]] - 1, b]
-
-
-@njit(**KERNEL)
 def _share_out(amounts, totals, left, right, left_bars, right_bars):
     """Pass derivatives by `totals` on to the pairs they sum, in proportion."""
     for e in range(amounts.shape[0]):
@@ -127,33 +65,9 @@ def _share_out(amounts, totals, left, right, left_bars, right_bars):
 
 
 @njit(**KERNEL)
-def _below(scores, total, out):
-    for y in range(out.shape[0]):
-        out[y] = min(scores[y] - total, 0.0)
-
-
-@njit(**KERNEL)
-def _scale(amount, weights, out):
-    for y in range(out.shape[0]):
-        out[y] = amount * weights[y]
-
-
-@njit(**KERNEL)
-def _share_among_labels(scores, amounts, totals, c, work, found):
-    """found[s, y] = amounts_s exp(scores[s, y] - totals_s)."""
-    n_spans = scores.shape[0]
-    for s in range(n_spans):
-        _below(scores[s], max(totals[s], LOWEST), work[s * c : s * c + c])
-    _exp_all(work, n_spans * c)
-    for s in range(n_spans):
-        _scale(amounts[s], work[s * c : s * c + c], found[s])
-
-
-@njit(**KERNEL)
-def outside(spans, rows, lengths, planes, grad, d_spans):
-    """∂ Σ grad log Z / ∂ spans, from the widest span to the narrowest; d_spans comes as zeros. `math.md`, (7)."""
-    n, size, c = planes.shape[1], rows.shape[0], spans.shape[3]
-    chart, bars = planes[INSIDE], np.zeros((n, n * size))
+def fill_bars(rows, lengths, planes, grad, bars):
+    """Derivatives of Σ grad log Z by the weights of spans, from the widest to the narrowest; `math.md`, (7)."""
+    n, size, chart = planes.shape[1], rows.shape[0], planes[INSIDE]
     for b in range(size):
         root = lengths[rows[b]] - 1
         bars[root, b] = grad[rows[b]] if chart[root, b] > NEG_INF else 0.0
@@ -165,15 +79,6 @@ def outside(spans, rows, lengths, planes, grad, d_spans):
                 bars[w, :m], planes[SPLITS, w, :m], chart[s, :m], chart[w - 1 - s, after : after + m],
                 bars[s, :m], bars[w - 1 - s, after : after + m],
             )  # fmt: skip
-    work, amounts, totals = np.empty(n * c), np.empty(n), np.empty(n)
-    for b in range(size):
-        length = lengths[rows[b]]
-        for i in range(length):
-            m = length - i
-            for w in range(m):
-                amounts[w], totals[w] = bars[w, i * size + b], planes[FOLDED, w, i * size + b]
-            found = d_spans[rows[b], i, i:length]
-            _share_among_labels(spans[rows[b], i, i:length], amounts, totals, c, work, found)
 
 
 @njit(**EXACT)

@@ -6,22 +6,10 @@ import numpy as np
 from numba import njit
 
 from trelliswork.structures.constituency.kernels import FOLDED, INSIDE
-from trelliswork.structures.kernel_math import EXACT, KERNEL, highest, insert
+from trelliswork.structures.kernel_math import EXACT, KERNEL, insert
 from trelliswork.structures.kernel_random import draw
 
 NEG_INF = -np.inf
-
-
-@njit(**KERNEL)
-def _fold_best(spans, rows, lengths, folded):
-    """The best label of every span of a block."""
-    c, size = spans.shape[3], rows.shape[0]
-    folded[:] = NEG_INF
-    for b in range(size):
-        n = lengths[rows[b]]
-        for i in range(n):
-            for w in range(n - i):
-                folded[w, i * size + b] = highest(spans[rows[b], i, i + w], c)
 
 
 @njit(**KERNEL)
@@ -31,10 +19,9 @@ def _keep_higher(left, right, tops):
 
 
 @njit(**KERNEL)
-def _fill_best(planes, n, size):
+def _fill_best(folded, n, size, chart):
     """The inside recursion of a block in (max, +)."""
-    chart = planes[INSIDE]
-    chart[0] = planes[FOLDED, 0]
+    chart[0] = folded[0]
     for w in range(1, n):
         m = (n - w) * size
         tops = chart[w, :m]
@@ -42,7 +29,7 @@ def _fill_best(planes, n, size):
         for s in range(w):
             after = (s + 1) * size
             _keep_higher(chart[s, :m], chart[w - 1 - s, after : after + m], tops)
-        tops += planes[FOLDED, w, :m]
+        tops += folded[w, :m]
 
 
 @njit(**EXACT)
@@ -63,14 +50,14 @@ def _put(stack, waiting, i, split, j):
 
 
 @njit(**EXACT)
-def _trace(spans, n, best, planes, b, size, stack, work, state, nodes):
+def _trace(spans, n, best, folded, chart, b, size, stack, work, state, nodes):
     """A tree of a block's row b, from the whole row down: at each node a label and a split, the best or drawn."""
-    c, waiting, found, chart = spans.shape[2], 1, 0, planes[INSIDE]
+    c, waiting, found = spans.shape[2], 1, 0
     stack[0, 0], stack[0, 1] = 0, n - 1
     while waiting > 0:
         waiting -= 1
         i, j = stack[waiting, 0], stack[waiting, 1]
-        top = planes[FOLDED, j - i, i * size + b]
+        top = folded[j - i, i * size + b]
         label = _first(spans[i, j], c, top) if best else draw(spans[i, j], c, state)
         nodes[found, 0], nodes[found, 1], nodes[found, 2] = i, j + 1, label
         found += 1
@@ -85,28 +72,28 @@ def _trace(spans, n, best, planes, b, size, stack, work, state, nodes):
 
 
 @njit(**EXACT)
-def best_trees(spans, rows, lengths, planes, nodes, possible):
-    """The best tree of each row of a block; among ties the lowest label and the first split."""
-    n, size = planes.shape[1], rows.shape[0]
+def best_trees(spans, rows, lengths, tops, nodes, possible):
+    """The best tree of each row of a block, given the highest labels; among ties the lowest label and first split."""
+    n, size = tops.shape[0], rows.shape[0]
     work, stack, state = np.empty(n), np.empty((2 * n, 2), np.int64), np.zeros(1, np.uint64)
-    _fold_best(spans, rows, lengths, planes[FOLDED])
-    _fill_best(planes, n, size)
+    chart = np.empty(tops.shape)
+    _fill_best(tops, n, size, chart)
     for b in range(size):
         row = rows[b]
-        possible[row] = planes[INSIDE, lengths[row] - 1, b] > NEG_INF
+        possible[row] = chart[lengths[row] - 1, b] > NEG_INF
         if possible[row]:
-            _trace(spans[row], lengths[row], True, planes, b, size, stack, work, state, nodes[row])
+            _trace(spans[row], lengths[row], True, tops, chart, b, size, stack, work, state, nodes[row])
 
 
 @njit(**EXACT)
 def sample_trees(spans, rows, lengths, planes, seeds, nodes):
-    """Exact, independent samples from the planes of `inside`: O(n (c + n)) each."""
-    n, size = planes.shape[1], rows.shape[0]
+    """Exact, independent samples from the planes of `inside` in log space: O(n (c + n)) each."""
+    n, size, folded, chart = planes.shape[1], rows.shape[0], planes[FOLDED], planes[INSIDE]
     work, stack, state = np.empty(n), np.empty((2 * n, 2), np.int64), np.zeros(1, np.uint64)
     for b in range(size):
         for s in range(seeds.shape[0]):
             row, state[0] = rows[b], np.uint64(seeds[s, rows[b]])
-            _trace(spans[row], lengths[row], False, planes, b, size, stack, work, state, nodes[s, row])
+            _trace(spans[row], lengths[row], False, folded, chart, b, size, stack, work, state, nodes[s, row])
 
 
 @njit(**EXACT)

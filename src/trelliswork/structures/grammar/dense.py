@@ -198,11 +198,10 @@ def best_derivations(arrays: GrammarArrays, found: Array, possible: Array) -> No
     """The best derivation of each row into `found` [batch, 2n-1, 3]; whether there is one into `possible`."""
     rules, lexical, root, nodes, lengths, table = arrays
     columns, of_rules = columns_of(table)
-    scores = np.full((len(rules), table.n_phrases, table.n_symbols**2), -np.inf)
-    scores[:, table.parents, of_rules] = rules[:, 0, 0]
-    is_small = table.n_phrases <= MOST_TO_WIDEN
+    is_small, places = table.n_phrases <= MOST_TO_WIDEN, table.parents * table.n_symbols**2 + of_rules
     work = len(lengths) * lexical.shape[1] ** 2 * table.n_phrases * table.n_symbols**2 // 4
     over_rows(
         dense_tree_kernels.best_derivations, len(lengths), work,
-        scores, lexical, root, nodes, lengths, columns.shifted(0), columns.span(1)[0], is_small, found, possible,
+        rules[:, 0, 0], lexical, root, nodes, lengths, columns.shifted(0), places,
+        table.n_phrases, columns.span(1)[0], is_small, found, possible,
     )  # fmt: skip

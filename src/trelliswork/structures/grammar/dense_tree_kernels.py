@@ -72,22 +72,93 @@ def _best_pairs(chart, widened, i, j, columns, pairs):
                     _keep_higher_outer(left[la:lb], right[ra:rb], inner)
 
 
+@njit(**KERNEL)
+def _edge_scores(rules, chart, n, starts, edges):
+    """The best rule with one token below: edges[0, j, p, a] of a -> p token j, edges[1, i, p, a] of a -> token i p."""
+    n_phrases = rules.shape[0]
+    n_others = chart.shape[2] - n_phrases
+    first_right, first_left = starts[0, 1], starts[1, 0]
+    for i in range(n):
+        token = chart[i, i, n_phrases:]
+        for a in range(n_phrases):
+            for p in range(n_phrases):
+                ending = beginning = NEG_INF
+                for t in range(n_others):
+                    ending = max(ending, rules[a, first_right + p * n_others + t] + token[t])
+                    beginning = max(beginning, rules[a, first_left + t * n_phrases + p] + token[t])
+                edges[0, i, p, a], edges[1, i, p, a] = ending, beginning
+
+
+@njit(**KERNEL)
+def _best_at_edges(ending, before, beginning, after, found):
+    """found_a = the best of splits with one token on the right, or on the left."""
+    n_phrases = found.shape[0]
+    found[:] = NEG_INF
+    for p in range(n_phrases):
+        for a in range(n_phrases):
+            best = max(ending[p, a] + before[p], beginning[p, a] + after[p])
+            found[a] = max(found[a], best)
+
+
+@njit(**KERNEL)
+def _keep_best_rules(rules, pairs, found):
+    """found_a = max(itself, max_q rules[a, q] + pairs_q); four running maxima need not wait for one another."""
+    size = pairs.shape[0]
+    for a in range(found.shape[0]):
+        top0, top1, top2, top3 = found[a], NEG_INF, NEG_INF, NEG_INF
+        for step in range(size // 4):
+            q = 4 * step
+            top0, top1 = max(top0, rules[a, q] + pairs[q]), max(top1, rules[a, q + 1] + pairs[q + 1])
+            top2, top3 = max(top2, rules[a, q + 2] + pairs[q + 2]), max(top3, rules[a, q + 3] + pairs[q + 3])
+        for q in range(size - size % 4, size):
+            top0 = max(top0, rules[a, q] + pairs[q])
+        found[a] = max(max(top0, top1), max(top2, top3))
+
+
 @njit(**EXACT)
-def _fill(rules, lexical, nodes, n, columns, first_narrow, chart, widened, pairs, work):
-    """The inside recursion in (max, +)."""
+def _best_inner_pairs(chart, widened, i, j, n_phrases, pairs):
+    """Like `_best_pairs`, of splits with two or more tokens on both sides: phrases only."""
+    pairs[:] = NEG_INF
+    for k in range(i + 1, j - 1):
+        if widened.shape[0] > 0:
+            _keep_higher_sum(widened[i, k, 0], widened[k + 1, j, 1], pairs)
+        else:
+            block = pairs.reshape((n_phrases, n_phrases))
+            _keep_higher_outer(chart[i, k, :n_phrases], chart[k + 1, j, :n_phrases], block)
+
+
+@njit(**EXACT)
+def _fill_span(rules, chart, widened, edges, i, j, columns, first_narrow, pairs, work):
+    """The phrases over tokens i..j."""
+    n_phrases, found = rules.shape[0], chart[i, j]
+    if j - i > 1 and edges.shape[0] > 0:
+        _best_at_edges(edges[0, j], chart[i, j - 1], edges[1, i], chart[i + 1, j], found[:n_phrases])
+        if j - i > 2:
+            inner = pairs[: n_phrases**2]
+            _best_inner_pairs(chart, widened, i, j, n_phrases, inner)
+            _keep_best_rules(rules, inner, found[:n_phrases])
+        return
+    lo, hi = (0, columns[2][1, 1]) if j - i > 1 else (first_narrow, rules.shape[1])
+    _best_pairs(chart, widened, i, j, columns, pairs)
+    for a in range(n_phrases):
+        found[a] = _highest_sum(rules[a, lo:hi], pairs[lo:hi], work)
+
+
+@njit(**EXACT)
+def _fill(rules, lexical, nodes, n, columns, first_narrow, chart, widened, edges, pairs, work):
+    """The inside recursion in (max, +); `edges` is empty where phrases can stand above single tokens."""
     n_lexical, n_phrases, n_symbols = lexical.shape[1], rules.shape[0], chart.shape[2]
     for i in range(n):
         chart[i, i, : n_symbols - n_lexical] = NEG_INF
         chart[i, i, n_symbols - n_lexical :] = lexical[i]
         if nodes.shape[0] > 0:
             chart[i, i] += nodes[i, i]
+    if edges.shape[0] > 0:
+        _edge_scores(rules, chart, n, columns[2], edges)
     for w in range(1, n):
-        lo, hi = (0, columns[2][1, 1]) if w > 1 else (first_narrow, rules.shape[1])
         for i in range(n - w):
-            _best_pairs(chart, widened, i, i + w, columns, pairs)
+            _fill_span(rules, chart, widened, edges, i, i + w, columns, first_narrow, pairs, work)
             chart[i, i + w, n_phrases:] = NEG_INF
-            for a in range(n_phrases):
-                chart[i, i + w, a] = _highest_sum(rules[a, lo:hi], pairs[lo:hi], work)
             if nodes.shape[0] > 0:
                 chart[i, i + w] += nodes[i, i + w]
             if widened.shape[0] > 0:
@@ -146,16 +217,31 @@ def _trace(rules, n, root_symbol, columns, chart, widened, pairs, stack, found):
 
 
 @njit(**EXACT)
-def best_derivations(first, last, rules, lexical, root, nodes, lengths, columns, first_narrow, small, found, possible):
-    """The best derivation of each row; among ties the lowest symbols, the first pair, the first split."""
+def _place(scores, places, out):
+    for r in range(places.shape[0]):
+        out[places[r]] = scores[r]
+
+
+@njit(**EXACT)
+def best_derivations(
+    first, last, rules, lexical, root, nodes, lengths, columns, places, n_phrases, first_narrow, small, found, possible
+):
+    """The best derivation of each row; `places` says where rules lie.
+
+    Among ties the lowest symbols, the first pair, the first split.
+    """
     n_most, n_symbols = lexical.shape[1], root.shape[1]
     chart, pairs, work = np.empty((n_most, n_most, n_symbols)), np.empty(n_symbols**2), np.empty(n_symbols**2)
     stack = np.empty((2 * n_most, 3), np.int64)
-    widened = np.empty((n_most if small else 0, n_most, 2, rules.shape[1] ** 2))
+    widened = np.empty((n_most if small else 0, n_most, 2, n_phrases**2))
+    edges = np.empty((2 if first_narrow > 0 else 0, n_most, n_phrases, n_phrases))
+    here = np.full((n_phrases, n_symbols**2), NEG_INF)
     for b in range(first, last):
-        n, mine, here = lengths[b], root[b if root.shape[0] > 1 else 0], rules[b if rules.shape[0] > 1 else 0]
+        n, mine = lengths[b], root[b if root.shape[0] > 1 else 0]
+        if b == first or rules.shape[0] > 1:
+            _place(rules[b if rules.shape[0] > 1 else 0], places, here.ravel())
         own = nodes[b] if nodes.shape[0] > 0 else nodes.reshape((0, 0, 0))
-        _fill(here, lexical[b], own, n, columns, first_narrow, chart, widened, pairs, work)
+        _fill(here, lexical[b], own, n, columns, first_narrow, chart, widened, edges, pairs, work)
         symbol = _first_best(mine, chart[0, n - 1])
         possible[b] = mine[symbol] + chart[0, n - 1, symbol] > NEG_INF
         if possible[b]:

@@ -1,0 +1,161 @@
+"""CPU kernels for the labels of spans: the highest, their sum, and how a derivative is shared among them.
+
+`spans` may be float32 or float64 and is read where i <= j < length only. Charts are those of `kernels.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.kernel_math import EXACT, KERNEL, exp, log
+
+NEG_INF = -np.inf
+LOWEST = -1e300  # stands for -inf where it is subtracted: -inf - LOWEST is -inf, and no NaN
+LANES = 8
+
+
+@njit(inline="always")
+def _higher(one, other):
+    return one if one > other else other
+
+
+@njit(**EXACT)
+def _highest(scores, c, lanes, tops):
+    """tops_s = max_y scores[s c + y]: eight labels side by side; the last eight may overlap those before."""
+    for s in range(scores.shape[0] // c):
+        row = scores[s * c : s * c + c]
+        for k in range(LANES):
+            lanes[k] = row[k]
+        at = LANES
+        while at < c:
+            first = min(at, c - LANES)
+            for k in range(LANES):
+                lanes[k] = _higher(row[first + k], lanes[k])
+            at += LANES
+        left = _higher(_higher(lanes[0], lanes[4]), _higher(lanes[1], lanes[5]))
+        right = _higher(_higher(lanes[2], lanes[6]), _higher(lanes[3], lanes[7]))
+        tops[s] = _higher(left, right)
+
+
+@njit(**EXACT)
+def _highest_of_few(scores, c, tops):
+    for s in range(scores.shape[0] // c):
+        top = scores[s * c]
+        for y in range(1, c):
+            top = _higher(scores[s * c + y], top)
+        tops[s] = top
+
+
+@njit(**EXACT)
+def _are_scores(numbers):
+    wrong = False
+    for e in range(numbers.shape[0]):
+        wrong |= not (numbers[e] < np.inf)
+    return not wrong
+
+
+@njit(inline="always")
+def _from(flat, b, i, length, n, c):
+    """The labels of the spans that start at token i, one span after the other."""
+    return flat[b, (i * n + i) * c : (i * n + length) * c]
+
+
+@njit(**EXACT)
+def highest_labels(spans, rows, lengths, tops, fine):
+    """The highest label of each span of a block, and for each row whether neither NaN nor +inf was met."""
+    batch, n, _, c = spans.shape
+    flat, size = spans.reshape((batch, n * n * c)), rows.shape[0]
+    lanes, found = np.empty(LANES, spans.dtype), np.empty(n)
+    tops[:] = NEG_INF
+    for b in range(size):
+        row, length, met = rows[b], lengths[rows[b]], True
+        for i in range(length):
+            scores = _from(flat, row, i, length, n, c)
+            met &= _are_scores(scores)
+            if c < LANES:
+                _highest_of_few(scores, c, found)
+            else:
+                _highest(scores, c, lanes, found)
+            for w in range(length - i):
+                tops[w, i * size + b] = found[w]
+        fine[row] = met
+
+
+@njit(**KERNEL)
+def _exp_below(scores, limits, c, weights):
+    """weights = exp(scores - limits), one limit a span; the exponentials of all spans are taken in one run."""
+    for s in range(scores.shape[0] // c):
+        limit, row, out = limits[s], scores[s * c : s * c + c], weights[s * c : s * c + c]
+        for y in range(c):
+            out[y] = row[y] - limit
+    for e in range(weights.shape[0]):
+        weights[e] = exp(weights[e])
+
+
+@njit(**KERNEL)
+def _sums(weights, c, totals):
+    for s in range(weights.shape[0] // c):
+        total, row = 0.0, weights[s * c : s * c + c]
+        for y in range(c):
+            total += row[y]
+        totals[s] = total
+
+
+@njit(**KERNEL)
+def _add_log(totals, folded):
+    for e in range(folded.shape[0]):
+        folded[e] += log(totals[e])
+
+
+@njit(**EXACT)
+def fold(spans, rows, lengths, tops, weights, folded):
+    """folded = log Σ_y exp(spans); weights = exp(spans - the highest label of their span), where they are read."""
+    batch, n, _, c = spans.shape
+    size, shape = rows.shape[0], (batch, n * n * c)
+    flat, flat_weights = spans.reshape(shape), weights.reshape(shape)
+    limits, found, totals = np.empty(n), np.empty(n), np.ones(tops.shape)
+    folded[:] = tops
+    for b in range(size):
+        row, length = rows[b], lengths[rows[b]]
+        for i in range(length):
+            for w in range(length - i):
+                limits[w] = max(tops[w, i * size + b], LOWEST)
+            mine = _from(flat_weights, row, i, length, n, c)
+            _exp_below(_from(flat, row, i, length, n, c), limits, c, mine)
+            _sums(mine, c, found)
+            for w in range(length - i):
+                totals[w, i * size + b] = found[w]
+    for w in range(tops.shape[0]):
+        _add_log(totals[w], folded[w])
+
+
+@njit(**KERNEL)
+def _scale(amounts, weights, c, found):
+    for s in range(weights.shape[0] // c):
+        amount, row, out = amounts[s], weights[s * c : s * c + c], found[s * c : s * c + c]
+        for y in range(c):
+            out[y] = amount * row[y]
+
+
+@njit(**KERNEL)
+def _over_totals(bars, tops, folded):
+    """bars / Σ_y weights."""
+    for e in range(bars.shape[0]):
+        bars[e] *= exp(max(tops[e], LOWEST) - max(folded[e], LOWEST))
+
+
+@njit(**EXACT)
+def share_among_labels(weights, rows, lengths, tops, folded, bars, d_spans):
+    """d_spans[b, i, j, y] = bars exp(spans - folded), for the spans (i, j) of a block; uses `bars` up."""
+    batch, n, _, c = weights.shape
+    size, shape = rows.shape[0], (batch, n * n * c)
+    flat, found, amounts = weights.reshape(shape), d_spans.reshape(shape), np.empty(n)
+    for w in range(tops.shape[0]):
+        _over_totals(bars[w], tops[w], folded[w])
+    for b in range(size):
+        row, length = rows[b], lengths[rows[b]]
+        for i in range(length):
+            for w in range(length - i):
+                amounts[w] = bars[w, i * size + b]
+            _scale(amounts, _from(flat, row, i, length, n, c), c, _from(found, row, i, length, n, c))

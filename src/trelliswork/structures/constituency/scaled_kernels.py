@@ -1,0 +1,131 @@
+"""CPU kernels that sum over trees in exp space: products and sums only.
+
+Each token is shifted to a weight of 1, each wider span by the highest of its row, so no span outgrows the number of its
+trees. What a span loses by underflow is less than `TINY`, and fewer than `GROWTH`^n ways lead from it to a tree, each
+with a weight of 1 at most: a row whose total is not far above that is *wide*, and its block is done in log space.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.structures.constituency import kernels
+from trelliswork.structures.constituency.kernels import FOLDED, INSIDE
+from trelliswork.structures.constituency.label_kernels import LOWEST, fold, share_among_labels
+from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+
+TINY, MARGIN = 1e-305, 1e20
+GROWTH = 4.0  # there are fewer than 4^n binary trees over n tokens
+LONGEST = 250  # tokens, so that GROWTH^n stays far from overflow
+WEIGHTS = kernels.SPLITS  # the plane that log space has for its splits
+
+
+@njit(**KERNEL)
+def _exp_below(scores, limits, out):
+    for e in range(out.shape[0]):
+        out[e] = exp(min(scores[e] - limits[e], 0.0))
+
+
+@njit(**EXACT)
+def _shift(folded, rows, lengths, shifts, totals):
+    """The shift of each row's wider spans, repeated for every i, and the sum of all shifts of one tree."""
+    size = rows.shape[0]
+    for b in range(size):
+        n, top, totals[b] = lengths[rows[b]], LOWEST, 0.0
+        for w in range(1, n):
+            for i in range(n - w):
+                top = max(top, folded[w, i * size + b])
+        for i in range(n):
+            totals[b] += folded[0, i * size + b]
+        totals[b] += (n - 1) * top
+        for i in range(folded.shape[0]):
+            shifts[i * size + b] = top
+
+
+@njit(**KERNEL)
+def _add_products(sums, left, right):
+    for e in range(sums.shape[0]):
+        sums[e] += left[e] * right[e]
+
+
+@njit(**EXACT)
+def _fill(planes, n, size, shifts):
+    """The inside recursion of a block of B = size rows; `math.md`, (4) over (+, ·)."""
+    weights, inside = planes[WEIGHTS], planes[INSIDE]
+    for e in range(n * size):
+        weights[0, e] = 1.0 if planes[FOLDED, 0, e] > LOWEST else 0.0
+    inside[0] = weights[0]
+    for w in range(1, n):
+        m = (n - w) * size
+        _exp_below(planes[FOLDED, w, :m], shifts[:m], weights[w, :m])
+        sums = inside[w, :m]
+        sums[:] = 0.0
+        for s in range(w):
+            after = (s + 1) * size
+            _add_products(sums, inside[s, :m], inside[w - 1 - s, after : after + m])
+        sums *= weights[w, :m]
+
+
+@njit(**EXACT)
+def inside(spans, rows, lengths, tops, planes, try_exp, weights, is_scaled, log_z):
+    """log Z of the rows of a block; the planes [3, n, n B] and weights of labels are kept for the gradient."""
+    n, size = planes.shape[1], rows.shape[0]
+    fold(spans, rows, lengths, tops, weights, planes[FOLDED])
+    done = try_exp and n <= LONGEST
+    if done:
+        shifts, totals = np.empty(n * size), np.empty(size)
+        _shift(planes[FOLDED], rows, lengths, shifts, totals)
+        _fill(planes, n, size, shifts)
+        for b in range(size):
+            length = lengths[rows[b]]
+            z = planes[INSIDE, length - 1, b]
+            done = done and z > TINY * MARGIN * GROWTH**length
+            log_z[rows[b]] = np.log(z) + totals[b] if z > 0.0 else LOWEST
+    if not done:
+        kernels.fill(planes, n, size, np.empty((n * n // 4 + n) * size), np.empty((2, n * size)))
+        for b in range(size):
+            log_z[rows[b]] = planes[INSIDE, lengths[rows[b]] - 1, b]
+    for b in range(size):
+        is_scaled[rows[b]] = done
+
+
+@njit(**KERNEL)
+def _share_out(bars, left, right, left_bars, right_bars):
+    for e in range(bars.shape[0]):
+        left_bars[e] += bars[e] * right[e]
+        right_bars[e] += bars[e] * left[e]
+
+
+@njit(**EXACT)
+def _fill_bars(rows, lengths, planes, grad, bars):
+    """Derivatives of Σ grad log Z by the log weights of spans, from the widest to the narrowest; `math.md`, (10)."""
+    n, size = planes.shape[1], rows.shape[0]
+    weights, chart = planes[WEIGHTS], planes[INSIDE]
+    for b in range(size):
+        root = lengths[rows[b]] - 1
+        bars[root, b] = 1.0 / chart[root, b]
+    for w in range(n - 1, 0, -1):
+        m = (n - w) * size
+        by_sum = bars[w, :m] * weights[w, :m]
+        for s in range(w):
+            after = (s + 1) * size
+            right = slice(after, after + m)
+            _share_out(by_sum, chart[s, :m], chart[w - 1 - s, right], bars[s, :m], bars[w - 1 - s, right])
+    grads = np.empty(n * size)
+    for e in range(n * size):
+        grads[e] = grad[rows[e % size]]
+    for w in range(n):
+        m = (n - w) * size
+        bars[w, :m] *= chart[w, :m] * grads[:m]
+
+
+@njit(**EXACT)
+def outside(weights, rows, lengths, tops, planes, is_scaled, grad, d_spans):
+    """∂ Σ grad log Z / ∂ spans; d_spans comes as zeros."""
+    bars = np.zeros(planes.shape[1:])
+    if is_scaled[rows[0]]:
+        _fill_bars(rows, lengths, planes, grad, bars)
+    else:
+        kernels.fill_bars(rows, lengths, planes, grad, bars)
+    share_among_labels(weights, rows, lengths, tops, planes[FOLDED], bars, d_spans)
