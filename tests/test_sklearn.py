@@ -161,3 +161,43 @@ def test_the_first_weights_are_crfsuites() -> None:
             assert crf.state_features_.get(key, 0.0) == pytest.approx(value, abs=2e-3)
         assert np.mean([tagger.tag(x) == crf.predict_single(x) for x in X]) == 1.0
         tagger.close()
+
+
+def test_iterators_are_read_once(fitted: CRF) -> None:
+    assert list(fitted.predict(iter(X))) == list(fitted.predict(X))
+    assert list(fitted.predict(iter(s) for s in X)) == list(fitted.predict(X))
+    assert str(fitted.explain(iter(X[:1]))[0]) == str(fitted.explain(X[:1])[0])
+
+
+@pytest.mark.parametrize("wrong", [None, [3], [[3]], [{"w": "a"}], ["the dog"], {"w": "a"}])
+def test_what_is_no_sentence_is_named(fitted: CRF, wrong: object) -> None:
+    with pytest.raises(DataError, match=r"attributes: .*expected .*got"):
+        fitted.predict(wrong)
+
+
+def test_labels_that_are_numbers_are_scored() -> None:
+    numbers = [[1, 2]] * 3
+    assert CRF().fit([[{"a": 1}, {"b": 1}]] * 3, numbers).score([[{"a": 1}, {"b": 1}]] * 3, numbers) == 1.0
+
+
+def test_scores_need_as_many_sentences(fitted: CRF) -> None:
+    with pytest.raises(DataError, match="expected labels of 24 sentences, got those of 23"):
+        fitted.score(X, Y[:-1])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"c1": -1.0}, {"c2": -1.0}, {"c2": float("nan")}, {"max_iterations": 0}, {"algorithm": "l2sgd", "c2": 0.0}],
+)
+def test_settings_that_no_learner_can_use(settings: dict[str, float]) -> None:
+    with pytest.raises(ScoreError, match="must be"):
+        CRF(**settings).fit(X, Y)
+
+
+def test_weights_beyond_all_numbers_are_refused() -> None:
+    with pytest.raises(ScoreError, match="scale the values"):
+        CRF(algorithm="arow", max_iterations=5).fit([[{"a": 1e300}, {"b": -1e8}], [{"a": 1e6}]], [["a", "b"], ["b"]])
+
+
+def test_lone_surrogates_are_names() -> None:
+    assert CRF().fit([[{"\ud800": 1}]], [["a"]]).predict([[{"\ud800": 1}]])[0] == ["a"]

@@ -14,8 +14,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from trelliswork.data.attributes import AttributeRows, KeyIndex, from_dicts
+from trelliswork.data.attributes import AttributeRows, KeyIndex, from_dicts, token_lists
 from trelliswork.errors import DataError, ScoreError
+from trelliswork.models.feature_crf.learning import check_settings
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner, Rule
@@ -76,6 +77,7 @@ class CRF(BaseEstimator):
         """Learn from sentences of token attributes and their labels. A development set is only reported on."""
         if (X_dev is None) != (y_dev is None):
             raise ScoreError("Pass both X_dev and y_dev to use the holdout data")
+        check_settings(_or(self.c1, 0.0), _or(self.c2, 1.0), self.max_iterations)
         lengths, counts, keys, values, names = from_dicts(X)
         labels, gold = _numbered(y, lengths)
         index = KeyIndex()
@@ -93,6 +95,8 @@ class CRF(BaseEstimator):
             self.training_log_.append(record)
             if self.verbose:
                 print("  ".join(f"{key} {value:.6g}" for key, value in record.items()), flush=True)
+        if not np.isfinite(learned).all():
+            raise ScoreError("the weights grew beyond all numbers; scale the values of attributes to about 1")
         known = list(dict.fromkeys(names))
         self._names = np.array(known, dtype=object) if known else np.empty(0, object)
         self._model = FeatureCRF(tuple(labels), index, parameters, learned)
@@ -194,13 +198,16 @@ class CRF(BaseEstimator):
 
     def explain(self, X: Any) -> list[Explanation]:
         """For each sentence the votes of its features, token by token: text when printed, a table in a notebook."""
-        names = [[str(i) for i in range(len(sentence))] for sentence in X]
-        return explain(self._fitted, self._rows(X), names, list(self._names))
+        sentences = token_lists(X)
+        names = [[str(i) for i in range(len(sentence))] for sentence in sentences]
+        return explain(self._fitted, self._rows(sentences), names, list(self._names))
 
     def score(self, X: Any, y: Any) -> float:
         """The share of labels that are right; a label that was never seen in training is wrong."""
-        predicted = self.predict(X)
-        pairs = [_pair(i, list(p), list(g)) for i, (p, g) in enumerate(zip(predicted, y, strict=True))]
+        predicted, gold = self.predict(X), list(y)
+        if len(predicted) != len(gold):
+            raise DataError("labels", f"expected labels of {len(predicted)} sentences, got those of {len(gold)}")
+        pairs = [_pair(i, list(p), [str(g) for g in gold[i]]) for i, p in enumerate(predicted)]
         right = sum(a == b for p, g in pairs for a, b in zip(p, g, strict=True))
         return right / max(sum(len(p) for p, _ in pairs), 1)
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import safetensors.torch
+import torch
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import Templates
@@ -98,3 +102,60 @@ def test_bad_input_gets_a_sentence(tagger: FeatureTagger, tmp_path: Path) -> Non
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(ModelError, match="truncated or not safetensors"):
         FeatureTagger.load(tmp_path / "model")
+
+
+def _set(name: str, value: int) -> Callable[[dict[str, torch.Tensor]], object]:
+    return lambda arrays: arrays[name].fill_(value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set("labels", 999),
+        _set("labels", -1),
+        _set("arcs", 999),
+        _set("arcs", -1),
+        _set("numbers", 10**8),
+        _set("offsets", 10**9),
+        _set("keys", 1),
+        lambda arrays: arrays["weights"].fill_(float("nan")),
+        lambda arrays: arrays.update(keys=arrays["keys"][:1000].clone()),
+        lambda arrays: arrays.update(offsets=arrays["offsets"].float()),
+    ],
+)
+def test_arrays_that_kernels_must_not_read_are_refused(
+    tagger: FeatureTagger, tmp_path: Path, change: Callable[[dict[str, torch.Tensor]], object]
+) -> None:
+    tagger.save(tmp_path / "model")
+    path = tmp_path / "model" / "weights.safetensors"
+    arrays = safetensors.torch.load_file(path)
+    change(arrays)
+    safetensors.torch.save_file(arrays, path)
+    with pytest.raises(ModelError, match=r"do not fit .*copy it again"):
+        FeatureTagger.load(tmp_path / "model")
+
+
+def test_names_that_are_missing_or_too_few_are_refused(tagger: FeatureTagger, tmp_path: Path) -> None:
+    tagger.save(tmp_path / "model")
+    path = tmp_path / "model" / "attributes.txt"
+    path.write_text("\n".join(tagger.names[:5]) + "\n", encoding="utf-8")
+    with pytest.raises(ModelError, match=f"expected {len(tagger.names)} names, got 5"):
+        FeatureTagger.load(tmp_path / "model")
+    path.unlink()
+    with pytest.raises(ModelError, match=r"attributes\.txt: cannot be read"):
+        FeatureTagger.load(tmp_path / "model")
+
+
+def test_line_ends_within_words_survive_the_disk(tmp_path: Path) -> None:
+    sentences = [Sentence(("a\rb", "c\nd"), ("X", "Y"))] * 2
+    tagger = FeatureTagger.fit(sentences)
+    tagger.save(tmp_path / "model")
+    assert FeatureTagger.load(tmp_path / "model").tag(sentences) == tagger.tag(sentences)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"algorithm": "sgd", "c2": 0.0}, {"c1": float("nan")}, {"c2": float("inf")}, {"max_iterations": 0}]
+)
+def test_settings_that_no_learner_can_use(settings: dict[str, Any]) -> None:
+    with pytest.raises(ScoreError, match="must be"):
+        LearningConfig(**settings)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from trelliswork.distributions import SpanTree
-from trelliswork.errors import ScoreError
+from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.nn import TreeCRF
 
 LENGTHS = torch.tensor([4, 2])
@@ -68,3 +68,21 @@ def test_it_learns_the_trees_it_is_shown() -> None:
 def test_what_cannot_be_is_explained(ask, message: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ScoreError, match=message):
         ask()
+
+
+@pytest.mark.parametrize("wrong", [(0, 2), (0, 2, "NP"), 7, (0.0, 2, 1)])
+def test_what_is_no_node_is_named(wrong: object) -> None:
+    with pytest.raises(ScoreError, match=r"nodes must be \(start, end, label\)"):
+        TreeCRF(3)(scores(), [[wrong], []], LENGTHS)  # type: ignore[list-item]
+    with pytest.raises(ScoreError):
+        SpanTree(scores(), lengths=LENGTHS).log_prob([[wrong], [(0, 2, 0), (0, 1, 0), (1, 2, 0)]])
+
+
+def test_impossible_trees_are_named() -> None:
+    with pytest.raises(ConstraintError, match="the tree of row 1 is impossible"):
+        TreeCRF(3)(scores(), [[], [(0, 3, 0), (1, 4, 0)]])
+
+
+def test_a_batch_without_rows_has_a_loss_of_zero() -> None:
+    assert TreeCRF(3)(torch.zeros(0, 4, 4, 3), []) == 0
+    assert SpanTree(torch.zeros(0, 4, 4, 3), backend="torch").log_prob([]).shape == (0,)

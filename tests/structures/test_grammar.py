@@ -203,3 +203,52 @@ def test_a_treebank_grammar_parses_unseen_sentences() -> None:
     print(f"bracket F1 {f1:.3f} on {len(gold)} sentences; {grammar.n_rules} rules, {len(grammar.symbols)} symbols")
     assert [tree.words for tree in found] == [tree.words for tree in gold]
     assert f1 > 0.6
+
+
+def test_quoted_words_may_have_signs_in_them() -> None:
+    grammar = Grammar.from_rules("P -> '|' 0.2|'#' 0.3 | \"don't\" 0.1 | 'a b' 0.1 | '->' 0.3 # 'all'")
+    assert grammar.words == ("#", "->", "a b", "don't", "|")
+    assert grammar.lexicon.exp().sum() == pytest.approx(1.0)
+    assert Rule.parse("A->'a'") == [Rule("A", ("'a'",))]
+
+
+def test_weights_of_a_rule_given_twice_add_up() -> None:
+    assert Grammar.from_rules("S -> 'a' 1 | 'a' 1").lexicon.exp().tolist() == [[2.0]]
+    grammar = Grammar.from_rules("S -> A A A A 1 | A A A A 1 | B A A A 1\nA -> 'a'\nB -> 'b'")
+    weights = {tuple(grammar.symbols[i] for i in rule): grammar.rule_scores[r].exp() for rule, r in
+               grammar.rule_index.items()}  # fmt: skip
+    assert weights["S", "A", "S|<A-A-A>"] == 2.0
+    assert weights["S|<A-A-A>", "A", "S|<A-A>"] == weights["S|<A-A>", "A", "A"] == 1.0
+
+
+def test_a_symbol_below_a_unary_rule_needs_a_rule() -> None:
+    with pytest.raises(ScoreError, match="every symbol needs a rule"):
+        Grammar.from_rules("S -> NPP 0.5 | 'a' 0.5")
+
+
+def test_rules_as_tuples_need_weights() -> None:
+    with pytest.raises(ScoreError, match="a rule must be"):
+        Grammar.from_rules([("S", ("'a'",))])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    "text", ["(S (A a) (+ +))", "(S (NP+X (A a)) (B b))", "(S (+ (A a)) (B b))", "(S (NP we) saw it)"]
+)
+@pytest.mark.parametrize("horizontal", [None, 0, 1])
+def test_labels_with_a_plus_and_words_beside_nodes_come_back(text: str, horizontal: int | None) -> None:
+    tree = Tree.parse(text)
+    grammar = Grammar.from_trees([tree], direction="left", horizontal=horizontal)
+    derivation = grammar.to_derivation(tree)
+    assert WeightedCFG(grammar, [tree.words]).log_prob([derivation]) <= 0
+    assert grammar.to_tree(derivation) == tree
+
+
+def test_no_names_of_children_on_either_side() -> None:
+    flat = Tree.parse("(S (A a) (B b) (C c) (D d))")
+    for direction in ("left", "right"):
+        assert {node.label for node in binarise(flat, direction, 0).subtrees} == {"S", "S|<>", "A", "B", "C", "D"}
+
+
+def test_scores_of_unknown_words_are_one_a_symbol() -> None:
+    with pytest.raises(ScoreError, match="unknown must be"):
+        WeightedCFG(Grammar.from_rules("S -> S S 1 | 'a' 1"), [["z"]], unknown=torch.zeros(3))

@@ -39,29 +39,33 @@ def nested(rows: list[Any], shape: Sequence[int]) -> Any:
 
 def is_row(value: Any) -> bool:
     """Whether this is one segmentation, not a list of them."""
+    if not isinstance(value, list | tuple) or not all(isinstance(each, list | tuple) for each in value[:1]):
+        raise ScoreError(f"values must be lists of (start, end, label), one a row; got {value!r:.60}")
     return len(value) == 0 or (len(value[0]) == 3 and not isinstance(value[0][0], (list, tuple)))
 
 
-def flattened(value: Any) -> tuple[list[Any], tuple[int, ...]]:
-    """The rows of nested lists of segmentations, and the shape they were nested in."""
+def flattened(value: Any, batch_shape: Sequence[int] = ()) -> tuple[list[Any], tuple[int, ...]]:
+    """The rows of nested lists of segmentations, and the shape they were nested in; [] for a batch without rows."""
+    if 0 in batch_shape and isinstance(value, list | tuple) and not value:
+        return [], tuple(batch_shape)
     if is_row(value):
         return [value], ()
     rows, shapes = zip(*(flattened(each) for each in value), strict=True)
     if len(set(shapes)) > 1:
-        raise ScoreError(f"segmentations must be nested evenly, as [..., batch]; got parts of shapes {set(shapes)}")
+        raise ScoreError(f"values must be nested evenly, as [..., batch]; got parts of shapes {set(shapes)}")
     return [row for part in rows for row in part], (len(value), *shapes[0])
 
 
 def from_lists(value: Any, lengths: Int[Tensor, "rows"], batch_shape: torch.Size, n: int) -> Int[Tensor, "..."]:
     """Lists [*samples, *batch] of segmentations as starts [*samples, *batch, n]; each must cover its row."""
-    rows, shape = flattened(value)
+    rows, shape = flattened(value, batch_shape)
     if len(shape) < len(batch_shape) or shape[len(shape) - len(batch_shape) :] != tuple(batch_shape):
         raise ScoreError(
             f"values must be one list of (start, end, label) for each of the rows {tuple(batch_shape)}; got {shape}"
         )
     length_of = lengths.tolist()
     starts = [_row_of(row, index % len(length_of), length_of, n) for index, row in enumerate(rows)]
-    return torch.tensor(starts, device=lengths.device).reshape(*shape, n)
+    return torch.tensor(starts, dtype=torch.long, device=lengths.device).reshape(*shape, n)
 
 
 def _row_of(segments: Sequence[Segment], row: int, lengths: list[int], n: int) -> list[int]:

@@ -136,10 +136,12 @@ class SpanTree(StructuredDistribution):
             raise ScoreError(f"nodes must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
         else:
             nodes = cast(value, torch.long)
-        values.check_nodes(
-            nodes.reshape(-1, len(self._lengths), *self.event_shape), self._lengths, self.spans.shape[-1]
-        )
+        values.check_nodes(self._by_sample(nodes), self._lengths, self.spans.shape[-1])
         return nodes
+
+    def _by_sample(self, nodes: Int[Tensor, "*samples *batch nodes 3"]) -> Int[Tensor, "samples rows nodes 3"]:
+        n_samples = nodes.shape[: nodes.dim() - 2 - len(self.batch_shape)].numel()
+        return nodes.reshape(n_samples, len(self._lengths), *self.event_shape)
 
     def to_parts(self, value: Any) -> Float[Tensor, "*samples *batch n n c"]:
         """1 at the nodes of a value, 0 elsewhere: shaped like `marginals`."""
@@ -183,7 +185,7 @@ class SpanTree(StructuredDistribution):
         nodes = self.to_nodes(value)
         if nodes.dim() == 3 and len(self.batch_shape) == 1:  # the plain case, without more nodes in the graph
             return cast(query(nodes), self.dtype)
-        results = [query(each) for each in nodes.reshape(-1, len(self._lengths), *self.event_shape)]
+        results = [query(each) for each in self._by_sample(nodes)]
         found = torch.stack(results) if results else self._parts.spans.new_zeros(0)
         return cast(found.reshape(nodes.shape[:-2]), self.dtype)
 

@@ -30,7 +30,7 @@ def to_lists(nodes: Int[Tensor, "rows nodes 3"], lengths: list[int]) -> list[lis
 
 def from_lists(value: Any, batch_shape: torch.Size, n_nodes: int, device: torch.device) -> Int[Tensor, "..."]:
     """Lists [*samples, *batch] of nodes, in any order, as a tensor [*samples, *batch, nodes, 3]."""
-    rows, shape = flattened(value)
+    rows, shape = flattened(value, batch_shape)
     if len(shape) < len(batch_shape) or shape[len(shape) - len(batch_shape) :] != tuple(batch_shape):
         raise ScoreError(
             f"values must be one list of (start, end, label) for each of the rows {tuple(batch_shape)}; got {shape}"
@@ -39,9 +39,21 @@ def from_lists(value: Any, batch_shape: torch.Size, n_nodes: int, device: torch.
     for index, row in enumerate(rows):
         if len(row) > n_nodes:
             raise ScoreError(f"a binary tree has at most {n_nodes} nodes here; got {len(row)} in value {index}")
+        for node in row:
+            _check_node(node, index)
         ordered = sorted(row, key=lambda node: (node[0], -node[1]))
         filled.append([*ordered, *[(-1, -1, -1)] * (n_nodes - len(row))])
-    return torch.tensor(filled, device=device).reshape(*shape, n_nodes, 3)
+    return torch.tensor(filled, dtype=torch.long, device=device).reshape(*shape, n_nodes, 3)
+
+
+def _check_node(node: Any, row: int, *, unlabelled: bool = False) -> Any:
+    """A node must be three whole numbers; where that is allowed, the label may be None."""
+    fine = isinstance(node, Sequence) and len(node) == 3 and all(isinstance(each, int) for each in node[:2])
+    if not fine or not (isinstance(node[2], int) or (unlabelled and node[2] is None)):
+        raise ScoreError(
+            f"nodes must be (start, end, label), whole numbers; got {node!r:.60} at row {row}; give labels as indices"
+        )
+    return node
 
 
 def check_nodes(nodes: Int[Tensor, "samples rows nodes 3"], lengths: Int[Tensor, "rows"], c: int) -> None:
@@ -67,7 +79,8 @@ def allowed_by_nodes(
     first = torch.arange(n, device=device)[:, None]
     last = torch.arange(n, device=device) + 1
     for row, nodes in enumerate(known):
-        for i, j, label in nodes:
+        for node in nodes:
+            i, j, label = _check_node(node, row, unlabelled=True)
             if not 0 <= i < j <= lengths[row] or (label is not None and not 0 <= label < c):
                 raise ScoreError(
                     f"known nodes must be (start, end, label) within 0..{lengths[row]}, labelled 0..{c - 1} or None; "

@@ -141,7 +141,7 @@ class FeatureTagger(SentenceTagger):
             "labels": parameters.labels, "arcs": parameters.arcs, "weights": self.crf.weights.astype(np.float32),
         }  # fmt: skip
         weights = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-        texts = {NAMES: "\n".join(self.names) + "\n", **(extra or {})}
+        texts = {NAMES: "".join(f"{_one_line(name)}\n" for name in self.names), **(extra or {})}
         write_model(directory, StoredModel("FeatureTagger", config, weights, self.metrics, self.card(), texts))
 
     def card(self) -> str:
@@ -161,12 +161,13 @@ class FeatureTagger(SentenceTagger):
         stored = read_model(directory, "FeatureTagger")
         try:
             tagger = cls._from_stored(stored.config, {name: each.numpy() for name, each in stored.weights.items()})
+            tagger.names = _read_names(Path(directory) / NAMES, len(tagger.crf.index))
         except KeyError as error:
             raise ModelError(f"{directory}: the model lacks {error}; copy it again") from error
+        except ModelError:
+            raise
         except (TypeError, ValueError, IndexError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
-        path = Path(directory) / NAMES
-        tagger.names = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else ()
         tagger.metrics = dict(stored.metrics)
         return tagger
 
@@ -176,8 +177,10 @@ class FeatureTagger(SentenceTagger):
         templates = Templates.parse(config["templates"], skip_outside=config["skip_outside"])
         index = KeyIndex(arrays["keys"].view(np.uint64), arrays["numbers"], config["n_attributes"])
         parameters = Parameters(len(config["labels"]), arrays["offsets"], arrays["labels"], arrays["arcs"])
-        if len(parameters) != len(arrays["weights"]) or parameters.offsets[-1] != len(parameters.labels):
-            raise ValueError(f"{len(parameters)} weights expected, {len(arrays['weights'])} found")
+        index.check()
+        parameters.check(len(index))
+        if arrays["weights"].shape != (len(parameters),) or not np.isfinite(arrays["weights"]).all():
+            raise ValueError(f"{len(parameters)} finite weights expected, others found")
         crf = FeatureCRF(tuple(config["labels"]), index, parameters, arrays["weights"].astype(np.float64))
         return cls(templates, labels, crf, LearningConfig(**config["settings"]))
 
@@ -193,6 +196,22 @@ def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
     words = Column.of(word for sentence in sentences for word in sentence.words)
     others = [Column.of(x for sentence in sentences for x in sentence.features[c]) for c in range(n_columns)]
     return lengths, [words, *others]
+
+
+def _one_line(name: str) -> str:
+    """A name as one line of a file."""
+    return name.replace("\r", "\\r").replace("\n", "\\n")
+
+
+def _read_names(path: Path, n_attributes: int) -> list[str]:
+    """The names of the attributes, one a line."""
+    try:
+        names = path.read_text(encoding="utf-8").split("\n")[:-1]
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror}); copy the model again") from error
+    if len(names) != n_attributes:
+        raise ModelError(f"{path}: expected {n_attributes} names, got {len(names)}; copy the model again")
+    return names
 
 
 def _refuse_observed_pairs(templates: Templates) -> None:

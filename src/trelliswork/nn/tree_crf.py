@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from trelliswork.distributions.base import Backend
 from trelliswork.distributions.span_tree import SpanTree
-from trelliswork.errors import ScoreError
+from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.nn.crf import REDUCTIONS
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+INF = float("inf")
 Node = tuple[int, int, int | None]
 
 
@@ -53,7 +54,8 @@ class TreeCRF(nn.Module):
     ) -> Tensor:
         """The log likelihood of gold trees, whole or partial; its negative is the loss.
 
-        `reduction`: none (one value a row), sum, mean (over rows) or token_mean.
+        `reduction`: none (one value a row), sum, mean (over rows) or token_mean. A tree that is impossible is an error
+        that names it.
         """
         if reduction not in REDUCTIONS:
             raise ScoreError(f"reduction must be one of {REDUCTIONS}; got {reduction!r}")
@@ -62,6 +64,12 @@ class TreeCRF(nn.Module):
             log_likelihood = dist.log_prob(trees)
         else:
             log_likelihood = dist.log_prob_of_set(trees)
+        if bool((log_likelihood == -INF).any()):
+            row = int((log_likelihood == -INF).nonzero()[0])
+            raise ConstraintError(
+                f"the tree of row {row} is impossible: one of its nodes scores -inf, or its brackets cross; "
+                "allow its nodes, or leave the row out"
+            )
         if reduction == "none":
             return log_likelihood
         total = log_likelihood.sum()
@@ -86,4 +94,4 @@ class TreeCRF(nn.Module):
 
 def _is_whole(tree: Sequence[Node], length: int) -> bool:
     """Whether every node of a binary tree is there, and labelled."""
-    return len(tree) == 2 * length - 1 and all(label is not None for _, _, label in tree)
+    return len(tree) == 2 * length - 1 and all(len(node) < 3 or node[2] is not None for node in tree)

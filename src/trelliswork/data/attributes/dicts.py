@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -47,11 +47,30 @@ def _items_of(name: str, value: Any) -> Iterator[tuple[str, float]]:
         raise DataError("attributes", f"expected text, a number, a truth value or a list at {name!r}, got {kind}")
 
 
-def from_dicts(sentences: Sequence[Sequence[Token]]) -> tuple[Array, Array, Array, Array, list[str]]:
+def token_lists(sentences: Iterable[Iterable[Token]]) -> list[list[Token]]:
+    """Sentences and their tokens as lists, since iterators can be read only once; what is no token is named."""
+    if isinstance(sentences, str | Mapping) or not isinstance(sentences, Iterable):
+        raise DataError("attributes", f"expected a list of sentences, got {type(sentences).__name__}")
+    found = []
+    for s, sentence in enumerate(sentences, 1):
+        if isinstance(sentence, str | Mapping) or not isinstance(sentence, Iterable):
+            got = f"sentence {s}: expected a list of tokens, got {type(sentence).__name__}"
+            raise DataError("attributes", f"{got}; put a single sentence into a list")
+        found.append(list(sentence))
+        for i, token in enumerate(found[-1], 1):
+            if not isinstance(token, Iterable):
+                place = f"sentence {s}, token {i}"
+                got = f"expected a dict or a list of names, got {type(token).__name__}"
+                raise DataError("attributes", f"{place}: {got}")
+    return found
+
+
+def from_dicts(sentences: Iterable[Iterable[Token]]) -> tuple[Array, Array, Array, Array, list[str]]:
     """(lengths, entries of each token, keys, values, names) of all sentences."""
-    lengths = np.array([len(sentence) for sentence in sentences], np.int64)
+    rows = token_lists(sentences)
+    lengths = np.array([len(row) for row in rows], np.int64)
     counts, names, values = np.empty(int(lengths.sum()), np.int64), list[str](), list[float]()
-    for t, token in enumerate(chain.from_iterable(sentences)):
+    for t, token in enumerate(chain.from_iterable(rows)):
         before = len(names)
         for name, value in attribute_items(token):
             names.append(name)

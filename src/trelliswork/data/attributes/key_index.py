@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 def encoded(texts: Sequence[str]) -> tuple[Array, Array]:
     """Texts as UTF-8 bytes behind one another, and where each begins: [sum of bytes], [n + 1]."""
-    parts = [text.encode() for text in texts]
+    parts = [text.encode(errors="surrogatepass") for text in texts]
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
     return np.frombuffer(b"".join(parts), np.uint8), offsets
@@ -39,6 +39,17 @@ class KeyIndex:
         self.table = np.zeros(1024, np.uint64) if table is None else table
         self.numbers = np.empty(1024, np.int32) if numbers is None else numbers
         self._n_known = n_known
+
+    def check(self) -> None:
+        """Raise `ValueError` unless a search in this table ends, and ends at a number that is known."""
+        size = len(self.table)
+        if self.table.dtype != np.uint64 or self.numbers.dtype != np.int32 or self.numbers.shape != (size,):
+            raise ValueError("keys and numbers are not those of one table")
+        used = self.table != EMPTY
+        if size == 0 or size & (size - 1) or used.all():
+            raise ValueError(f"a table of {size} keys is not one that was saved")
+        if not np.array_equal(np.sort(self.numbers[used]), np.arange(self._n_known)):
+            raise ValueError(f"the keys are not numbered 0..{self._n_known - 1}")
 
     @classmethod
     def of(cls, keys: Array) -> KeyIndex:

@@ -39,8 +39,18 @@ class LearningConfig:
             raise ScoreError(f"algorithm must be one of {', '.join(ALGORITHMS)}; got {self.algorithm!r}")
         if self.c1 and self.algorithm != "lbfgs":
             raise ScoreError(f"c1 needs the algorithm lbfgs; got {self.algorithm}")
-        if min(self.c1, self.c2) < 0:
-            raise ScoreError(f"c1 and c2 must be at least 0; got {self.c1:g} and {self.c2:g}")
+        check_settings(self.c1, self.c2, self.max_iterations)
+        if self.algorithm == "sgd" and self.c2 == 0:
+            raise ScoreError("c2 must be above 0 for the algorithm sgd, whose rate follows from it; got 0; give 0.001")
+
+
+def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
+    """Refuse what no learner can work with."""
+    for name, value in (("c1", c1), ("c2", c2)):
+        if not 0 <= value < np.inf:
+            raise ScoreError(f"{name} must be at least 0 and finite; got {value:g}")
+    if max_iterations is not None and max_iterations < 1:
+        raise ScoreError(f"max_iterations must be at least 1; got {max_iterations}; leave it out for no limit")
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,19 @@ class Parameters:
         arcs = _all_arcs(n_labels) if all_transitions else _observed_arcs(rows, gold, n_labels)
         return cls(n_labels, offsets, (pairs % n_labels).astype(np.int32), arcs)
 
+    def check(self, n_attributes: int) -> None:
+        """Raise `ValueError` unless the weights of each attribute, their labels and arcs lie where they should."""
+        offsets, labels, arcs = self.offsets, self.labels, self.arcs
+        if (offsets.dtype, labels.dtype, arcs.dtype) != (np.int64, np.int32, np.int64):
+            raise ValueError("offsets, labels and arcs must be whole numbers of 64, 32 and 64 bits")
+        if offsets.shape != (n_attributes + 1,) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+            raise ValueError(f"offsets must rise from 0, one for each of {n_attributes} attributes")
+        if labels.shape != (offsets[-1],) or arcs.shape[1:] != (2,):
+            raise ValueError(f"{offsets[-1]} labels and pairs of labels expected, {labels.shape}, {arcs.shape} found")
+        for name, found in (("labels", labels), ("arcs", arcs)):
+            if found.size and not 0 <= found.min() <= found.max() < self.n_labels:
+                raise ValueError(f"{name} must lie in 0..{self.n_labels - 1}")
+
     def frequent(self, rows: AttributeRows, gold: Array, min_frequency: float) -> Parameters:
         """Without the (attribute, label) pairs whose values sum up to less than `min_frequency` in the data."""
         if min_frequency <= 0:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
+from trelliswork.errors import ScoreError
 from trelliswork.models.feature_crf.online import Epoch
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.sgd_kernels import sgd_epoch
@@ -35,6 +36,10 @@ class StochasticDescent:
     n_candidates: int = 10
     max_trials: int = 20
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.l2 > 0:
+            raise ScoreError(f"c2 must be above 0 here, as the rate follows from it; got {self.l2:g}; give 0.001")
 
     def learn(self, rows: AttributeRows, gold: Array, parameters: Parameters) -> Iterator[Epoch]:
         order, random = np.flatnonzero(rows.lengths), np.random.default_rng(self.seed)

@@ -87,7 +87,7 @@ class Grammar:
         rules: Counter[tuple[str, tuple[str, ...]]] = Counter()
         roots: Counter[str] = Counter()
         for tree in trees:
-            normal = collapse_unary(binarise(tree, direction, horizontal))
+            normal = collapse_unary(binarise(lifted(tree), direction, horizontal))
             roots[normal.label] += 1
             for node in normal.subtrees:
                 rules[node.label, tuple(_quoted(each) for each in node.children)] += 1
@@ -168,6 +168,8 @@ class Grammar:
         self, sentences: Sequence[Sequence[str]], unknown: Float[Tensor, "lexical"] | None = None
     ) -> Float[Tensor, "batch n lexical"]:
         """log weights of N -> word; a word that is not in the lexicon scores `unknown`, or is an error."""
+        if unknown is not None and unknown.shape != (self.n_lexical,):
+            raise ScoreError(f"unknown must be ({self.n_lexical},), one score a symbol; got {tuple(unknown.shape)}")
         column = {word: i for i, word in enumerate(self.words)}
         n = max(map(len, sentences))
         scores = torch.zeros(len(sentences), n, self.n_lexical, dtype=torch.float64)
@@ -207,7 +209,7 @@ class Grammar:
     def to_tree(self, derivation: Tree) -> Tree:
         """A derivation as the tree it stands for: chains of unary rules restored, long nodes whole again."""
         if self.joint_labels:
-            return unbinarise(restore_unary(derivation))
+            return without_lifted(unbinarise(restore_unary(derivation)))
         return without_lifted(unbinarise(self._with_chains(derivation)))
 
     def _with_chains(self, derivation: Tree) -> Tree:
@@ -220,7 +222,7 @@ class Grammar:
     def to_derivation(self, tree: Tree) -> Tree:
         """A tree in the symbols of this grammar: the way back from `to_tree`; what chains pass through is dropped."""
         if self.joint_labels:
-            return collapse_unary(binarise(tree, *self.binarised))
+            return collapse_unary(binarise(lifted(tree), *self.binarised))
         return _without_chains(binarise(lifted(tree)))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,11 @@ from trelliswork.structures.grammar.tree import MARKER
 
 Chains = dict[tuple[str, ...], tuple[str, ...]]
 """Of a rule (left, right...): the symbols of the best unary chain that it stands for, below `left`."""
+
+
+_QUOTED = r"""'[^']+'(?=[\s|]|$)|"[^"]+"(?=[\s|]|$)"""
+_TOKENS = re.compile(rf"{_QUOTED}|[^\s|]+|\|")  # words in quotes, which may have blanks and | in them; symbols; |
+_COMMENT = re.compile(rf"({_QUOTED})|#.*")
 
 
 class Rule(NamedTuple):
@@ -29,15 +35,18 @@ class Rule(NamedTuple):
         >>> Rule.parse("N -> 'dogs' 0.5 | Adj N 0.5")[0]
         Rule(left='N', right=("'dogs'",), weight=0.5)
         """
-        left, arrow, alternatives = line.partition("->")
+        left, arrow, rest = line.partition("->")
         if not arrow or len(left.split()) != 1:
             raise ScoreError(f"a rule must read 'A -> B C 0.5 | D 0.5'; got {line!r}")
+        alternatives: list[list[str]] = [[]]
+        for token in _TOKENS.findall(rest):
+            if token == "|":
+                alternatives.append([])
+            else:
+                alternatives[-1].append(token)
         found = []
-        for alternative in alternatives.split("|"):
-            right = alternative.split()
-            weight = 1.0
-            if right and _is_number(right[-1]):
-                weight = float(right.pop())
+        for right in alternatives:
+            weight = float(right.pop()) if right and _is_number(right[-1]) else 1.0
             found.append(Rule(left.strip(), tuple(right), weight))
         return found
 
@@ -57,10 +66,10 @@ def is_word(symbol: str) -> bool:
 def read_rules(given: str | Iterable[Rule | tuple[str, tuple[str, ...], float]]) -> list[Rule]:
     """Rules from text, one left-hand side a line, or from tuples; weights must be positive numbers."""
     if isinstance(given, str):
-        lines = [line.split("#")[0].strip() for line in given.splitlines()]
+        lines = [_COMMENT.sub(lambda found: found[1] or "", line).strip() for line in given.splitlines()]
         rules = [rule for line in lines if line for rule in Rule.parse(line)]
     else:
-        rules = [Rule(left, tuple(right), weight) for left, right, weight in given]
+        rules = [_rule_of(each) for each in given]
     for rule in rules:
         if not rule.right or not 0 < rule.weight < math.inf:
             raise ScoreError(
@@ -68,7 +77,19 @@ def read_rules(given: str | Iterable[Rule | tuple[str, tuple[str, ...], float]])
             )
     if not rules:
         raise ScoreError("a grammar needs at least one rule; got none")
+    known = {rule.left for rule in rules}
+    missing = {symbol for rule in rules for symbol in rule.right if not is_word(symbol)} - known
+    if missing:
+        listed = sorted(missing)[:5]
+        raise ScoreError(f"every symbol needs a rule; got none for {listed}; add rules or put words in quotes")
     return rules
+
+
+def _rule_of(given: Any) -> Rule:
+    if not isinstance(given, tuple) or len(given) != 3 or isinstance(given[1], str):
+        raise ScoreError(f"a rule must be (left, (right, ...), weight); got {given!r:.80}")
+    left, right, weight = given
+    return Rule(left, tuple(right), weight)
 
 
 def without_mixed(rules: list[Rule]) -> list[Rule]:
@@ -89,12 +110,14 @@ def without_long(rules: list[Rule]) -> list[Rule]:
         owner = left
         while len(right) > 2:
             rest = f"{owner}{MARKER}<{'-'.join(right[1:])}>"
-            found.append(Rule(left, (right[0], rest), weight))
+            if left not in made:
+                found.append(Rule(left, (right[0], rest), weight))
+                made |= {left} - {owner}
             left, right, weight = rest, right[1:], 1.0
-        if left == owner or left not in made:
-            made.add(left)
+        if left not in made:
             found.append(Rule(left, right, weight))
-    return list(dict.fromkeys(found))
+            made |= {left} - {owner}
+    return found
 
 
 def without_unary(rules: list[Rule]) -> tuple[list[Rule], Chains]:

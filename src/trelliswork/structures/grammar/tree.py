@@ -11,6 +11,7 @@ from trelliswork.errors import ScoreError
 
 TOKENS = re.compile(r"[()]|[^\s()]+")
 JOINT = "+"  # between the labels of a collapsed chain
+_JOINTS = re.compile(r"(?<!\\)\+")
 MARKER = "|"  # before what remains of a node that was binarised
 Direction = Literal["left", "right"]
 
@@ -116,7 +117,8 @@ def _split(
     if len(children) <= 2:
         return Tree(label, children)
     rest = children[1:] if direction == "right" else children[:-1]
-    named = rest[:horizontal] if direction == "right" else rest[len(rest) - (horizontal or len(rest)) :]
+    n_named = len(rest) if horizontal is None else min(horizontal, len(rest))
+    named = rest[:n_named] if direction == "right" else rest[len(rest) - n_named :]
     names = "-".join(each if isinstance(each, str) else each.label for each in named)
     below = _split(f"{owner}{MARKER}<{names}>", owner, rest, direction, horizontal)
     return Tree(label, (children[0], below) if direction == "right" else (below, children[-1]))
@@ -135,19 +137,22 @@ def unbinarise(tree: Tree) -> Tree:
 
 
 def collapse_unary(tree: Tree) -> Tree:
-    """A chain of only children becomes one node with the joint label `A+B`; the node above a word joins it too."""
+    """A chain of only children becomes one node with the joint label `A+B`; the node above a word joins it too.
+
+    A + that is part of a label is written \\+.
+    """
     labels = [tree.label]
     while len(tree.children) == 1 and isinstance(tree.children[0], Tree):
         tree = tree.children[0]
         labels.append(tree.label)
     children = tuple(each if isinstance(each, str) else collapse_unary(each) for each in tree.children)
-    return Tree(JOINT.join(labels), children)
+    return Tree(JOINT.join(label.replace(JOINT, "\\" + JOINT) for label in labels), children)
 
 
 def restore_unary(tree: Tree) -> Tree:
     """Joint labels `A+B` become chains again."""
     children = tuple(each if isinstance(each, str) else restore_unary(each) for each in tree.children)
-    *above, label = tree.label.split(JOINT)
+    *above, label = (each.replace("\\" + JOINT, JOINT) for each in _JOINTS.split(tree.label))
     found = Tree(label, children)
     for each in reversed(above):
         found = Tree(each, (found,))
