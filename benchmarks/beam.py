@@ -81,7 +81,7 @@ def lists_and_loops(emissions: Tensor, transitions: Tensor, lengths: Tensor, bea
 
 
 NOTE = """
-`python -m benchmarks.beam`: milliseconds a call, medians of 31 interleaved rounds in one process, float32, one thread;
+`python -m benchmarks.beam`: milliseconds a call, medians of 21 interleaved rounds in one process, float32, one thread;
 in brackets how many times as long as ours. Sizes are (batch, n, decisions, beam); rows have half to full length and the
 scores of a chain. Ours takes any transition system, sums in float64 and checks every score; the loops know the chain.
 One row, or a few with a wide beam, have nothing to gain from a batch and show what the generality costs.

@@ -153,7 +153,7 @@ def crfsuite_milliseconds(batch: int, n: int, c: int, copies: int = 20, iteratio
 
 
 NOTE = """
-`make bench`: milliseconds a call, medians of 31 interleaved rounds in one process, float32, one thread unless said; in
+`make bench`: milliseconds a call, medians of 21 interleaved rounds in one process, float32, one thread unless said; in
 brackets how many times as long as ours (the median of the rounds' ratios). Sizes are (batch, n, c), rows of half
 to full length; gradients of emissions and of all parameters; Viterbi includes making the lists. torch-struct is left
 out where its intermediates do not fit in memory, and has no end scores. CRFsuite is given one binary attribute a token

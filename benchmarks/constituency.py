@@ -22,7 +22,7 @@ GRAMMAR_TARGETS = {"log p(words) + gradient": 6.0, "best derivation": 50.0}
 Calls = dict[str, Callable[[], object]]
 
 NOTE = """
-`python -m benchmarks.constituency`: milliseconds a call, medians of 31 interleaved rounds in one process, float32, one
+`python -m benchmarks.constituency`: milliseconds a call, medians of 21 interleaved rounds in one process, float32, one
 thread unless said; in brackets how many times as long as ours (the median of the rounds' ratios). Span trees are
 (batch, n, labels), rows of half to full length; the loss is minus log p of given trees, and the best trees come out, in
 either library's tensor form: nodes for ours, marked parts for torch-struct. Grammars are (batch, n,

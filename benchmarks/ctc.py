@@ -81,7 +81,7 @@ def growths() -> Iterator[Growth]:
 
 
 NOTE = """
-`python -m benchmarks.ctc`: milliseconds a call, medians of 31 interleaved rounds in one process, float32, one thread
+`python -m benchmarks.ctc`: milliseconds a call, medians of 21 interleaved rounds in one process, float32, one thread
 unless said; in brackets how many times as long as ours (the median of the rounds' ratios). Sizes are (frames, batch,
 symbols, labels), rows of half to full length. Ours checks labels and scores, computes in float64, and has a second
 derivative.

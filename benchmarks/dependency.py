@@ -154,7 +154,7 @@ def growths() -> Iterator[Growth]:
 
 
 NOTE = """
-`python -m benchmarks.dependency`: milliseconds a call, medians of 31 interleaved rounds in one process, float32, one
+`python -m benchmarks.dependency`: milliseconds a call, medians of 21 interleaved rounds in one process, float32, one
 thread unless said; in brackets how many times as long as ours (the median of the rounds' ratios). Sizes are (batch, n),
 rows of half to full length, one root word. The loss is -log p of a gold tree, with the gradient of all arc scores;
 argmax gives heads. Ours checks scores and trees on the way, and computes in float64. torch-struct has no log_prob of

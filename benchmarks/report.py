@@ -49,7 +49,7 @@ class Growth:
 
 
 def measure(contest: Contest, quick: bool) -> Row:
-    found = sample(contest.candidates, rounds=5 if quick else 31)
+    found = sample(contest.candidates, rounds=5 if quick else 21)
     own = found[OURS, 1]
     ms = {f"{name}@{threads}": median(values) for (name, threads), values in found.items()}
     ratios = {f"{name}@{threads}": ratio(values, own) for (name, threads), values in found.items()}

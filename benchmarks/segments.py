@@ -215,7 +215,7 @@ def note() -> str:
         "" if FLASH else " flash-semicrf is not installed here and left out: `pip install --no-deps flash-semicrf`."
     )
     return f"""
-`python -m benchmarks.segments`: milliseconds a call, medians of 31 interleaved rounds in one process, float32, one
+`python -m benchmarks.segments`: milliseconds a call, medians of 21 interleaved rounds in one process, float32, one
 thread; in brackets how many times as long as ours (the median of the rounds' ratios). Sizes are (batch, n, k, c), rows
 of half to full length; gradients of segment scores and of all parameters. The peers' potentials [batch, n, k, c, c] are
 built from the same scores; of flash-semicrf's ways the fastest is shown, and torch-struct's numbers are right only for

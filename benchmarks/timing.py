@@ -28,7 +28,7 @@ class Candidate:
 Samples = dict[tuple[str, int], list[float]]  # (name, threads) -> milliseconds of a call in each round, NaN if left out
 
 
-def sample(candidates: list[Candidate], rounds: int = 31, sample_ms: float = 25.0) -> Samples:
+def sample(candidates: list[Candidate], rounds: int = 21, sample_ms: float = 25.0) -> Samples:
     """Milliseconds of one call, all candidates in every round.
 
     A sample starts with a call that is not timed: the candidate before has left the caches and the allocator to its
