@@ -187,7 +187,7 @@ def brackets(tree: Tree) -> Counter[tuple[int, int, str]]:
 
 
 @pytest.mark.skipif(
-    not TREEBANK.exists(), reason="no treebank here: set TRELLISWORK_TREEBANK to a folder of .mrg files"
+    not TREEBANK.exists(), reason="no treebank beside the project (shared/data/constituency_masc)"
 )
 def test_a_treebank_grammar_parses_unseen_sentences() -> None:
     grammar = Grammar.from_trees(treebank("train", 40))
