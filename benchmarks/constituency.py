@@ -129,7 +129,7 @@ def growths() -> Iterator[Growth]:
 
         return call
 
-    yield Growth("span trees, log Z + gradient, (2, n, 4)", (80, 160, 320), 3.0, step)
+    yield Growth("span trees, log Z + gradient, (2, n, 4)", (60, 120, 240), 3.0, step)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks.report import OURS, RESULTS, table
+from benchmarks.report import OURS, RESULTS, Row, table
 
 README = Path(__file__).parent.parent / "README.md"
 BEGIN, END = "<!-- speed -->\n", "<!-- end of speed -->\n"
@@ -13,24 +13,23 @@ ORDER = ("chain", "segments", "constituency", "dependency", "ctc", "automata", "
 
 
 def lines(name: str) -> list[list[str]]:
-    """One line for each contest of a benchmark: task, size, our milliseconds, how many times as long the peers take."""
+    """The first contest of each task of a benchmark: size, our milliseconds, how many times as long the peers take."""
     rows = [row for row in json.loads((RESULTS / f"bench-{name}.json").read_text()) if "task" in row]
-    out = []
-    for row in rows:
-        peers = {
-            key.removesuffix("@1"): x for key, x in row["ratios"].items() if key.endswith("@1") and OURS not in key
-        }
-        shown = ", ".join(f"{peer} {ratio:.3g}x" for peer, ratio in peers.items())
-        out.append(
-            [
-                f"[{name}](docs/results/bench-{name}.md)",
-                row["task"],
-                row["size"],
-                f"{row['ms'][f'{OURS}@1']:.3g}",
-                shown,
-            ]
-        )
-    return out
+    first = {row["task"]: row for row in reversed(rows) if len(row["ratios"]) > 1}
+    link = f"[{name}](docs/results/bench-{name}.md)"
+    tasks = dict.fromkeys(row["task"] for row in rows if row["task"] in first)
+    return [[link, task, first[task]["size"], _ours(first[task]), _peers(first[task])] for task in tasks]
+
+
+def _ours(row: Row) -> str:
+    return f"{row['ms'][f'{OURS}@1']:.2g}"
+
+
+def _peers(row: Row) -> str:
+    peers = {key: ratio for key, ratio in row["ratios"].items() if key.endswith("@1") and OURS not in key}
+    shown = (f"{key.removesuffix('@1')} {ratio:,.0f}x" if ratio >= 10 else f"{key.removesuffix('@1')} {ratio:.1f}x"
+             for key, ratio in peers.items())  # fmt: skip
+    return ", ".join(shown)
 
 
 def main() -> None:

@@ -186,9 +186,7 @@ def brackets(tree: Tree) -> Counter[tuple[int, int, str]]:
     return Counter((i, j, label) for i, j, label in tree.spans() if j - i > 1 and label != "TOP")
 
 
-@pytest.mark.skipif(
-    not TREEBANK.exists(), reason="no treebank beside the project (shared/data/constituency_masc)"
-)
+@pytest.mark.skipif(not TREEBANK.exists(), reason="no treebank beside the project (shared/data/constituency_masc)")
 def test_a_treebank_grammar_parses_unseen_sentences() -> None:
     grammar = Grammar.from_trees(treebank("train", 40))
     known = [tree for tree in treebank("dev", 25) if set(tree.words) <= set(grammar.words)][:40]
