@@ -46,6 +46,17 @@ def test_other_commands_take_it(cli: Cli, chunker: Path, data: Path) -> None:
     assert len(record["features"]) == 3
 
 
+def test_a_tag_that_training_lacked_counts_as_a_mistake(cli: Cli, tmp_path: Path) -> None:
+    train, test = tmp_path / "train.conll", tmp_path / "test.conll"
+    train.write_text("a B-X\nb O\n\n" * 4)
+    test.write_text("a B-X\nb I-X\n")
+    assert cli("train", train, "--model", "crf", "--out", tmp_path / "model").status == 0
+    answer = cli("evaluate", tmp_path / "model", test)
+    assert answer.status == 0 and "token accuracy           50.00" in answer.out
+    test.write_text("a B-Y\nb O\n")
+    assert "does not know the tag 'B-Y'" in cli("evaluate", tmp_path / "model", test).err
+
+
 def test_explain_shows_the_votes(cli: Cli, chunker: Path, data: Path, tmp_path: Path) -> None:
     answer = cli("explain", chunker, data / "test.conll", "--limit", 2)
     assert answer.status == 0

@@ -47,9 +47,13 @@ def require_known(labels: Labels, sentences: Sequence[Sentence]) -> None:
 
 
 def first_unknown(labels: Labels, sentence: Sentence) -> tuple[int, str] | None:
-    """Line and name of the first tag that the model does not know."""
-    known = labels.data_tags
+    """Line and name of the first tag that the model does not know.
+
+    A tag of a known type is known: I-LST may be missing in training where B-LST is not.
+    """
+    known = set(labels.data_tags)
+    types = {split_tag(tag)[1] for tag in known} - {""} if labels.has_spans else set()
     for i, tag in enumerate(sentence.tags or ()):
-        if tag not in known:
+        if tag not in known and split_tag(tag)[1] not in types:
             return sentence.line_of(i), tag
     return None
