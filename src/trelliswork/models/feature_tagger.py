@@ -43,7 +43,6 @@ class FeatureTagger(SentenceTagger):
     ) -> None:
         self.templates, self.labels, self.crf, self.config, self.names = templates, labels, crf, config, names
         self.metrics: dict[str, Any] = {}
-        self._transitions = torch.from_numpy(crf.parameters.transitions(crf.weights))
 
     @classmethod
     def fit(
@@ -101,11 +100,7 @@ class FeatureTagger(SentenceTagger):
         return self.crf.rows(lengths, counts, keys)
 
     def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
-        rows = self.rows(sentences)
-        lengths = torch.from_numpy(rows.lengths)
-        scores = torch.from_numpy(self.crf.emissions(rows))
-        padded = torch.nn.utils.rnn.pad_sequence(list(scores.split(rows.lengths.tolist())), batch_first=True)
-        return LinearChain(padded, self._transitions, lengths=lengths)
+        return self.crf.chain(self.rows(sentences))
 
     def explain(self, sentences: Sequence[Sentence]) -> list[Explanation]:
         """Which features voted for which tag, token by token; sentences must have words."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.distributions import LinearChain
@@ -55,16 +57,21 @@ class FeatureCRF:
         )  # fmt: skip
         return scores
 
+    def chain(self, rows: AttributeRows) -> LinearChain:
+        """p(labels | attributes) of all sentences as one batch."""
+        return self._chain(rows, torch.from_numpy(self.emissions(rows)), np.arange(len(rows.lengths)))
+
     def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, LinearChain]]:
         """The sentences in batches of like length: their numbers, and the distribution over their labels."""
-        scores, starts = torch.from_numpy(self.emissions(rows)), rows.starts
-        transitions = torch.from_numpy(self.parameters.transitions(self.weights))
+        scores = torch.from_numpy(self.emissions(rows))
         for batch in _batches(rows.lengths):
-            lengths = rows.lengths[batch]
-            padded = torch.zeros(len(batch), int(lengths.max()), len(self.labels), dtype=torch.float64)
-            for row, sentence in enumerate(batch):
-                padded[row, : lengths[row]] = scores[starts[sentence] : starts[sentence + 1]]
-            yield batch, LinearChain(padded, transitions, lengths=torch.from_numpy(lengths))
+            yield batch, self._chain(rows, scores, batch)
+
+    def _chain(self, rows: AttributeRows, scores: Tensor, batch: Array) -> LinearChain:
+        starts, lengths = rows.starts, torch.from_numpy(rows.lengths[batch])
+        padded = pad_sequence([scores[starts[s] : starts[s + 1]] for s in batch], batch_first=True)
+        transitions = torch.from_numpy(self.parameters.transitions(self.weights))
+        return LinearChain(padded, transitions, lengths=lengths)
 
     def predict(self, rows: AttributeRows) -> list[list[str]]:
         """The best labels of each sentence."""
