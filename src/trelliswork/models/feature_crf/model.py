@@ -13,11 +13,14 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.distributions import LinearChain
+from trelliswork.models.feature_crf.edges import edge_rows
 from trelliswork.models.feature_crf.online_kernels import score_tokens
-from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.feature_crf.parameters import PairWeights, Parameters
+from trelliswork.models.feature_crf.set_kernels import add_pairs
 
 Array = np.ndarray[Any, Any]
 TOKENS_AT_A_TIME = 8192
+SCORES_AT_A_TIME = 1 << 23  # transition scores by position: 64 MB
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,20 @@ class FeatureCRF:
         """The same model without weights of 0 (as float32 has them) and attributes that have no other; and the
         numbers that the attributes left had before."""
         weights = self.weights.astype(np.float32).astype(np.float64)
-        parameters, n_states = self.parameters, self.parameters.n_states
-        owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
-        keep = weights != 0
-        kept = np.unique(owner[keep[:n_states]])
-        counts = np.bincount(owner[keep[:n_states]], minlength=len(parameters.offsets) - 1)[kept]
-        offsets, arcs = np.concatenate([[0], np.cumsum(counts)]), parameters.arcs[keep[n_states:]]
-        smaller = Parameters(parameters.n_labels, offsets, parameters.labels[keep[:n_states]], arcs)
+        parameters, keep = self.parameters, weights != 0
+        n_attributes = len(parameters.offsets) - 1
+        on_states, on_pairs = keep[: parameters.n_states], keep[parameters.pair_weights]
+        counts = np.bincount(_owners(parameters.offsets)[on_states], minlength=n_attributes)
+        pairs, pair_counts = parameters.pairs, np.zeros(n_attributes, np.int64)
+        if pairs is not None:
+            pair_counts = np.bincount(_owners(pairs.offsets)[on_pairs], minlength=n_attributes)
+        kept = np.flatnonzero(counts + pair_counts)
+        if pairs is not None:
+            pairs = PairWeights(_offsets(pair_counts[kept]), pairs.arcs[on_pairs]) if on_pairs.any() else None
+        smaller = Parameters(
+            parameters.n_labels, _offsets(counts[kept]), parameters.labels[on_states],
+            parameters.arcs[keep[parameters.arc_weights]], pairs,
+        )  # fmt: skip
         return FeatureCRF(self.labels, KeyIndex.of(self.index.keys()[kept]), smaller, weights[keep]), kept
 
     def emissions(self, rows: AttributeRows) -> Array:
@@ -64,14 +74,33 @@ class FeatureCRF:
     def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, LinearChain]]:
         """The sentences in batches of like length: their numbers, and the distribution over their labels."""
         scores = torch.from_numpy(self.emissions(rows))
-        for batch in _batches(rows.lengths):
+        at_a_time = TOKENS_AT_A_TIME
+        if self.parameters.n_pairs:
+            at_a_time = min(at_a_time, SCORES_AT_A_TIME // self.parameters.n_labels**2 + 1)
+        for batch in _batches(rows.lengths, at_a_time):
             yield batch, self._chain(rows, scores, batch)
 
     def _chain(self, rows: AttributeRows, scores: Tensor, batch: Array) -> LinearChain:
         starts, lengths = rows.starts, torch.from_numpy(rows.lengths[batch])
         padded = pad_sequence([scores[starts[s] : starts[s + 1]] for s in batch], batch_first=True)
-        transitions = torch.from_numpy(self.parameters.transitions(self.weights))
-        return LinearChain(padded, transitions, lengths=lengths)
+        transitions = self.parameters.transitions(self.weights)
+        if self.parameters.n_pairs:
+            transitions = self._transitions_by_position(rows, batch, transitions)
+        return LinearChain(padded, torch.from_numpy(transitions), lengths=lengths)
+
+    def _transitions_by_position(self, rows: AttributeRows, batch: Array, shared: Array) -> Array:
+        """Scores [sentences, n-1, labels, labels], with what the attributes of each token add to its arcs [S4.81]."""
+        n, c = int(rows.lengths[batch].max(initial=0)), len(shared)
+        scores, edges = np.zeros((len(batch), max(n - 1, 1), c, c)), edge_rows(rows, self.parameters)
+        weights = np.ascontiguousarray(self.weights[self.parameters.pair_weights])
+        for row, sentence in enumerate(batch.tolist()):
+            length = int(rows.lengths[sentence])
+            if length > 1 and len(edges.ids):
+                matrices = scores[row : row + 1]
+                add_pairs(int(rows.starts[sentence]), length, 1.0, edges, weights, shared[None, None], matrices)
+            else:
+                scores[row] = shared
+        return scores[:, : max(n - 1, 0)]
 
     def predict(self, rows: AttributeRows) -> list[list[str]]:
         """The best labels of each sentence."""
@@ -90,11 +119,20 @@ class FeatureCRF:
         return out
 
 
-def _batches(lengths: Array) -> Iterator[Array]:
-    """Sentences (empty ones left out) by length, so many together that they have about `TOKENS_AT_A_TIME` tokens."""
+def _owners(offsets: Array) -> Array:
+    """The attribute of each weight."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def _offsets(counts: Array) -> Array:
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+def _batches(lengths: Array, tokens_at_a_time: int) -> Iterator[Array]:
+    """Sentences (empty ones left out) by length, so many together that they have about so many tokens."""
     order = np.argsort(-lengths, kind="stable")
     order = order[lengths[order] > 0]
     while len(order):
-        n = max(1, TOKENS_AT_A_TIME // int(lengths[order[0]]))
+        n = max(1, tokens_at_a_time // int(lengths[order[0]]))
         yield order[:n]
         order = order[n:]

@@ -70,31 +70,25 @@ def _clear(numbers):
 
 
 @njit(**KERNEL)
-def matrices_of(first, n, scale, edges, weights, shared, room):
-    """Transition scores [1, n-1, c, c]: the shared ones, and value · weight for each edge observation [S4.81].
-
-    `weights` are those of the pairs; they are multiplied by `scale`.
-    """
+def add_pairs(first, n, scale, edges, weights, shared, matrices):
+    """matrices[0, i-1] = the shared scores, and scale · value · weight of the edge observations of token i [S4.81]."""
     c, m = shared.shape[2], max(n - 1, 1)
-    scores = room.transitions[: m * c * c].reshape(m, c * c)
-    base = shared.ravel()
-    valued = edges.values.shape[0] > 0
+    flat, base, valued = matrices.reshape(matrices.shape[1], c * c), shared.ravel(), edges.values.shape[0] > 0
     for i in range(m):
-        row = scores[i]
+        row = flat[i]
         for k in range(c * c):
             row[k] = base[k]
-        if i + 1 == n:
+        if i + 1 == n:  # a sentence of one token: one matrix that is not used
             break
         for e in range(edges.offsets[first + i + 1], edges.offsets[first + i + 2]):
             value = scale * (edges.values[e] if valued else 1.0)
             for p in range(edges.pair_offsets[edges.ids[e]], edges.pair_offsets[edges.ids[e] + 1]):
                 row[edges.pair_arcs[p]] += value * weights[p]
-    return scores.reshape(1, m, c, c)
 
 
 @njit(**KERNEL)
 def spread_arcs(first, n, amount, edges, d_transitions, d_weights):
-    """Add amount · value · d_transitions to each pair weight of the sentence: the transpose of `matrices_of`."""
+    """Add amount · value · d_transitions to each pair weight of the sentence: the transpose of `add_pairs`."""
     c = d_transitions.shape[2]
     flat = d_transitions.reshape(d_transitions.shape[1], c * c)
     valued = edges.values.shape[0] > 0
@@ -206,7 +200,8 @@ def loss_and_gradient(
         scores_here, arcs, shifts, d_here = transitions, shared_arcs, shared_shifts, d_transitions
         if by_position:
             m = max(n - 1, 1)
-            scores_here = matrices_of(begin, n, 1.0, edges, pair_weights, transitions, room)
+            scores_here = room.transitions[: m * c * c].reshape(1, m, c, c)
+            add_pairs(begin, n, 1.0, edges, pair_weights, transitions, scores_here)
             arcs, shifts = room.arcs[: m * c * width].reshape(1, m, c, width), room.shifts[:m].reshape(1, m)
             chain.exp_arcs(scores_here, arcs, shifts)
             d_here = room.d_transitions[: m * c * c].reshape(1, m, c, c)
