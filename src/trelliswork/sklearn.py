@@ -253,7 +253,7 @@ class CRF(BaseEstimator):
     def transition_features_(self) -> dict[tuple[str, str], float]:
         """(label, label) -> weight, where it is not 0."""
         model, parameters = self._fitted, self._fitted.parameters
-        weights = model.weights[parameters.n_states :]
+        weights = model.weights[parameters.arc_weights]
         pairs = zip(parameters.arcs.tolist(), weights.tolist(), strict=True)
         return {(model.labels[i], model.labels[j]): weight for (i, j), weight in pairs if weight}
 

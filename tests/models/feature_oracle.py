@@ -13,7 +13,13 @@ from trelliswork.models.feature_crf.parameters import Parameters
 
 
 def corpus(
-    n_labels: int, *, n_sentences: int = 8, longest: int = 4, n_attributes: int = 12, seed: int = 0, valued: bool = False
+    n_labels: int,
+    *,
+    n_sentences: int = 8,
+    longest: int = 4,
+    n_attributes: int = 12,
+    seed: int = 0,
+    valued: bool = False,
 ) -> tuple[AttributeRows, np.ndarray]:
     """Random sentences, one of length 1 among them, and their labels."""
     random = np.random.default_rng(seed)

@@ -35,7 +35,9 @@ def test_loss_and_gradient(valued: bool, scale: float, all_states: bool) -> None
     likelihood = Likelihood(rows, gold, parameters)
     loss, gradient = likelihood(scale * weights)
     assert loss == pytest.approx(oracle.loss(rows, gold, parameters, scale * weights), rel=1e-10)
-    assert slope(likelihood, scale * weights, direction) == pytest.approx(float(gradient @ direction), rel=1e-4, abs=1e-4)
+    assert slope(likelihood, scale * weights, direction) == pytest.approx(
+        float(gradient @ direction), rel=1e-4, abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("valued", [False, True])
@@ -92,7 +94,9 @@ def naive_perceptron(rows: AttributeRows, gold: np.ndarray, parameters: Paramete
             found = {y: oracle.score(rows, s, y, parameters, weights) for y in oracle.labellings(len(wanted), 2)}
             # Among ties the lowest labels from the end, as Viterbi breaks them.
             best = min(found, key=lambda y: (-round(found[y], 9), y[::-1]))
-            change = [oracle.score(rows, s, wanted, parameters, e) - oracle.score(rows, s, best, parameters, e) for e in eye]
+            change = [
+                oracle.score(rows, s, wanted, parameters, e) - oracle.score(rows, s, best, parameters, e) for e in eye
+            ]
             weights = weights + np.array(change)
             total, n = total + weights, n + 1
     return total / (n + 1)

@@ -100,7 +100,7 @@ def transitions(tagger: Tagger | FeatureTagger) -> list[tuple[float, str, str]]:
 
     labels = tagger.labels.vocabulary.to_list()
     if isinstance(tagger, FeatureTagger):
-        arcs, weights = tagger.crf.parameters.arcs, tagger.crf.weights[tagger.crf.parameters.n_states :]
+        arcs, weights = tagger.crf.parameters.arcs, tagger.crf.weights[tagger.crf.parameters.arc_weights]
         return sorted(
             ((w, labels[i], labels[j]) for (i, j), w in zip(arcs, weights.tolist(), strict=True)), reverse=True
         )

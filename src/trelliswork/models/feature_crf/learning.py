@@ -19,6 +19,8 @@ from trelliswork.training.lbfgs import LBFGS
 Array = np.ndarray[Any, Any]
 Algorithm = Literal["lbfgs", "sgd", "perceptron", "pa", "arow"]
 ALGORITHMS: tuple[Algorithm, ...] = ("lbfgs", "sgd", "perceptron", "pa", "arow")
+ON_PAIRS = ("lbfgs", "sgd", "perceptron", "pa", "arow")  # know weights of (attribute, label before, label)
+PROBABILISTIC = ("lbfgs", "sgd")  # know what an unknown label is, and a sentence that counts twice
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,64 @@ class Progress:
     gradient_norm: float | None = None
 
 
-def learn(rows: AttributeRows, gold: Array, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:
-    """One `Progress` an iteration; the last has the weights that were learned."""
+def learn(
+    rows: AttributeRows,
+    gold: Array,
+    parameters: Parameters,
+    config: LearningConfig,
+    *,
+    sentence_weights: Array | None = None,
+    sets: Array | None = None,
+) -> Iterator[Progress]:
+    """One `Progress` an iteration; the last has the weights that were learned.
+
+    `gold` with `sets`, and `sentence_weights`, are as for `Likelihood`.
+    """
+    _check_fit(config.algorithm, gold, parameters, sentence_weights)
     if config.algorithm == "lbfgs":
         learner = LBFGS(l2=config.c2, l1=config.c1, max_iterations=config.max_iterations or 10_000)
-        for step in learner.minimise(Likelihood(rows, gold, parameters), np.zeros(len(parameters))):
+        likelihood = Likelihood(rows, gold, parameters, sentence_weights, sets)
+        for step in learner.minimise(likelihood, np.zeros(len(parameters))):
             yield Progress(step.iteration, step.weights, step.loss, step.gradient_norm)
         return
-    for epoch in _online(config).learn(rows, gold, parameters):
+    online = _online(config)
+    if isinstance(online, StochasticDescent):
+        epochs = online.learn(rows, gold, parameters, sentence_weights=sentence_weights, sets=sets)
+    else:
+        epochs = online.learn(rows, gold, parameters)
+    for epoch in epochs:
         yield Progress(epoch.number, epoch.weights, epoch.loss)
+
+
+def _check_fit(algorithm: str, gold: Array, parameters: Parameters, sentence_weights: Array | None) -> None:
+    """Refuse data that an algorithm cannot learn from."""
+    if parameters.n_pairs and algorithm not in ON_PAIRS:
+        got = f"templates such as B01:%x[0,1] need the algorithm {', '.join(ON_PAIRS)}; got {algorithm}"
+        raise ScoreError(f"{got}; write B alone or choose another")
+    if len(gold) and gold.min() < 0 and algorithm not in PROBABILISTIC:
+        got = f"labels that are not known need the algorithm {' or '.join(PROBABILISTIC)}; got {algorithm}"
+        raise ScoreError(f"{got}; label all tokens or choose another")
+    if sentence_weights is None:
+        return
+    if algorithm not in PROBABILISTIC:
+        got = f"sentence weights need the algorithm {' or '.join(PROBABILISTIC)}; got {algorithm}"
+        raise ScoreError(f"{got}; leave them out or choose another")
+
+
+def check_weights(weights: Any, n_sentences: int) -> Array:
+    """Sentence weights as an array; one finite number that is not negative for each sentence."""
+    try:
+        found = np.asarray(weights, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ScoreError(
+            f"weights must be numbers, one for each of {n_sentences} sentences; got {weights!r}"
+        ) from error
+    if found.shape != (n_sentences,):
+        raise ScoreError(f"weights must be {n_sentences} numbers, one a sentence; got the shape {found.shape}")
+    bad = np.flatnonzero(~((found >= 0) & (found < np.inf)))
+    if len(bad):
+        raise ScoreError(f"weights must be at least 0 and finite; got {found[bad[0]]:g} for sentence {bad[0] + 1}")
+    return found
 
 
 def _online(config: LearningConfig) -> OnlineLearner | StochasticDescent:

@@ -16,7 +16,7 @@ from trelliswork.distributions import LinearChain
 from trelliswork.models.feature_crf.edges import edge_rows
 from trelliswork.models.feature_crf.online_kernels import score_tokens
 from trelliswork.models.feature_crf.parameters import PairWeights, Parameters
-from trelliswork.models.feature_crf.set_kernels import add_pairs
+from trelliswork.models.feature_crf.set_kernels import EdgeRows, add_pairs
 
 Array = np.ndarray[Any, Any]
 TOKENS_AT_A_TIME = 8192
@@ -74,32 +74,31 @@ class FeatureCRF:
     def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, LinearChain]]:
         """The sentences in batches of like length: their numbers, and the distribution over their labels."""
         scores = torch.from_numpy(self.emissions(rows))
-        at_a_time = TOKENS_AT_A_TIME
+        at_a_time, edges = TOKENS_AT_A_TIME, None
         if self.parameters.n_pairs:
+            edges = edge_rows(rows, self.parameters)
             at_a_time = min(at_a_time, SCORES_AT_A_TIME // self.parameters.n_labels**2 + 1)
         for batch in _batches(rows.lengths, at_a_time):
-            yield batch, self._chain(rows, scores, batch)
+            yield batch, self._chain(rows, scores, batch, edges)
 
-    def _chain(self, rows: AttributeRows, scores: Tensor, batch: Array) -> LinearChain:
+    def _chain(self, rows: AttributeRows, scores: Tensor, batch: Array, edges: EdgeRows | None = None) -> LinearChain:
         starts, lengths = rows.starts, torch.from_numpy(rows.lengths[batch])
         padded = pad_sequence([scores[starts[s] : starts[s + 1]] for s in batch], batch_first=True)
         transitions = self.parameters.transitions(self.weights)
         if self.parameters.n_pairs:
-            transitions = self._transitions_by_position(rows, batch, transitions)
+            edges = edges or edge_rows(rows, self.parameters)
+            transitions = self._transitions_by_position(rows, batch, transitions, edges)
         return LinearChain(padded, torch.from_numpy(transitions), lengths=lengths)
 
-    def _transitions_by_position(self, rows: AttributeRows, batch: Array, shared: Array) -> Array:
+    def _transitions_by_position(self, rows: AttributeRows, batch: Array, shared: Array, edges: EdgeRows) -> Array:
         """Scores [sentences, n-1, labels, labels], with what the attributes of each token add to its arcs [S4.81]."""
         n, c = int(rows.lengths[batch].max(initial=0)), len(shared)
-        scores, edges = np.zeros((len(batch), max(n - 1, 1), c, c)), edge_rows(rows, self.parameters)
+        scores, starts = np.zeros((len(batch), max(n - 1, 1), c, c)), rows.starts
         weights = np.ascontiguousarray(self.weights[self.parameters.pair_weights])
         for row, sentence in enumerate(batch.tolist()):
             length = int(rows.lengths[sentence])
-            if length > 1 and len(edges.ids):
-                matrices = scores[row : row + 1]
-                add_pairs(int(rows.starts[sentence]), length, 1.0, edges, weights, shared[None, None], matrices)
-            else:
-                scores[row] = shared
+            if length > 1:
+                add_pairs(int(starts[sentence]), length, 1.0, edges, weights, shared[None, None], scores[row : row + 1])
         return scores[:, : max(n - 1, 0)]
 
     def predict(self, rows: AttributeRows) -> list[list[str]]:

@@ -113,9 +113,7 @@ class Parameters:
         if pairs.arcs.size and not 0 <= pairs.arcs.min() <= pairs.arcs.max() < self.n_labels**2:
             raise ValueError(f"arcs of pairs must lie in 0..{self.n_labels**2 - 1}")
 
-    def frequent(
-        self, rows: AttributeRows, gold: Array, min_frequency: float, sets: Array | None = None
-    ) -> Parameters:
+    def frequent(self, rows: AttributeRows, gold: Array, min_frequency: float, sets: Array | None = None) -> Parameters:
         """Without the (attribute, label) pairs whose values sum up to less than `min_frequency` in the data.
 
         A token whose label is not known counts for each label that it may have.
@@ -175,9 +173,7 @@ def _pair_entries(rows: AttributeRows, gold: Array, on_pairs: Array) -> tuple[Ar
     return rows.ids[wanted], gold[at - 1], gold[at], values
 
 
-def _sums(
-    places: Array, ids: Array, before: Array, here: Array, values: Array, sets: Array, n_cells: int
-) -> Array:
+def _sums(places: Array, ids: Array, before: Array, here: Array, values: Array, sets: Array, n_cells: int) -> Array:
     """Values summed up by place, attribute · cells + label before · labels + label; places are sorted."""
     n_labels, total, known = sets.shape[1], np.zeros(len(places)), (before >= 0) & (here >= 0)
     if not len(places):

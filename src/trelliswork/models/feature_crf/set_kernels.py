@@ -55,11 +55,12 @@ def room_for(longest: int, c: int, by_position: bool) -> Room:
     """Room for sentences of so many tokens; `by_position` if transitions may differ from token to token."""
     width, n = (c + 7) // 8 * 8, max(longest, 2)
     m = n - 1 if by_position else 1
-    tokens = [np.empty(n * c) for _ in range(6)]
-    ends = [np.empty(1), np.empty(1), np.empty(1, np.bool_), np.empty(1, np.int64), np.empty(1), np.zeros(c)]
     return Room(
-        *tokens, np.empty(n * width), np.empty(m * c * c), np.empty(m * c * c), np.empty(m * c * width), np.empty(m),
-        *ends,
+        emissions=np.empty(n * c), d_emissions=np.empty(n * c), kept=np.empty(n * c), d_kept=np.empty(n * c),
+        alphas=np.empty(n * c), emits=np.empty(n * c), outgoing=np.empty(n * width),
+        transitions=np.empty(m * c * c), d_transitions=np.empty(m * c * c), arcs=np.empty(m * c * width),
+        shifts=np.empty(m), finals=np.empty(1), log_z=np.empty(1), wide=np.empty(1, np.bool_),
+        length=np.empty(1, np.int64), share=np.empty(1), end=np.zeros(c),
     )  # fmt: skip
 
 

@@ -120,7 +120,7 @@ class _Run:
         return cls(rows, gold, parameters, l2, shares, all_labels(c) if sets is None else sets, first, edges, room)
 
     def loss_at_start(self, order: Array) -> float:
-        """About the loss of the sentences before any step: that of weights of 0, -log of the share of what is allowed."""
+        """The loss of these sentences if every labelling were as likely as any other."""
         sizes = np.append(self.sets.sum(1)[::-1], np.ones(self.parameters.n_labels))  # of the codes, lowest first
         free = np.log(self.parameters.n_labels) - np.log(sizes[self.gold + len(self.sets)])
         totals = np.diff(np.concatenate([[0.0], np.cumsum(free)])[self.rows.starts])

@@ -93,8 +93,8 @@ def explain(
         path = [number[label] for label in best[s]]
         found = []
         for i, word in enumerate(words):
-            votes = _votes(crf, rows, int(starts[s]) + i, names)
             before = path[i - 1] if i else None
+            votes = _votes(crf, rows, int(starts[s]) + i, names, before)
             totals = [sum(v.score for v in votes.get(j, ())) + _arc(transitions, before, j) for j in range(len(number))]
             order = sorted((j for j in range(len(number)) if j != path[i]), key=lambda j: -totals[j])
             rival = order[0] if order else None
@@ -114,15 +114,25 @@ def _arc(transitions: Array, before: int | None, label: int) -> float:
     return 0.0 if before is None else float(transitions[before, label])
 
 
-def _votes(crf: FeatureCRF, rows: AttributeRows, t: int, names: Sequence[str]) -> dict[int, list[Vote]]:
-    """The votes of a token's attributes, by label."""
+def _votes(
+    crf: FeatureCRF, rows: AttributeRows, t: int, names: Sequence[str], before: int | None
+) -> dict[int, list[Vote]]:
+    """The votes of a token's attributes, by label; some look at the label before too."""
     votes: dict[int, list[Vote]] = {}
+    pairs, n_labels = crf.parameters.pairs, len(crf.labels)
     for e in range(rows.offsets[t], rows.offsets[t + 1]):
         attribute = int(rows.ids[e])
         value = 1.0 if rows.values is None else float(rows.values[e])
         for p in range(crf.parameters.offsets[attribute], crf.parameters.offsets[attribute + 1]):
             vote = Vote(names[attribute], value * float(crf.weights[p]))
             votes.setdefault(int(crf.parameters.labels[p]), []).append(vote)
+        if pairs is None or before is None:
+            continue
+        for p in range(pairs.offsets[attribute], pairs.offsets[attribute + 1]):
+            if pairs.arcs[p] // n_labels == before:
+                weight = float(crf.weights[crf.parameters.pair_weights.start + p])
+                vote = Vote(f"{names[attribute]} after {crf.labels[before]}", value * weight)
+                votes.setdefault(int(pairs.arcs[p] % n_labels), []).append(vote)
     return votes
 
 
