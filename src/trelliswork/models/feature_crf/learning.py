@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -99,13 +99,17 @@ def _check_fit(algorithm: str, gold: Array, parameters: Parameters, sentence_wei
     if parameters.n_pairs and algorithm not in ON_PAIRS:
         got = f"templates such as B01:%x[0,1] need the algorithm {', '.join(ON_PAIRS)}; got {algorithm}"
         raise ScoreError(f"{got}; write B alone or choose another")
-    if len(gold) and gold.min() < 0 and algorithm not in PROBABILISTIC:
-        got = f"labels that are not known need the algorithm {' or '.join(PROBABILISTIC)}; got {algorithm}"
-        raise ScoreError(f"{got}; label all tokens or choose another")
-    if sentence_weights is None:
-        return
     if algorithm not in PROBABILISTIC:
-        got = f"sentence weights need the algorithm {' or '.join(PROBABILISTIC)}; got {algorithm}"
+        check_complete(algorithm, gold, sentence_weights, PROBABILISTIC)
+
+
+def check_complete(algorithm: str, gold: Array, sentence_weights: Array | None, others: Sequence[str]) -> None:
+    """Refuse unknown labels and sentence weights, which only `others` can learn from."""
+    if len(gold) and gold.min() < 0:
+        got = f"labels that are not known need the algorithm {' or '.join(others)}; got {algorithm}"
+        raise ScoreError(f"{got}; label all tokens or choose another")
+    if sentence_weights is not None:
+        got = f"sentence weights need the algorithm {' or '.join(others)}; got {algorithm}"
         raise ScoreError(f"{got}; leave them out or choose another")
 
 
