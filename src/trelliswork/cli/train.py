@@ -95,6 +95,8 @@ def train(
     all_transitions: Annotated[
         bool, typer.Option("--all-transitions", help="The same for pairs of tags.", rich_help_panel=FEATURES)
     ] = False,
+    latent: Annotated[int, typer.Option(help="Hidden states of each tag.", rich_help_panel=FEATURES)] = 1,
+    order: Annotated[int, typer.Option(help="Tags before a tag that count: 1 or 2.", rich_help_panel=FEATURES)] = 1,
     partial: Annotated[
         bool,
         typer.Option("--partial", help="Read the tag ? as unknown, A|B as one of these.", rich_help_panel=FEATURES),
@@ -120,6 +122,7 @@ def train(
 
         learned: dict[str, Any] = dict(algorithm=algorithm, c1=c1, c2=c2, max_iterations=max_iterations)
         learned |= dict(min_count=min_freq, all_states=all_states, all_transitions=all_transitions, seed=seed)
+        learned |= dict(latent=latent, order=order)
         train_features(
             train,
             dev,

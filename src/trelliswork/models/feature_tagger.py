@@ -19,7 +19,7 @@ from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
 from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.templates import Column
-from trelliswork.distributions import LinearChain
+from trelliswork.distributions.grouped_chain import TagDistribution
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.models.card import model_card
 from trelliswork.models.feature_crf.learning import LearningConfig, Progress, check_weights, learn
@@ -80,6 +80,9 @@ class FeatureTagger(SentenceTagger):
         ).frequent(rows, gold, config.min_count, sets)  # fmt: skip
         if not any(each.pairs and not each.references for each in templates.templates):  # as in CRF++: no B, no arcs
             parameters = replace(parameters, arcs=parameters.arcs[:0])
+        parameters = parameters.with_latent(config.latent)
+        if config.order == 2:
+            parameters = parameters.with_second_order(rows, gold, sets)
         learned = np.zeros(len(parameters))
         tags = tuple(labels.vocabulary)
         for progress in learn(rows, gold, parameters, config, sentence_weights=shares, sets=sets):
@@ -103,7 +106,7 @@ class FeatureTagger(SentenceTagger):
         keys, counts, _ = _attributes(self.templates, lengths, columns)
         return self.crf.rows(lengths, counts, keys)
 
-    def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
+    def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
         return self.crf.chain(self.rows(sentences))
 
     def explain(self, sentences: Sequence[Sentence]) -> list[Explanation]:
@@ -178,13 +181,15 @@ class FeatureTagger(SentenceTagger):
         templates = Templates.parse(config["templates"], skip_outside=config["skip_outside"])
         index = KeyIndex(arrays["keys"].view(np.uint64), arrays["numbers"], config["n_attributes"])
         pairs = PairWeights(arrays["pair_offsets"], arrays["pair_arcs"]) if "pair_arcs" in arrays else None
-        parameters = Parameters(len(config["labels"]), arrays["offsets"], arrays["labels"], arrays["arcs"], pairs)
+        settings = LearningConfig(**config["settings"])
+        n_states = len(config["labels"]) * settings.latent
+        parameters = Parameters(n_states, arrays["offsets"], arrays["labels"], arrays["arcs"], pairs, settings.latent)
         index.check()
         parameters.check(len(index))
         if arrays["weights"].shape != (len(parameters),) or not np.isfinite(arrays["weights"]).all():
             raise ValueError(f"{len(parameters)} finite weights expected, others found")
         crf = FeatureCRF(tuple(config["labels"]), index, parameters, arrays["weights"].astype(np.float64))
-        return cls(templates, labels, crf, LearningConfig(**config["settings"]))
+        return cls(templates, labels, crf, settings)
 
 
 def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
@@ -253,7 +258,7 @@ def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]
 
     Where an attribute looks at two labels, the label is written as before -> label.
     """
-    parameters, labels = tagger.crf.parameters, tagger.crf.labels
+    parameters, labels = tagger.crf.parameters, tagger.crf.column_names
     weights = np.concatenate([tagger.crf.weights[: parameters.n_states], tagger.crf.weights[parameters.pair_weights]])
     owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
     pairs = np.empty(0, np.int64) if parameters.pairs is None else parameters.pairs.listed(len(labels) ** 2)

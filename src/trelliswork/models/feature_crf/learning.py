@@ -20,6 +20,7 @@ Array = np.ndarray[Any, Any]
 Algorithm = Literal["lbfgs", "sgd", "perceptron", "pa", "arow"]
 ALGORITHMS: tuple[Algorithm, ...] = ("lbfgs", "sgd", "perceptron", "pa", "arow")
 ON_PAIRS = ("lbfgs", "sgd", "perceptron", "pa", "arow")  # know weights of (attribute, label before, label)
+SPREAD = 0.1  # of the first weights of latent states
 PROBABILISTIC = ("lbfgs", "sgd")  # know what an unknown label is, and a sentence that counts twice
 
 
@@ -35,6 +36,8 @@ class LearningConfig:
     all_states: bool = False
     all_transitions: bool = False
     seed: int = 0
+    latent: int = 1  # states of each label, which the data does not show [S4.128]
+    order: int = 1  # labels before a label that its score looks at
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -42,6 +45,15 @@ class LearningConfig:
         if self.c1 and self.algorithm != "lbfgs":
             raise ScoreError(f"c1 needs the algorithm lbfgs; got {self.algorithm}")
         check_settings(self.c1, self.c2, self.max_iterations)
+        if self.latent < 1:
+            raise ScoreError(f"latent must be at least 1, the number of states of each label; got {self.latent}")
+        if self.order not in (1, 2):
+            raise ScoreError(f"order must be 1 or 2; got {self.order}")
+        if self.latent > 1 and (self.order == 2 or self.algorithm not in PROBABILISTIC):
+            got = f"{self.algorithm} with order {self.order}"
+            raise ScoreError(f"latent needs the algorithm {' or '.join(PROBABILISTIC)} and order 1; got {got}")
+        if self.order == 2 and self.algorithm != "lbfgs":
+            raise ScoreError(f"order 2 needs the algorithm lbfgs; got {self.algorithm}")
         if self.algorithm == "sgd" and self.c2 == 0:
             raise ScoreError("c2 must be above 0 for the algorithm sgd, whose rate follows from it; got 0; give 0.001")
 
@@ -79,23 +91,33 @@ def learn(
     `gold` with `sets`, and `sentence_weights`, are as for `Likelihood`.
     """
     _check_fit(config.algorithm, gold, parameters, sentence_weights)
+    start = _start(parameters, config.seed)
     if config.algorithm == "lbfgs":
         learner = LBFGS(l2=config.c2, l1=config.c1, max_iterations=config.max_iterations or 10_000)
         likelihood = Likelihood(rows, gold, parameters, sentence_weights, sets)
-        for step in learner.minimise(likelihood, np.zeros(len(parameters))):
+        for step in learner.minimise(likelihood, start):
             yield Progress(step.iteration, step.weights, step.loss, step.gradient_norm)
         return
     online = _online(config)
     if isinstance(online, StochasticDescent):
-        epochs = online.learn(rows, gold, parameters, sentence_weights=sentence_weights, sets=sets)
+        epochs = online.learn(rows, gold, parameters, sentence_weights=sentence_weights, sets=sets, start=start)
     else:
         epochs = online.learn(rows, gold, parameters)
     for epoch in epochs:
         yield Progress(epoch.number, epoch.weights, epoch.loss)
 
 
+def _start(parameters: Parameters, seed: int) -> Array:
+    """Weights of 0; small random ones where the states of a label would stay alike for ever."""
+    if parameters.latent == 1:
+        return np.zeros(len(parameters))
+    return SPREAD * np.random.default_rng(seed).normal(size=len(parameters))
+
+
 def _check_fit(algorithm: str, gold: Array, parameters: Parameters, sentence_weights: Array | None) -> None:
     """Refuse data that an algorithm cannot learn from."""
+    if parameters.n_pairs and parameters.order == 2:
+        raise ScoreError("templates such as B01:%x[0,1] need order 1; got 2; write B alone or leave out the order")
     if parameters.n_pairs and algorithm not in ON_PAIRS:
         got = f"templates such as B01:%x[0,1] need the algorithm {', '.join(ON_PAIRS)}; got {algorithm}"
         raise ScoreError(f"{got}; write B alone or choose another")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.distributions import LinearChain
+from trelliswork.distributions.grouped_chain import GroupedChain, TagDistribution
 from trelliswork.models.feature_crf.edges import edge_rows
 from trelliswork.models.feature_crf.online_kernels import score_tokens
-from trelliswork.models.feature_crf.parameters import PairWeights, Parameters
+from trelliswork.models.feature_crf.parameters import ANY, PairWeights, Parameters
 from trelliswork.models.feature_crf.set_kernels import EdgeRows, add_pairs
+from trelliswork.models.feature_crf.states import StateSpace
 
 Array = np.ndarray[Any, Any]
 TOKENS_AT_A_TIME = 8192
@@ -42,6 +45,8 @@ class FeatureCRF:
         numbers that the attributes left had before."""
         weights = self.weights.astype(np.float32).astype(np.float64)
         parameters, keep = self.parameters, weights != 0
+        if parameters.order == 2:  # its states are the pairs that have a weight, be it 0
+            keep[parameters.arc_weights] |= parameters.arcs[:, 0] == ANY
         n_attributes = len(parameters.offsets) - 1
         on_states, on_pairs = keep[: parameters.n_states], keep[parameters.pair_weights]
         counts = np.bincount(_owners(parameters.offsets)[on_states], minlength=n_attributes)
@@ -53,13 +58,13 @@ class FeatureCRF:
             pairs = PairWeights(_offsets(pair_counts[kept]), pairs.arcs[on_pairs]) if on_pairs.any() else None
         smaller = Parameters(
             parameters.n_labels, _offsets(counts[kept]), parameters.labels[on_states],
-            parameters.arcs[keep[parameters.arc_weights]], pairs,
+            parameters.arcs[keep[parameters.arc_weights]], pairs, parameters.latent,
         )  # fmt: skip
         return FeatureCRF(self.labels, KeyIndex.of(self.index.keys()[kept]), smaller, weights[keep]), kept
 
     def emissions(self, rows: AttributeRows) -> Array:
-        """Scores [tokens, labels]."""
-        scores = np.empty((rows.n_tokens, len(self.labels)))
+        """Scores [tokens, labels], or those of all copies of the labels if there are latent ones."""
+        scores = np.empty((rows.n_tokens, self.parameters.n_labels))
         values = np.empty(0) if rows.values is None else rows.values
         score_tokens(
             0, rows.n_tokens, rows.offsets, rows.ids, values, self.parameters.offsets, self.parameters.labels,
@@ -67,28 +72,54 @@ class FeatureCRF:
         )  # fmt: skip
         return scores
 
-    def chain(self, rows: AttributeRows) -> LinearChain:
+    def chain(self, rows: AttributeRows) -> TagDistribution:
         """p(labels | attributes) of all sentences as one batch."""
         return self._chain(rows, torch.from_numpy(self.emissions(rows)), np.arange(len(rows.lengths)))
 
-    def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, LinearChain]]:
+    def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, TagDistribution]]:
         """The sentences in batches of like length: their numbers, and the distribution over their labels."""
         scores = torch.from_numpy(self.emissions(rows))
         at_a_time, edges = TOKENS_AT_A_TIME, None
         if self.parameters.n_pairs:
             edges = edge_rows(rows, self.parameters)
-            at_a_time = min(at_a_time, SCORES_AT_A_TIME // self.parameters.n_labels**2 + 1)
+            at_a_time = min(at_a_time, SCORES_AT_A_TIME // self.space.c**2 + 1)
         for batch in _batches(rows.lengths, at_a_time):
             yield batch, self._chain(rows, scores, batch, edges)
 
-    def _chain(self, rows: AttributeRows, scores: Tensor, batch: Array, edges: EdgeRows | None = None) -> LinearChain:
-        starts, lengths = rows.starts, torch.from_numpy(rows.lengths[batch])
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The labels, or the names of their latent copies: B-NP#1, B-NP#2, ..."""
+        latent = self.parameters.latent
+        return self.labels if latent == 1 else tuple(f"{y}#{z}" for y in self.labels for z in range(1, latent + 1))
+
+    def arc_names(self) -> list[tuple[float, str, str]]:
+        """(weight, label before, label) of each arc; of second order, the two labels before."""
+        names = [*self.column_names, "(begin)"]
+        weights = self.weights[self.parameters.arc_weights].tolist()
+        return [
+            (weight, " ".join(names[i] for i in before if i != ANY), names[label])
+            for weight, (*before, label) in zip(weights, self.parameters.arcs.tolist(), strict=True)
+        ]
+
+    @cached_property
+    def space(self) -> StateSpace:
+        """The states of the chain."""
+        return StateSpace.of(self.parameters)
+
+    def _chain(
+        self, rows: AttributeRows, scores: Tensor, batch: Array, edges: EdgeRows | None = None
+    ) -> TagDistribution:
+        starts, lengths, space = rows.starts, torch.from_numpy(rows.lengths[batch]), self.space
         padded = pad_sequence([scores[starts[s] : starts[s + 1]] for s in batch], batch_first=True)
-        transitions = self.parameters.transitions(self.weights)
+        transitions = space.transitions(self.weights[self.parameters.arc_weights])
         if self.parameters.n_pairs:
             edges = edges or edge_rows(rows, self.parameters)
             transitions = self._transitions_by_position(rows, batch, transitions, edges)
-        return LinearChain(padded, torch.from_numpy(transitions), lengths=lengths)
+        if space.is_plain:
+            return LinearChain(padded, torch.from_numpy(transitions), lengths=lengths)
+        padded, start = padded[..., torch.from_numpy(space.columns)], torch.from_numpy(space.start)
+        chain = LinearChain(padded, torch.from_numpy(transitions), start, lengths=lengths)
+        return GroupedChain(chain, torch.from_numpy(space.label_of), one_path_each=space.order == 2)
 
     def _transitions_by_position(self, rows: AttributeRows, batch: Array, shared: Array, edges: EdgeRows) -> Array:
         """Scores [sentences, n-1, labels, labels], with what the attributes of each token add to its arcs [S4.81]."""

@@ -11,6 +11,7 @@ from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.feature_crf.observed import all_labels, arc_pairs, follows, members, state_pairs, triples
 
 Array = np.ndarray[Any, Any]
+ANY = -1  # in arcs of second order: whatever the label two tokens before
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,16 @@ class Parameters:
     """Attribute a has a weight for labels[offsets[a]:offsets[a+1]]; `arcs` [pairs, 2] lists the transitions with one.
 
     Weights are one vector: first those of the attributes, in this order, then those of the arcs, then those of `pairs`.
+    With `latent` > 1, n_labels counts the copies of all labels, those of a label side by side. Arcs of second order
+    are [triples, 3]: label two tokens before (n_labels if there is none, -1 if it does not matter), before, label.
     """
 
     n_labels: int
     offsets: Array  # [attributes + 1] int64
     labels: Array  # [state weights] int32
-    arcs: Array  # [arc weights, 2] int64
+    arcs: Array  # [arc weights, 2 or 3] int64
     pairs: PairWeights | None = None
+    latent: int = 1
 
     @classmethod
     def of(
@@ -95,11 +99,13 @@ class Parameters:
             raise ValueError("offsets, labels and arcs must be whole numbers of 64, 32 and 64 bits")
         if offsets.shape != (n_attributes + 1,) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
             raise ValueError(f"offsets must rise from 0, one for each of {n_attributes} attributes")
-        if labels.shape != (offsets[-1],) or arcs.shape[1:] != (2,):
+        if labels.shape != (offsets[-1],) or arcs.shape[1:] not in ((2,), (3,)):
             raise ValueError(f"{offsets[-1]} labels and pairs of labels expected, {labels.shape}, {arcs.shape} found")
-        for name, found in (("labels", labels), ("arcs", arcs)):
+        for name, found in (("labels", labels), ("arcs", arcs[:, -2:])):
             if found.size and not 0 <= found.min() <= found.max() < self.n_labels:
                 raise ValueError(f"{name} must lie in 0..{self.n_labels - 1}")
+        if self.order == 2 and arcs.size and not -1 <= arcs[:, 0].min() <= arcs[:, 0].max() <= self.n_labels:
+            raise ValueError(f"the first label of an arc must lie in -1..{self.n_labels}")
         if self.pairs is not None:
             self._check_pairs(self.pairs, n_attributes)
 
@@ -136,6 +142,39 @@ class Parameters:
             pairs = PairWeights.of(listed[often], len(self.offsets) - 1, n_arcs)
         return replace(self, offsets=offsets, labels=self.labels[keep], pairs=pairs)
 
+    def with_latent(self, latent: int) -> Parameters:
+        """So many copies of each label, each with weights for all that the label has weights for [S4.128]."""
+        if latent == 1:
+            return self
+        copies, c, wide = np.arange(latent), self.n_labels, self.n_labels * latent
+        labels = np.add.outer(self.labels * latent, copies).ravel().astype(np.int32)
+        arcs = np.stack(np.divmod(_copied(self.arcs[:, 0] * c + self.arcs[:, 1], c, latent), wide), 1)
+        pairs = self.pairs
+        if pairs is not None:
+            pairs = PairWeights(pairs.offsets * latent**2, _copied(pairs.arcs, c, latent).astype(np.int32))
+        return Parameters(wide, self.offsets * latent, labels, arcs, pairs, latent)
+
+    def with_second_order(self, rows: AttributeRows, gold: Array, sets: Array | None = None) -> Parameters:
+        """The arcs also for triples of labels that occur, and for pairs that begin a sentence."""
+        sets, n = all_labels(self.n_labels) if sets is None else sets, self.n_labels
+        inside = np.flatnonzero(follows(rows))
+        third = inside[np.isin(inside - 1, inside)]
+        second = np.setdiff1d(inside, third)
+        found = np.zeros(0, np.int64)
+        for code in np.unique(gold[third - 2]).tolist():
+            at = third[gold[third - 2] == code]
+            pairs = arc_pairs(gold[at - 1], gold[at], sets)
+            found = np.union1d(found, np.add.outer(members(code, sets) * n * n, pairs).ravel())
+        found = np.concatenate([found, n**3 + arc_pairs(gold[second - 1], gold[second], sets)])
+        triples = np.stack([found // (n * n), found // n % n, found % n], 1)
+        singles = np.concatenate([np.full((len(self.arcs), 1), ANY), self.arcs], 1)
+        return replace(self, arcs=np.concatenate([singles, triples]))
+
+    @property
+    def order(self) -> int:
+        """How many labels before a label its score looks at."""
+        return self.arcs.shape[1] - 1
+
     @property
     def n_states(self) -> int:
         return len(self.labels)
@@ -162,6 +201,14 @@ class Parameters:
         scores = np.zeros((self.n_labels, self.n_labels))
         scores[self.arcs[:, 0], self.arcs[:, 1]] = weights[self.arc_weights]
         return scores
+
+
+def _copied(arcs: Array, n_labels: int, latent: int) -> Array:
+    """Arcs between all copies of their labels, flat: those of the first arc, then those of the second, ..."""
+    before, label = np.divmod(arcs.astype(np.int64), n_labels)
+    copies, wide = np.arange(latent), n_labels * latent
+    from_copy = np.add.outer(before * latent, copies)[:, :, None] * wide
+    return (from_copy + np.add.outer(label * latent, copies)[:, None, :]).ravel()
 
 
 def _pair_entries(rows: AttributeRows, gold: Array, on_pairs: Array) -> tuple[Array, Array, Array, Array]:

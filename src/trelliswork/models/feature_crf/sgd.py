@@ -11,11 +11,12 @@ import numpy as np
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
 from trelliswork.models.feature_crf.edges import edge_rows
-from trelliswork.models.feature_crf.observed import all_labels
+from trelliswork.models.feature_crf.observed import follows
 from trelliswork.models.feature_crf.online import Epoch
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.set_kernels import EdgeRows, Room, room_for
 from trelliswork.models.feature_crf.sgd_kernels import sgd_epoch
+from trelliswork.models.feature_crf.states import StateSpace
 
 Array = np.ndarray[Any, Any]
 
@@ -115,9 +116,10 @@ class _Run:
         first: Array,
     ) -> _Run:
         edges, c = edge_rows(rows, parameters), parameters.n_labels
+        gold, sets = StateSpace.of(parameters).gold(gold, sets, follows(rows))
         shares = np.ones(len(rows.lengths)) if shares is None else shares.astype(np.float64)
         room = room_for(int(rows.lengths.max(initial=0)), c, bool(len(edges.ids)))
-        return cls(rows, gold, parameters, l2, shares, all_labels(c) if sets is None else sets, first, edges, room)
+        return cls(rows, gold, parameters, l2, shares, sets, first, edges, room)
 
     def loss_at_start(self, order: Array) -> float:
         """The loss of these sentences if every labelling were as likely as any other."""
