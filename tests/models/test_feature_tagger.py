@@ -151,6 +151,29 @@ def test_arrays_that_kernels_must_not_read_are_refused(
         FeatureTagger.load(tmp_path / "model")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set("pair_arcs", 10**6),
+        _set("pair_arcs", -1),
+        _set("pair_offsets", 10**9),
+        lambda arrays: arrays.update(pair_arcs=arrays["pair_arcs"][:3].clone()),
+        lambda arrays: arrays.update(pair_offsets=arrays["pair_offsets"].float()),
+    ],
+)
+def test_pairs_that_kernels_must_not_read_are_refused(
+    tmp_path: Path, change: Callable[[dict[str, torch.Tensor]], object]
+) -> None:
+    templates = Templates.parse(["U0:%x[0,0]", "B1:%x[0,1]"])
+    FeatureTagger.fit(TRAIN[:20], LearningConfig(max_iterations=2), templates=templates).save(tmp_path / "model")
+    path = tmp_path / "model" / "weights.safetensors"
+    arrays = safetensors.torch.load_file(path)
+    change(arrays)
+    safetensors.torch.save_file(arrays, path)
+    with pytest.raises(ModelError, match=r"do not fit .*copy it again"):
+        FeatureTagger.load(tmp_path / "model")
+
+
 def test_names_that_are_missing_or_too_few_are_refused(tagger: FeatureTagger, tmp_path: Path) -> None:
     tagger.save(tmp_path / "model")
     path = tmp_path / "model" / "attributes.txt"

@@ -15,7 +15,7 @@ from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.distributions import LinearChain
 from trelliswork.distributions.grouped_chain import GroupedChain
-from trelliswork.errors import ScoreError
+from trelliswork.errors import DataError, ScoreError
 from trelliswork.models.feature_crf.learning import Algorithm, LearningConfig, learn
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.objective import Likelihood
@@ -192,6 +192,21 @@ def test_second_order_remembers_two_labels() -> None:
     assert [int(y) for row in found for y in row] == gold.tolist()
 
 
+def test_a_sentence_longer_than_all_of_the_training_data_has_labels() -> None:
+    sentences = [Sentence(("a", "b"), ("A", "B"))] * 3
+    tagger = FeatureTagger.fit(sentences, LearningConfig(order=2))
+    assert tagger.tag([sentences[0], Sentence(("a", "b", "a", "b", "c"))])[0] == ["A", "B"]
+
+
+def test_the_best_label_of_each_token() -> None:
+    rows, _, parameters, _ = problem("latent", False)
+    crf = crf_of(parameters, np.random.default_rng(0).normal(size=len(parameters)), 2)
+    chain = crf.chain(rows)
+    assert isinstance(chain, GroupedChain)
+    for s, table in enumerate(crf.marginals(rows)):
+        assert chain.best_by_token[s, : len(table)].tolist() == table.argmax(1).tolist()
+
+
 @pytest.mark.parametrize("settings", [{"latent": 2}, {"order": 2}])
 def test_a_tagger_from_sentences_to_disk_and_back(settings: dict[str, int], tmp_path: Path) -> None:
     tagger = FeatureTagger.fit(TRAIN, LearningConfig(max_iterations=25, **settings))  # type: ignore[arg-type]
@@ -223,5 +238,7 @@ def test_settings_that_do_not_go_together() -> None:
     ):
         with pytest.raises(ScoreError, match=match):
             LearningConfig(**settings)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="expected the template B"):
+        FeatureTagger.fit(TRAIN[:5], LearningConfig(order=2), templates=Templates.parse(["U1:%x[0,0]"]))
     with pytest.raises(ScoreError, match="need order 1"):
         FeatureTagger.fit(TRAIN[:5], LearningConfig(order=2), templates=Templates.parse(["B", "B1:%x[0,0]"]))

@@ -24,7 +24,7 @@ TRIED = 8  # state paths that are looked at for each of the k best labellings
 
 
 class GroupedChain:
-    """`states` is a chain over states, `label_of` [c] the label of each; values are labels [batch, n].
+    """`states` is a chain over states, `label_of` [c] the label of each; values are labels [batch, n] [S4.128-130].
 
     `argmax` is the labelling of the best path of states: the best one itself where each labelling has one path, else
     one whose probability is not far below it. `best_by_token` takes the most probable label of each token.

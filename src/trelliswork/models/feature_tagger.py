@@ -79,6 +79,8 @@ class FeatureTagger(SentenceTagger):
             all_transitions=config.all_transitions, sets=sets, on_pairs=_on_pairs(templates, rows, places, len(index)),
         ).frequent(rows, gold, config.min_count, sets)  # fmt: skip
         if not any(each.pairs and not each.references for each in templates.templates):  # as in CRF++: no B, no arcs
+            if config.order == 2:
+                raise DataError("template", "expected the template B, which order 2 needs, got none; add a line B")
             parameters = replace(parameters, arcs=parameters.arcs[:0])
         parameters = parameters.with_latent(config.latent)
         if config.order == 2:

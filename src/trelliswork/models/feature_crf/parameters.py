@@ -155,7 +155,10 @@ class Parameters:
         return Parameters(wide, self.offsets * latent, labels, arcs, pairs, latent)
 
     def with_second_order(self, rows: AttributeRows, gold: Array, sets: Array | None = None) -> Parameters:
-        """The arcs also for triples of labels that occur, and for pairs that begin a sentence."""
+        """The arcs also for triples of labels that occur, and for pairs that begin a sentence.
+
+        Only pairs with an arc can be neighbours then; a label may follow itself, so that no sentence is too long.
+        """
         sets, n = all_labels(self.n_labels) if sets is None else sets, self.n_labels
         inside = np.flatnonzero(follows(rows))
         third = inside[np.isin(inside - 1, inside)]
@@ -167,7 +170,8 @@ class Parameters:
             found = np.union1d(found, np.add.outer(members(code, sets) * n * n, pairs).ravel())
         found = np.concatenate([found, n**3 + arc_pairs(gold[second - 1], gold[second], sets)])
         triples = np.stack([found // (n * n), found // n % n, found % n], 1)
-        singles = np.concatenate([np.full((len(self.arcs), 1), ANY), self.arcs], 1)
+        pairs = np.union1d(self.arcs[:, 0] * n + self.arcs[:, 1], np.arange(n) * (n + 1))
+        singles = np.stack([np.full(len(pairs), ANY), pairs // n, pairs % n], 1)
         return replace(self, arcs=np.concatenate([singles, triples]))
 
     @property
