@@ -29,6 +29,7 @@ def train_features(
     template: str | None,
     learning: dict[str, Any],
     *,
+    partial: bool = False,
     force: bool,
     threads: int,
     quiet: bool,
@@ -44,9 +45,13 @@ def train_features(
     templates = None if template is None else Templates.read(template)
     torch.set_num_threads(threads)
     format, train, dev = read_data(train_file, dev_file, choices, quiet)
-    scheme = choices.scheme or (format.scheme if format is not None else None)
+    scheme = choices.scheme or (format.scheme if format is not None and not partial else None)
+    if partial:
+        dev = fully_tagged(dev, dev_file or train_file)
     with Report(dev, quiet) as report:
-        tagger = FeatureTagger.fit(train, config, templates=templates, scheme=scheme, on_progress=report)
+        tagger = FeatureTagger.fit(
+            train, config, templates=templates, scheme=scheme, partial=partial, on_progress=report
+        )
     known_tags(tagger, dev)
     tagger.metrics["data"] = provenance(train_file, dev_file, train, dev, format)
     tagger.metrics["training"] = {"iterations": report.iterations, "seconds": round(report.seconds, 1)}
@@ -59,6 +64,20 @@ def train_features(
     print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE --confidence")
     if report.interrupted:
         raise typer.Exit(130)
+
+
+def fully_tagged(dev: list[Sentence], file: str) -> list[Sentence]:
+    """The dev sentences whose tags are all known: the others cannot be scored."""
+    from trelliswork.errors import DataError
+    from trelliswork.models.partial_tags import is_known
+
+    known = [sentence for sentence in dev if is_known(sentence.tags or ())]
+    if not known:
+        problem = "expected dev sentences whose tags are all known, to score the model on; got none"
+        raise DataError(file, f"{problem}; name a --dev file that has some")
+    if len(known) < len(dev):
+        say(f"note: {count(len(dev) - len(known), 'dev sentence')} with unknown tags left out of the scores")
+    return known
 
 
 class Report:

@@ -19,14 +19,15 @@ from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
 from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.templates import Column
-from trelliswork.distributions import LinearChain
+from trelliswork.distributions.grouped_chain import TagDistribution
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.models.card import model_card
-from trelliswork.models.feature_crf.learning import LearningConfig, Progress, learn
+from trelliswork.models.feature_crf.learning import LearningConfig, Progress, check_weights, learn
 from trelliswork.models.feature_crf.model import FeatureCRF
-from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.feature_crf.parameters import PairWeights, Parameters
 from trelliswork.models.feature_crf.votes import Explanation, explain
 from trelliswork.models.labels import Labels, tags_of_gold
+from trelliswork.models.partial_tags import partial_gold, scheme_of
 from trelliswork.models.sentence_tagger import SentenceTagger
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.structures.chain.schemes import canonical, infer_scheme
@@ -52,39 +53,47 @@ class FeatureTagger(SentenceTagger):
         *,
         templates: Templates | None = None,
         scheme: str | None = None,
+        weights: Sequence[float] | Array | None = None,
+        partial: bool = False,
         on_progress: Callable[[Progress, FeatureTagger], bool] | None = None,
     ) -> FeatureTagger:
         """Learn from tagged sentences.
 
-        `on_progress` sees every iteration and a tagger with its weights; if it returns True, that was the last.
+        A sentence counts as often as its entry of `weights` says. With `partial`, the tag ? is unknown and B-NP|B-VP is
+        one of these. `on_progress` sees every iteration and a tagger with its weights; if it returns True, that was the
+        last.
         """
         config = config or LearningConfig()
         if not train:
             raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
-        labels = _labels_of(train, scheme)
+        labels, gold, sets = _gold_of(train, scheme, partial)
+        shares = None if weights is None else check_weights(weights, len(train))
         templates = templates or default_templates(1 + len(train[0].features))
         lengths, columns = columns_of(train)
         templates.check(len(columns))
-        _refuse_observed_pairs(templates)
         keys, counts, places = _attributes(templates, lengths, columns)
         index = KeyIndex()
         rows = AttributeRows(lengths, np.concatenate([[0], np.cumsum(counts)]), index.add(keys))
-        gold = np.concatenate([labels.vocabulary.indices(tags_of_gold(each)) for each in train]).astype(np.int64)
         parameters = Parameters.of(
             rows, gold, len(index), len(labels.vocabulary), all_states=config.all_states,
-            all_transitions=config.all_transitions,
-        ).frequent(rows, gold, config.min_count)  # fmt: skip
-        if not any(template.pairs for template in templates.templates):  # as in CRF++: no B, no transitions
+            all_transitions=config.all_transitions, sets=sets, on_pairs=_on_pairs(templates, rows, places, len(index)),
+        ).frequent(rows, gold, config.min_count, sets)  # fmt: skip
+        if not any(each.pairs and not each.references for each in templates.templates):  # as in CRF++: no B, no arcs
+            if config.order == 2:
+                raise DataError("template", "expected the template B, which order 2 needs, got none; add a line B")
             parameters = replace(parameters, arcs=parameters.arcs[:0])
-        tagger, weights = None, np.zeros(len(parameters))
+        parameters = parameters.with_latent(config.latent)
+        if config.order == 2:
+            parameters = parameters.with_second_order(rows, gold, sets)
+        learned = np.zeros(len(parameters))
         tags = tuple(labels.vocabulary)
-        for progress in learn(rows, gold, parameters, config):
-            weights = progress.weights
+        for progress in learn(rows, gold, parameters, config, sentence_weights=shares, sets=sets):
+            learned = progress.weights
             if on_progress is not None:
-                tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, weights), config)
+                tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, learned), config)
                 if on_progress(progress, tagger):
                     break
-        crf, kept = FeatureCRF(tags, index, parameters, weights).compact()
+        crf, kept = FeatureCRF(tags, index, parameters, learned).compact()
         first = np.full(len(index), len(places))
         np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
         names = templates.names(places[first[kept]], lengths, columns)
@@ -99,7 +108,7 @@ class FeatureTagger(SentenceTagger):
         keys, counts, _ = _attributes(self.templates, lengths, columns)
         return self.crf.rows(lengths, counts, keys)
 
-    def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
+    def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
         return self.crf.chain(self.rows(sentences))
 
     def explain(self, sentences: Sequence[Sentence]) -> list[Explanation]:
@@ -135,6 +144,8 @@ class FeatureTagger(SentenceTagger):
             "keys": index.table.view(np.int64), "numbers": index.numbers, "offsets": parameters.offsets,
             "labels": parameters.labels, "arcs": parameters.arcs, "weights": self.crf.weights.astype(np.float32),
         }  # fmt: skip
+        if parameters.pairs is not None:
+            arrays |= {"pair_offsets": parameters.pairs.offsets, "pair_arcs": parameters.pairs.arcs}
         weights = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
         texts = {NAMES: "".join(f"{_one_line(name)}\n" for name in self.names), **(extra or {})}
         write_model(directory, StoredModel("FeatureTagger", config, weights, self.metrics, self.card(), texts))
@@ -171,13 +182,16 @@ class FeatureTagger(SentenceTagger):
         labels = Labels(Vocabulary(config["labels"]), config["data_scheme"], config["data_scheme"])
         templates = Templates.parse(config["templates"], skip_outside=config["skip_outside"])
         index = KeyIndex(arrays["keys"].view(np.uint64), arrays["numbers"], config["n_attributes"])
-        parameters = Parameters(len(config["labels"]), arrays["offsets"], arrays["labels"], arrays["arcs"])
+        pairs = PairWeights(arrays["pair_offsets"], arrays["pair_arcs"]) if "pair_arcs" in arrays else None
+        settings = LearningConfig(**config["settings"])
+        n_states = len(config["labels"]) * settings.latent
+        parameters = Parameters(n_states, arrays["offsets"], arrays["labels"], arrays["arcs"], pairs, settings.latent)
         index.check()
         parameters.check(len(index))
         if arrays["weights"].shape != (len(parameters),) or not np.isfinite(arrays["weights"]).all():
             raise ValueError(f"{len(parameters)} finite weights expected, others found")
         crf = FeatureCRF(tuple(config["labels"]), index, parameters, arrays["weights"].astype(np.float64))
-        return cls(templates, labels, crf, LearningConfig(**config["settings"]))
+        return cls(templates, labels, crf, settings)
 
 
 def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
@@ -209,33 +223,51 @@ def _read_names(path: Path, n_attributes: int) -> list[str]:
     return names
 
 
-def _refuse_observed_pairs(templates: Templates) -> None:
-    for template in templates.templates:
-        if template.pairs and template.references:
-            problem = f"expected B alone; scores of neighbouring tags cannot depend on columns yet: {template.text}"
-            raise DataError("template", f"{problem}; begin the line with U to score single tags")
-
-
-def _labels_of(train: Sequence[Sentence], scheme: str | None) -> Labels:
-    """The tags as they are written: a weight is learned only for what was seen."""
+def _gold_of(train: Sequence[Sentence], scheme: str | None, partial: bool) -> tuple[Labels, Array, Array | None]:
+    """The tags as they are written (a weight is learned only for what was seen), and their codes and sets."""
     tags = [tags_of_gold(sentence) for sentence in train]
-    found = canonical(scheme) if scheme is not None else infer_scheme(tags)
-    return Labels(Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence)), found, found)
+    found = canonical(scheme) if scheme is not None else scheme_of(tags) if partial else infer_scheme(tags)
+    if partial:
+        known, gold, sets = partial_gold(tags)
+        return Labels(Vocabulary(known), found, found), gold, sets
+    vocabulary = Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence))
+    gold = np.concatenate([vocabulary.indices(each) for each in tags]).astype(np.int64)
+    return Labels(vocabulary, found, found), gold, None
+
+
+def _on_pairs(templates: Templates, rows: AttributeRows, places: Array, n_attributes: int) -> Array | None:
+    """True for the attributes of templates such as B01:%x[0,1]; None if there are none."""
+    of_template = np.array([template.pairs for template in templates.templates])
+    if not any(template.pairs and template.references for template in templates.templates):
+        return None
+    found = np.zeros(n_attributes, np.bool_)
+    found[rows.ids[of_template[places[:, 1]]]] = True
+    return found
 
 
 def _attributes(templates: Templates, lengths: Array, columns: Sequence[Column]) -> tuple[Array, Array, Array]:
     """Keys of all attributes token by token, how many each token has, and (token, template) of each."""
-    single = [row for row, template in enumerate(templates.templates) if not template.pairs]
+    wanted = [row for row, template in enumerate(templates.templates) if template.references or not template.pairs]
     keys, present = templates.keys(lengths, columns)
-    keys, present = keys[:, single], present[:, single]
+    keys, present = keys[:, wanted], present[:, wanted]
     places = np.argwhere(present)
-    places[:, 1] = np.array(single, np.int64)[places[:, 1]]
+    places[:, 1] = np.array(wanted, np.int64)[places[:, 1]]
     return keys[present], present.sum(1), places
 
 
 def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:
-    """(weight, attribute, label) of the n largest weights in absolute value, largest first."""
-    parameters, weights = tagger.crf.parameters, tagger.crf.weights[: tagger.crf.parameters.n_states]
+    """(weight, attribute, label) of the n largest weights in absolute value, largest first.
+
+    Where an attribute looks at two labels, the label is written as before -> label.
+    """
+    parameters, labels = tagger.crf.parameters, tagger.crf.column_names
+    weights = np.concatenate([tagger.crf.weights[: parameters.n_states], tagger.crf.weights[parameters.pair_weights]])
     owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
+    pairs = np.empty(0, np.int64) if parameters.pairs is None else parameters.pairs.listed(len(labels) ** 2)
     for place in np.argsort(-np.abs(weights), kind="stable")[:n]:
-        yield float(weights[place]), tagger.names[owner[place]], tagger.labels.vocabulary[parameters.labels[place]]
+        if place < parameters.n_states:
+            yield float(weights[place]), tagger.names[owner[place]], labels[parameters.labels[place]]
+            continue
+        attribute, arc = divmod(int(pairs[place - parameters.n_states]), len(labels) ** 2)
+        before, label = divmod(arc, len(labels))
+        yield float(weights[place]), tagger.names[attribute], f"{labels[before]} -> {labels[label]}"
