@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
+from trelliswork.models.feature_crf.margin import MarginLearner
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner, Rule
 from trelliswork.models.feature_crf.parameters import Parameters
@@ -17,8 +18,8 @@ from trelliswork.models.feature_crf.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
 
 Array = np.ndarray[Any, Any]
-Algorithm = Literal["lbfgs", "sgd", "perceptron", "pa", "arow"]
-ALGORITHMS: tuple[Algorithm, ...] = ("lbfgs", "sgd", "perceptron", "pa", "arow")
+Algorithm = Literal["lbfgs", "sgd", "perceptron", "pa", "arow", "margin", "herding"]
+ALGORITHMS: tuple[Algorithm, ...] = ("lbfgs", "sgd", "perceptron", "pa", "arow", "margin", "herding")
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class LearningConfig:
         if self.c1 and self.algorithm != "lbfgs":
             raise ScoreError(f"c1 needs the algorithm lbfgs; got {self.algorithm}")
         check_settings(self.c1, self.c2, self.max_iterations)
-        if self.algorithm == "sgd" and self.c2 == 0:
-            raise ScoreError("c2 must be above 0 for the algorithm sgd, whose rate follows from it; got 0; give 0.001")
+        if self.algorithm in ("sgd", "margin") and self.c2 == 0:
+            raise ScoreError(f"c2 must be above 0 for the algorithm {self.algorithm}; got 0; give 0.001")
 
 
 def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
@@ -55,12 +56,16 @@ def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
 
 @dataclass(frozen=True)
 class Progress:
-    """The weights after an iteration (or epoch), the loss, and the gradient's norm where there is one."""
+    """The weights after an iteration (or epoch), the loss, and the gradient's norm where there is one.
+
+    `measures` is what else the learner has to say, such as the gap to the best loss.
+    """
 
     iteration: int
     weights: Array
     loss: float
     gradient_norm: float | None = None
+    measures: Mapping[str, float] = field(default_factory=dict)
 
 
 def learn(rows: AttributeRows, gold: Array, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:
@@ -69,6 +74,11 @@ def learn(rows: AttributeRows, gold: Array, parameters: Parameters, config: Lear
         learner = LBFGS(l2=config.c2, l1=config.c1, max_iterations=config.max_iterations or 10_000)
         for step in learner.minimise(Likelihood(rows, gold, parameters), np.zeros(len(parameters))):
             yield Progress(step.iteration, step.weights, step.loss, step.gradient_norm)
+        return
+    if config.algorithm == "margin":
+        margin = MarginLearner(c2=config.c2, max_epochs=config.max_iterations or 30, seed=config.seed)
+        for each in margin.learn(rows, gold, parameters):
+            yield Progress(each.number, each.weights, each.loss, measures={"gap": each.gap})
         return
     for epoch in _online(config).learn(rows, gold, parameters):
         yield Progress(epoch.number, epoch.weights, epoch.loss)
