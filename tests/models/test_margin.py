@@ -79,7 +79,9 @@ def by_quadratic_programme(rows: AttributeRows, gold: np.ndarray, parameters: Pa
     """min c2 ‖w‖² + Σ ξ_s with ξ_s ≥ Δ(y) - w · (features of gold less those of y), for all y."""
     n = len(parameters)
     sets = [rivals(rows, gold, parameters, s) for s in np.flatnonzero(rows.lengths)]
-    left = np.concatenate([np.hstack([less, np.tile(np.eye(len(sets))[s], (len(less), 1))]) for s, (less, _) in enumerate(sets)])
+    left = np.concatenate(
+        [np.hstack([less, np.tile(np.eye(len(sets))[s], (len(less), 1))]) for s, (less, _) in enumerate(sets)]
+    )
     right = np.concatenate([costs for _, costs in sets])
     found = minimize(
         lambda x: (c2 * x[:n] @ x[:n] + x[n:].sum(), np.concatenate([2 * c2 * x[:n], np.ones(len(sets))])),

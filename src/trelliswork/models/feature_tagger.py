@@ -22,6 +22,7 @@ from trelliswork.data.attributes.templates import Column
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.models.card import model_card
+from trelliswork.models.feature_crf.averaged import AveragedCRF, averaged
 from trelliswork.models.feature_crf.learning import LearningConfig, Progress, learn
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import Parameters
@@ -76,15 +77,16 @@ class FeatureTagger(SentenceTagger):
         ).frequent(rows, gold, config.min_count)  # fmt: skip
         if not any(template.pairs for template in templates.templates):  # as in CRF++: no B, no transitions
             parameters = replace(parameters, arcs=parameters.arcs[:0])
-        tagger, weights = None, np.zeros(len(parameters))
+        tagger, weights, samples = None, np.zeros(len(parameters)), None
         tags = tuple(labels.vocabulary)
         for progress in learn(rows, gold, parameters, config):
-            weights = progress.weights
+            weights, samples = progress.weights, progress.samples
             if on_progress is not None:
                 tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, weights), config)
                 if on_progress(progress, tagger):
                     break
-        crf, kept = FeatureCRF(tags, index, parameters, weights).compact()
+        whole = averaged(FeatureCRF(tags, index, parameters, weights), samples, voting=config.algorithm == "herding")
+        crf, kept = whole.compact()
         first = np.full(len(index), len(places))
         np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
         names = templates.names(places[first[kept]], lengths, columns)
@@ -135,6 +137,8 @@ class FeatureTagger(SentenceTagger):
             "keys": index.table.view(np.int64), "numbers": index.numbers, "offsets": parameters.offsets,
             "labels": parameters.labels, "arcs": parameters.arcs, "weights": self.crf.weights.astype(np.float32),
         }  # fmt: skip
+        if isinstance(self.crf, AveragedCRF):
+            arrays["samples"] = self.crf.samples.astype(np.float32)
         weights = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
         texts = {NAMES: "".join(f"{_one_line(name)}\n" for name in self.names), **(extra or {})}
         write_model(directory, StoredModel("FeatureTagger", config, weights, self.metrics, self.card(), texts))
@@ -177,7 +181,11 @@ class FeatureTagger(SentenceTagger):
         if arrays["weights"].shape != (len(parameters),) or not np.isfinite(arrays["weights"]).all():
             raise ValueError(f"{len(parameters)} finite weights expected, others found")
         crf = FeatureCRF(tuple(config["labels"]), index, parameters, arrays["weights"].astype(np.float64))
-        return cls(templates, labels, crf, LearningConfig(**config["settings"]))
+        settings = LearningConfig(**config["settings"])
+        samples = arrays["samples"].astype(np.float64) if "samples" in arrays else None
+        if samples is not None and (samples.shape[1:] != (len(parameters),) or not np.isfinite(samples).all()):
+            raise ValueError(f"samples of {len(parameters)} finite weights expected, others found")
+        return cls(templates, labels, averaged(crf, samples, voting=settings.algorithm == "herding"), settings)
 
 
 def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
+from trelliswork.models.feature_crf.herding import Herding
 from trelliswork.models.feature_crf.margin import MarginLearner
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner, Rule
 from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.feature_crf.posterior import METHODS, Method, curvature, draw
 from trelliswork.models.feature_crf.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
 
@@ -24,7 +27,11 @@ ALGORITHMS: tuple[Algorithm, ...] = ("lbfgs", "sgd", "perceptron", "pa", "arow",
 
 @dataclass(frozen=True)
 class LearningConfig:
-    """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as CRFsuite has it)."""
+    """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as CRFsuite has it).
+
+    With `samples`, answers are averages over so many weight vectors: with lbfgs drawn from the `posterior` (laplace or
+    hamiltonian), with herding those of the last epochs, which vote.
+    """
 
     algorithm: Algorithm = "lbfgs"
     c1: float = 0.0
@@ -34,6 +41,8 @@ class LearningConfig:
     all_states: bool = False
     all_transitions: bool = False
     seed: int = 0
+    samples: int = 0
+    posterior: Method = "laplace"
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -43,6 +52,18 @@ class LearningConfig:
         check_settings(self.c1, self.c2, self.max_iterations)
         if self.algorithm in ("sgd", "margin") and self.c2 == 0:
             raise ScoreError(f"c2 must be above 0 for the algorithm {self.algorithm}; got 0; give 0.001")
+        self._check_samples()
+
+    def _check_samples(self) -> None:
+        if self.samples < 0:
+            raise ScoreError(f"samples must be at least 0; got {self.samples}")
+        if self.posterior not in METHODS:
+            raise ScoreError(f"posterior must be one of {', '.join(METHODS)}; got {self.posterior!r}")
+        if self.samples and self.algorithm not in ("lbfgs", "herding"):
+            raise ScoreError(f"samples need the algorithm lbfgs or herding; got {self.algorithm}; leave them out")
+        if self.samples and self.algorithm == "lbfgs" and (self.c1 or not self.c2):
+            got = f"c1 {self.c1:g} and c2 {self.c2:g}"
+            raise ScoreError(f"samples need c1 = 0 and c2 above 0, which is the prior of the weights; got {got}")
 
 
 def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
@@ -58,7 +79,8 @@ def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
 class Progress:
     """The weights after an iteration (or epoch), the loss, and the gradient's norm where there is one.
 
-    `measures` is what else the learner has to say, such as the gap to the best loss.
+    `measures` is what else the learner has to say, such as the gap to the best loss; `samples` [members, weights] are the
+    weight vectors to average over, if any.
     """
 
     iteration: int
@@ -66,22 +88,45 @@ class Progress:
     loss: float
     gradient_norm: float | None = None
     measures: Mapping[str, float] = field(default_factory=dict)
+    samples: Array | None = None
 
 
 def learn(rows: AttributeRows, gold: Array, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:
     """One `Progress` an iteration; the last has the weights that were learned."""
     if config.algorithm == "lbfgs":
-        learner = LBFGS(l2=config.c2, l1=config.c1, max_iterations=config.max_iterations or 10_000)
-        for step in learner.minimise(Likelihood(rows, gold, parameters), np.zeros(len(parameters))):
-            yield Progress(step.iteration, step.weights, step.loss, step.gradient_norm)
+        learner, likelihood = _lbfgs(config), Likelihood(rows, gold, parameters)
+        progress = Progress(0, np.zeros(len(parameters)), float("nan"))
+        for step in learner.minimise(likelihood, np.zeros(len(parameters))):
+            progress = Progress(step.iteration, step.weights, step.loss, step.gradient_norm)
+            yield progress
+        if config.samples:
+            curved = curvature(rows, parameters, progress.weights)
+            found = draw(
+                likelihood, config.c2, progress.weights, curved, config.samples, config.posterior, config.seed
+            )
+            yield replace(progress, samples=found)
         return
     if config.algorithm == "margin":
         margin = MarginLearner(c2=config.c2, max_epochs=config.max_iterations or 30, seed=config.seed)
         for each in margin.learn(rows, gold, parameters):
             yield Progress(each.number, each.weights, each.loss, measures={"gap": each.gap})
         return
+    if config.algorithm == "herding":
+        herding = Herding(max_epochs=config.max_iterations or 50, seed=config.seed)
+        voters: deque[Array] = deque(maxlen=config.samples)
+        for herded in herding.learn(rows, gold, parameters):
+            voters.append(herded.weights)
+            measures = {"moment error": herded.trajectory.moment_error}
+            last = np.array(voters) if config.samples else None
+            yield Progress(herded.number, herded.average, herded.loss, measures=measures, samples=last)
+        return
     for epoch in _online(config).learn(rows, gold, parameters):
-        yield Progress(epoch.number, epoch.weights, epoch.loss)
+        measures = {} if epoch.moment_error is None else {"moment error": epoch.moment_error}
+        yield Progress(epoch.number, epoch.weights, epoch.loss, measures=measures)
+
+
+def _lbfgs(config: LearningConfig) -> LBFGS:
+    return LBFGS(l2=config.c2, l1=config.c1, max_iterations=config.max_iterations or 10_000)
 
 
 def _online(config: LearningConfig) -> OnlineLearner | StochasticDescent:
