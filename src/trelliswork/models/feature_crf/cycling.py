@@ -1,7 +1,7 @@
 """The perceptron cycling theorem as a check: do the weights of an online learner stay bounded?
 
-Steps v_t of bounded length with w_t · v_t ≤ 0 keep ‖w_t - w_0‖ below some bound M, and then the mean step, which is what
-the averages of gold and predicted features differ by, is at most M / T [S4.222].
+Steps v_t of bounded length with w_t · v_t ≤ 0 keep ‖w_t - w_0‖ below some bound M, and then the mean step, which is
+what the averages of gold and predicted features differ by, is at most M / T [S4.222].
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Trajectory:
 
     @property
     def moment_error(self) -> float:
-        """‖mean of gold features - mean of predicted features‖ over all T steps, those without a mistake too [S4.222]."""
+        """‖mean of gold features - mean of predicted features‖ over all T steps, right ones included [S4.222]."""
         return self.distances[-1] / self.steps[-1] if self.steps else float("nan")
 
     @property
     def growth(self) -> float:
-        """The p of distance ~ T^p, fitted to the later half of the records; the moment error then falls as T^(p - 1)."""
+        """The p of distance ~ T^p, fitted to the later half of the records; the moment error falls as T^(p - 1)."""
         later = slice(len(self.steps) // 2, None)
         steps, distances = np.array(self.steps[later], float), np.array(self.distances[later])
         known = distances > 0

@@ -1,9 +1,9 @@
 """Conditional herding: weights that never settle, whose predictions have the right averages.
 
 An update adds the features of the gold labels and takes off those of the best labels of the moment. The weights stay
-bounded (the perceptron cycling theorem, see `cycling`), so that the averages of both kinds of features come together as
-fast as 1/T. It is the predictions along the way that have the averages: the theory asks for their votes (`Herding.learn`
-shows the weights of the moment, `votes` counts). The average of the weights is the cheap stand-in: one decoding a
+bounded (the perceptron cycling theorem, see `cycling`), so that the averages of both kinds of features come together
+as fast as 1/T. It is the predictions along the way that have these averages: the theory asks for their votes, which
+`votes` counts, given the weights of some moments. The average of the weights is the cheap stand-in: one decoding of a
 sentence instead of one for each voter.
 """
 
@@ -40,9 +40,9 @@ class HerdingEpoch:
 class Herding:
     """Passes over the sentences in random order, `batch` of them at a time [S4.230].
 
-    Every label has `hidden` states, with weights of their own; which one holds is never seen but maximised over. Weights
-    begin at 0, with hidden states at random numbers of that `spread`. Only then does the `rate` matter: from 0, it scales
-    all weights alike. Passes end after `max_epochs`, or when one has no mistake.
+    Every label has `hidden` states, with weights of their own; which one holds is never seen but maximised over.
+    Weights begin at 0, with hidden states at random numbers of that `spread`. Only then does the `rate` matter: from 0,
+    it scales all weights alike. Passes end after `max_epochs`, or when one has no mistake.
     """
 
     max_epochs: int = 50

@@ -1,7 +1,7 @@
 """CPU kernel of conditional herding: batches of sentences against the best labels and hidden states of the moment.
 
-Label y has the hidden states y · m .. y · m + m - 1 of the chain, m = `per_label`. Arrays as in `online_kernels.py`, with
-states in the place of labels; `gold` are labels.
+Label y has the hidden states y · m .. y · m + m - 1 of the chain, m = `per_label`. Arrays as in `online_kernels.py`,
+with states in the place of labels; `gold` are labels.
 """
 
 from __future__ import annotations

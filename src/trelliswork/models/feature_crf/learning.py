@@ -79,8 +79,8 @@ def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
 class Progress:
     """The weights after an iteration (or epoch), the loss, and the gradient's norm where there is one.
 
-    `measures` is what else the learner has to say, such as the gap to the best loss; `samples` [members, weights] are the
-    weight vectors to average over, if any.
+    `measures` is what else the learner has to say, such as the gap to the best loss; `samples` [members, weights] are
+    the weight vectors to average over, if any.
     """
 
     iteration: int
@@ -101,9 +101,7 @@ def learn(rows: AttributeRows, gold: Array, parameters: Parameters, config: Lear
             yield progress
         if config.samples:
             curved = curvature(rows, parameters, progress.weights)
-            found = draw(
-                likelihood, config.c2, progress.weights, curved, config.samples, config.posterior, config.seed
-            )
+            found = draw(likelihood, config.c2, progress.weights, curved, config.samples, config.posterior, config.seed)
             yield replace(progress, samples=found)
         return
     if config.algorithm == "margin":

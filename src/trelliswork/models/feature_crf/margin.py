@@ -1,8 +1,8 @@
 """Max-margin learning with cost-augmented decoding: the structured support vector machine.
 
 The loss is Σ max_y [score(y) + Δ(y)] - score(gold) + c2 ‖w‖², Δ the number of wrong labels. Its dual is maximised one
-sentence at a time by Frank-Wolfe steps with exact line search (Lacoste-Julien and others 2013); the dual value is a bound
-from below, so that loss less bound, the gap, says how far from the minimum the weights can be at most.
+sentence at a time by Frank-Wolfe steps with exact line search (Lacoste-Julien and others 2013); the dual value is a
+bound from below, so that loss less bound, the gap, says how far from the minimum the weights can be at most.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Weights drawn from p(w | data) ∝ exp(-Σ -log p - c2 ‖w‖²): what a Bayesian CRF averages over [S4.140].
 
-*Laplace* draws each weight from a normal distribution around the optimum, as narrow as the loss is curved there: free of
-cost, and blind to how weights depend on one another. *Hamiltonian* Monte Carlo walks through the true posterior with
+*Laplace* draws each weight from a normal distribution around the optimum, as narrow as the loss is curved there: free
+of cost, and blind to how weights depend on one another. *Hamiltonian* Monte Carlo walks through the true posterior with
 exact gradients; samples of it are right whatever the posterior's shape, after enough steps.
 """
 
@@ -31,7 +31,9 @@ def curvature(rows: AttributeRows, parameters: Parameters, weights: Array) -> Ar
     Tokens of a sentence are taken for independent here; it is exact for features that occur once in a sentence.
     """
     if len(parameters) != parameters.n_states + len(parameters.arcs):
-        raise ScoreError("samples need templates that look at single tags; got one such as B01:%x[0,1]; begin it with U")
+        raise ScoreError(
+            "samples need templates that look at single tags; got one such as B01:%x[0,1]; begin it with U"
+        )
     labels = tuple(map(str, range(parameters.n_labels)))
     spread, arcs = np.zeros((rows.n_tokens, len(labels))), np.zeros((len(labels), len(labels)))
     starts = rows.starts
@@ -104,7 +106,7 @@ def _kinetic(momentum: Array, precision: Array) -> float:
 def draw(
     likelihood: Objective, c2: float, mode: Array, curved: Array, n_samples: int, method: Method, seed: int
 ) -> Array:
-    """Samples [n_samples, weights] of the posterior; `mode` is the optimum, `curved` the curvature of the likelihood."""
+    """Samples [n_samples, weights] of the posterior; `mode` is the optimum, `curved` the likelihood's curvature."""
     precision = curved + 2 * c2
     if method == "laplace":
         return laplace(mode, precision, n_samples, seed)
