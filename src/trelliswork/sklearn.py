@@ -16,7 +16,8 @@ from sklearn.exceptions import NotFittedError
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex, from_dicts, token_lists
 from trelliswork.errors import DataError, ScoreError
-from trelliswork.models.feature_crf.learning import check_complete, check_settings, check_weights
+from trelliswork.models.feature_crf.config import check_settings
+from trelliswork.models.feature_crf.learning import check_complete, check_weights
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner, Rule

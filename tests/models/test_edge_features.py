@@ -7,7 +7,8 @@ import pytest
 
 from tests.models import feature_oracle as oracle
 from trelliswork.data.attributes import AttributeRows, KeyIndex
-from trelliswork.models.feature_crf.learning import ALGORITHMS, Algorithm, LearningConfig, learn
+from trelliswork.models.feature_crf.config import ALGORITHMS, Algorithm, LearningConfig
+from trelliswork.models.feature_crf.learning import learn
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner

@@ -16,7 +16,8 @@ from trelliswork.data.corpus import builtin_corpus
 from trelliswork.distributions import LinearChain
 from trelliswork.distributions.grouped_chain import GroupedChain
 from trelliswork.errors import DataError, ScoreError
-from trelliswork.models.feature_crf.learning import Algorithm, LearningConfig, learn
+from trelliswork.models.feature_crf.config import Algorithm, LearningConfig
+from trelliswork.models.feature_crf.learning import learn
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.parameters import Parameters

@@ -12,7 +12,8 @@ from tests.models import feature_oracle as oracle
 from trelliswork.data import Sentence
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import DataError, ScoreError
-from trelliswork.models.feature_crf.learning import LearningConfig, learn
+from trelliswork.models.feature_crf.config import LearningConfig
+from trelliswork.models.feature_crf.learning import learn
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.sgd import StochasticDescent

@@ -80,7 +80,8 @@ def train(
         ),
     ] = None,
     algorithm: Annotated[
-        str, typer.Option(help="lbfgs, sgd, perceptron, pa or arow.", rich_help_panel=FEATURES)
+        str,
+        typer.Option(help="lbfgs, sgd, perceptron, pa, arow, margin or herding.", rich_help_panel=FEATURES),
     ] = "lbfgs",
     c1: Annotated[float, typer.Option(help="L1 term c1 |w|.", rich_help_panel=FEATURES)] = 0.0,
     c2: Annotated[float, typer.Option(help="L2 term c2 w^2, without 1/2.", rich_help_panel=FEATURES)] = 1.0,
@@ -88,6 +89,13 @@ def train(
         int | None,
         typer.Option(help="Iterations, at most.", show_default="that of the algorithm", rich_help_panel=FEATURES),
     ] = None,
+    samples: Annotated[
+        int,
+        typer.Option(help="Average over so many weight vectors (lbfgs, herding).", rich_help_panel=FEATURES),
+    ] = 0,
+    posterior: Annotated[
+        str, typer.Option(help="How lbfgs draws them: laplace or hamiltonian.", rich_help_panel=FEATURES)
+    ] = "laplace",
     min_freq: Annotated[float, typer.Option(help="Rarer features are left out.", rich_help_panel=FEATURES)] = 0.0,
     all_states: Annotated[
         bool, typer.Option("--all-states", help="Weights for unseen pairs too.", rich_help_panel=FEATURES)
@@ -121,6 +129,7 @@ def train(
         from trelliswork.cli.train_features import train_features
 
         learned: dict[str, Any] = dict(algorithm=algorithm, c1=c1, c2=c2, max_iterations=max_iterations)
+        learned |= dict(samples=samples, posterior=posterior)
         learned |= dict(min_count=min_freq, all_states=all_states, all_transitions=all_transitions, seed=seed)
         learned |= dict(latent=latent, order=order)
         train_features(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,7 @@ def train_features(
     scheme = choices.scheme or (format.scheme if format is not None and not partial else None)
     if partial:
         dev = fully_tagged(dev, dev_file or train_file)
-    with Report(dev, quiet) as report:
+    with Report(dev, quiet, config.max_iterations) as report:
         tagger = FeatureTagger.fit(
             train, config, templates=templates, scheme=scheme, partial=partial, on_progress=report
         )
@@ -81,19 +82,27 @@ def fully_tagged(dev: list[Sentence], file: str) -> list[Sentence]:
 
 
 class Report:
-    """Says how learning goes, iteration by iteration; inside `with`, Ctrl-C ends it after the iteration."""
+    """Says how learning goes, iteration by iteration; inside `with`, Ctrl-C ends it after the iteration.
 
-    def __init__(self, dev: list[Sentence], quiet: bool) -> None:
+    On a terminal a bar shows the iteration, and the lines with a dev score stay; elsewhere each iteration has a line.
+    """
+
+    def __init__(self, dev: list[Sentence], quiet: bool, max_iterations: int | None = None) -> None:
         self.dev, self.quiet = dev, quiet
         self.iterations, self.interrupted = 0, False
+        self._bar = IterationBar(max_iterations) if sys.stderr.isatty() and not quiet else None
         self._began = self._last = time.perf_counter()
 
     def __enter__(self) -> Report:
         self._before = signal.signal(signal.SIGINT, self._interrupt)
+        if self._bar is not None:
+            self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         signal.signal(signal.SIGINT, self._before)
+        if self._bar is not None:
+            self._bar.stop()
 
     @property
     def seconds(self) -> float:
@@ -103,12 +112,54 @@ class Report:
         self.interrupted = True
 
     def __call__(self, progress: Progress, tagger: FeatureTagger) -> bool:
-        now = time.perf_counter()
-        norm = "" if progress.gradient_norm is None else f", gradient {progress.gradient_norm:.3g}"
-        text = f"iteration {progress.iteration}: loss {progress.loss:.6g}{norm}, {now - self._last:.2f} s"
-        if progress.iteration % SCORED_EVERY == 0 and not self.quiet:
+        text = f"{describe(progress)}, {time.perf_counter() - self._last:.2f} s"
+        scored = progress.iteration % SCORED_EVERY == 0 and progress.iteration != self.iterations and not self.quiet
+        if scored:
             found = tagger.evaluate(self.dev)
             text += f", dev {found['metric']} {100 * found['score']:.2f}"
-        say(text, quiet=self.quiet)
+        if self._bar is not None:
+            self._bar.show(progress.iteration, text, stays=scored)
+        elif progress.iteration != self.iterations:
+            say(text, quiet=self.quiet)
         self.iterations, self._last = progress.iteration, time.perf_counter()
         return self.interrupted
+
+
+def describe(progress: Progress) -> str:
+    """The iteration with its numbers.
+
+    >>> describe(Progress(3, weights, 12.5, 0.25))                       # doctest: +SKIP
+    'iteration 3: loss 12.5, gradient 0.25'
+    """
+    parts = [f"loss {progress.loss:.6g}"]
+    if progress.gradient_norm is not None:
+        parts.append(f"gradient {progress.gradient_norm:.3g}")
+    parts += [f"{name} {value:.3g}" for name, value in progress.measures.items()]
+    return f"iteration {progress.iteration}: {', '.join(parts)}"
+
+
+class IterationBar:
+    """A bar over iterations, with the line of the last one; it pulses where nobody knows how many there will be."""
+
+    def __init__(self, max_iterations: int | None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
+
+        self._bar = RichProgress(
+            BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=Console(stderr=True),
+            transient=True,
+        )  # fmt: skip
+        self._task = self._bar.add_task("learning", total=max_iterations)
+
+    def start(self) -> None:
+        self._bar.start()
+
+    def stop(self) -> None:
+        self._bar.stop()
+
+    def show(self, iteration: int, text: str, *, stays: bool) -> None:
+        """The line of an iteration, beside the bar; also above it, if it is to stay."""
+        self._bar.update(self._task, completed=iteration, description=text)
+        if stays:
+            self._bar.console.print(text, highlight=False, markup=False)

@@ -4,7 +4,7 @@ from torch.distributions import kl_divergence
 
 from trelliswork.distributions import divergence  # noqa: F401 - registers kl_divergence
 from trelliswork.distributions.approximation import Approximation
-from trelliswork.distributions.averaging import average_argmax, average_log_prob
+from trelliswork.distributions.averaging import average_argmax, average_chain, average_log_prob
 from trelliswork.distributions.base import StructuredDistribution
 from trelliswork.distributions.clique_templates import CliqueTemplate, factorial_chain, skip_chain, unroll
 from trelliswork.distributions.ctc import CTC
@@ -37,6 +37,7 @@ __all__ = [
     "StructuredDistribution",
     "WeightedCFG",
     "average_argmax",
+    "average_chain",
     "average_log_prob",
     "edit_distance",
     "factorial_chain",

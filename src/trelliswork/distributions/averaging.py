@@ -60,6 +60,43 @@ def average_argmax(
         k = min(2 * k, max_k)
 
 
+def average_chain(
+    members: Sequence[LinearChain],
+    log_weights: Float[Tensor, "members"] | None = None,
+    *,
+    lengths: Int[Tensor, "batch"] | None = None,
+    voting: bool = False,
+) -> LinearChain:
+    """The chain with the marginals and pairwise marginals of E_θ[p(y | x; θ)] [S4.140].
+
+    Of all chains it is the nearest to the average, which is none itself: KL(average ‖ chain) is least. With `voting` a
+    member counts as if it were sure of its best tags. `lengths` are those of the members.
+    """
+    shares = _log_shares(members, log_weights).exp().tolist()
+    labels, pairs = _tables(members[0], voting)
+    labels, pairs = shares[0] * labels, shares[0] * pairs
+    for share, member in zip(shares[1:], members[1:], strict=True):
+        found = _tables(member, voting)
+        labels += share * found[0]
+        pairs += share * found[1]
+    emissions = torch.zeros_like(labels)
+    emissions[..., :1, :] = labels[..., :1, :].log()
+    transitions = torch.where(pairs > 0, pairs.log() - labels[..., :-1, :, None].log(), -INF)
+    if lengths is not None:
+        outside = torch.arange(1, labels.shape[-2]) >= lengths[..., None]
+        transitions = transitions.masked_fill(outside[..., None, None], 0.0)
+        emissions = emissions.masked_fill((lengths == 0)[..., None, None], 0.0)
+    return LinearChain(emissions, transitions, lengths=lengths)
+
+
+def _tables(member: LinearChain, voting: bool) -> tuple[Tensor, Tensor]:
+    """Marginals and pairwise marginals of a member, or of its best tags alone."""
+    if not voting:
+        return member.marginals.double(), member.pairwise_marginals.double()
+    best = torch.nn.functional.one_hot(member.argmax, member.emissions.shape[-1]).double()
+    return best, best[..., :-1, :, None] * best[..., 1:, None, :]
+
+
 def _log_shares(members: Sequence[LinearChain], log_weights: Tensor | None) -> Float[Tensor, "members"]:
     """Log weights that sum to one; equal ones if there are none."""
     if not members:

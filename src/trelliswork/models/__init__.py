@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trelliswork.models.config import TaggerConfig
 from trelliswork.models.explanation import Analysis, Confidences, SpanConfidence
-from trelliswork.models.feature_crf.learning import LearningConfig
+from trelliswork.models.feature_crf.config import LearningConfig
 from trelliswork.models.feature_tagger import FeatureTagger
 from trelliswork.models.loading import load_tagger
 from trelliswork.models.sentence_tagger import SentenceTagger

@@ -22,7 +22,9 @@ from trelliswork.data.attributes.templates import Column
 from trelliswork.distributions.grouped_chain import TagDistribution
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.models.card import model_card
-from trelliswork.models.feature_crf.learning import LearningConfig, Progress, check_weights, learn
+from trelliswork.models.feature_crf.averaged import AveragedCRF, averaged
+from trelliswork.models.feature_crf.config import LearningConfig
+from trelliswork.models.feature_crf.learning import Progress, check_weights, learn
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import PairWeights, Parameters
 from trelliswork.models.feature_crf.votes import Explanation, explain
@@ -85,15 +87,16 @@ class FeatureTagger(SentenceTagger):
         parameters = parameters.with_latent(config.latent)
         if config.order == 2:
             parameters = parameters.with_second_order(rows, gold, sets)
-        learned = np.zeros(len(parameters))
+        learned, samples = np.zeros(len(parameters)), None
         tags = tuple(labels.vocabulary)
         for progress in learn(rows, gold, parameters, config, sentence_weights=shares, sets=sets):
-            learned = progress.weights
+            learned, samples = progress.weights, progress.samples
             if on_progress is not None:
                 tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, learned), config)
                 if on_progress(progress, tagger):
                     break
-        crf, kept = FeatureCRF(tags, index, parameters, learned).compact()
+        whole = averaged(FeatureCRF(tags, index, parameters, learned), samples, voting=config.algorithm == "herding")
+        crf, kept = whole.compact()
         first = np.full(len(index), len(places))
         np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
         names = templates.names(places[first[kept]], lengths, columns)
@@ -146,6 +149,8 @@ class FeatureTagger(SentenceTagger):
         }  # fmt: skip
         if parameters.pairs is not None:
             arrays |= {"pair_offsets": parameters.pairs.offsets, "pair_arcs": parameters.pairs.arcs}
+        if isinstance(self.crf, AveragedCRF):
+            arrays["samples"] = self.crf.samples.astype(np.float32)
         weights = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
         texts = {NAMES: "".join(f"{_one_line(name)}\n" for name in self.names), **(extra or {})}
         write_model(directory, StoredModel("FeatureTagger", config, weights, self.metrics, self.card(), texts))
@@ -191,7 +196,10 @@ class FeatureTagger(SentenceTagger):
         if arrays["weights"].shape != (len(parameters),) or not np.isfinite(arrays["weights"]).all():
             raise ValueError(f"{len(parameters)} finite weights expected, others found")
         crf = FeatureCRF(tuple(config["labels"]), index, parameters, arrays["weights"].astype(np.float64))
-        return cls(templates, labels, crf, settings)
+        samples = arrays["samples"].astype(np.float64) if "samples" in arrays else None
+        if samples is not None and (samples.shape[1:] != (len(parameters),) or not np.isfinite(samples).all()):
+            raise ValueError(f"samples of {len(parameters)} finite weights expected, others found")
+        return cls(templates, labels, averaged(crf, samples, voting=settings.algorithm == "herding"), settings)
 
 
 def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:

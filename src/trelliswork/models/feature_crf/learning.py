@@ -2,79 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
+from trelliswork.models.feature_crf.config import PROBABILISTIC, LearningConfig
+from trelliswork.models.feature_crf.herding import Herding
+from trelliswork.models.feature_crf.margin import MarginLearner
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner, Rule
 from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.feature_crf.posterior import curvature, draw
 from trelliswork.models.feature_crf.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
 
 Array = np.ndarray[Any, Any]
-Algorithm = Literal["lbfgs", "sgd", "perceptron", "pa", "arow"]
-ALGORITHMS: tuple[Algorithm, ...] = ("lbfgs", "sgd", "perceptron", "pa", "arow")
 ON_PAIRS = ("lbfgs", "sgd", "perceptron", "pa", "arow")  # know weights of (attribute, label before, label)
 SPREAD = 0.1  # of the first weights of latent states
-PROBABILISTIC = ("lbfgs", "sgd")  # know what an unknown label is, and a sentence that counts twice
-
-
-@dataclass(frozen=True)
-class LearningConfig:
-    """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as CRFsuite has it)."""
-
-    algorithm: Algorithm = "lbfgs"
-    c1: float = 0.0
-    c2: float = 1.0
-    max_iterations: int | None = None
-    min_count: float = 0.0
-    all_states: bool = False
-    all_transitions: bool = False
-    seed: int = 0
-    latent: int = 1  # states of each label, which the data does not show [S4.128]
-    order: int = 1  # labels before a label that its score looks at
-
-    def __post_init__(self) -> None:
-        if self.algorithm not in ALGORITHMS:
-            raise ScoreError(f"algorithm must be one of {', '.join(ALGORITHMS)}; got {self.algorithm!r}")
-        if self.c1 and self.algorithm != "lbfgs":
-            raise ScoreError(f"c1 needs the algorithm lbfgs; got {self.algorithm}")
-        check_settings(self.c1, self.c2, self.max_iterations)
-        if self.latent < 1:
-            raise ScoreError(f"latent must be at least 1, the number of states of each label; got {self.latent}")
-        if self.order not in (1, 2):
-            raise ScoreError(f"order must be 1 or 2; got {self.order}")
-        if self.latent > 1 and (self.order == 2 or self.algorithm not in PROBABILISTIC):
-            got = f"{self.algorithm} with order {self.order}"
-            raise ScoreError(f"latent needs the algorithm {' or '.join(PROBABILISTIC)} and order 1; got {got}")
-        if self.order == 2 and self.algorithm != "lbfgs":
-            raise ScoreError(f"order 2 needs the algorithm lbfgs; got {self.algorithm}")
-        if self.algorithm == "sgd" and self.c2 == 0:
-            raise ScoreError("c2 must be above 0 for the algorithm sgd, whose rate follows from it; got 0; give 0.001")
-
-
-def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
-    """Refuse what no learner can work with."""
-    for name, value in (("c1", c1), ("c2", c2)):
-        if not 0 <= value < np.inf:
-            raise ScoreError(f"{name} must be at least 0 and finite; got {value:g}")
-    if max_iterations is not None and max_iterations < 1:
-        raise ScoreError(f"max_iterations must be at least 1; got {max_iterations}; leave it out for no limit")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The weights after an iteration (or epoch), the loss, and the gradient's norm where there is one."""
+    """The weights after an iteration (or epoch), the loss, and the gradient's norm where there is one.
+
+    `measures` are further figures by name; `samples` [members, weights] are there if the settings ask for them.
+    """
 
     iteration: int
     weights: Array
     loss: float
     gradient_norm: float | None = None
+    measures: Mapping[str, float] = field(default_factory=dict)
+    samples: Array | None = None
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What there is to learn from; `gold` with `sets`, and `sentence_weights`, are as for `Likelihood`."""
+
+    rows: AttributeRows
+    gold: Array
+    sentence_weights: Array | None = None
+    sets: Array | None = None
 
 
 def learn(
@@ -86,25 +60,62 @@ def learn(
     sentence_weights: Array | None = None,
     sets: Array | None = None,
 ) -> Iterator[Progress]:
-    """One `Progress` an iteration; the last has the weights that were learned.
+    """One `Progress` an iteration; the last has the weights that were learned."""
+    corpus = Corpus(rows, gold, sentence_weights, sets)
+    _check_fit(config, corpus, parameters)
+    learner = _LEARNERS.get(config.algorithm, _online)
+    return learner(corpus, parameters, config)
 
-    `gold` with `sets`, and `sentence_weights`, are as for `Likelihood`.
-    """
-    _check_fit(config.algorithm, gold, parameters, sentence_weights)
+
+def _lbfgs(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:
+    learner = LBFGS(l2=config.c2, l1=config.c1, max_iterations=config.max_iterations or 10_000)
+    likelihood = Likelihood(corpus.rows, corpus.gold, parameters, corpus.sentence_weights, corpus.sets)
     start = _start(parameters, config.seed)
-    if config.algorithm == "lbfgs":
-        learner = LBFGS(l2=config.c2, l1=config.c1, max_iterations=config.max_iterations or 10_000)
-        likelihood = Likelihood(rows, gold, parameters, sentence_weights, sets)
-        for step in learner.minimise(likelihood, start):
-            yield Progress(step.iteration, step.weights, step.loss, step.gradient_norm)
-        return
-    online = _online(config)
-    if isinstance(online, StochasticDescent):
-        epochs = online.learn(rows, gold, parameters, sentence_weights=sentence_weights, sets=sets, start=start)
-    else:
-        epochs = online.learn(rows, gold, parameters)
+    progress = Progress(0, start, float("nan"))
+    for step in learner.minimise(likelihood, start):
+        progress = Progress(step.iteration, step.weights, step.loss, step.gradient_norm)
+        yield progress
+    if config.samples:
+        curved = curvature(corpus.rows, parameters, progress.weights)
+        found = draw(likelihood, config.c2, progress.weights, curved, config.samples, config.posterior, config.seed)
+        yield replace(progress, samples=found)
+
+
+def _sgd(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:
+    learner = StochasticDescent(l2=config.c2, max_epochs=config.max_iterations or 100, seed=config.seed)
+    epochs = learner.learn(
+        corpus.rows, corpus.gold, parameters, sentence_weights=corpus.sentence_weights, sets=corpus.sets,
+        start=_start(parameters, config.seed),
+    )  # fmt: skip
     for epoch in epochs:
         yield Progress(epoch.number, epoch.weights, epoch.loss)
+
+
+def _margin(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:
+    learner = MarginLearner(c2=config.c2, max_epochs=config.max_iterations or 30, seed=config.seed)
+    for epoch in learner.learn(corpus.rows, corpus.gold, parameters):
+        yield Progress(epoch.number, epoch.weights, epoch.loss, measures={"gap": epoch.gap})
+
+
+def _herding(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:
+    learner = Herding(max_epochs=config.max_iterations or 50, seed=config.seed)
+    voters: deque[Array] = deque(maxlen=config.samples)
+    for epoch in learner.learn(corpus.rows, corpus.gold, parameters):
+        voters.append(epoch.weights)
+        measures = {"moment error": epoch.trajectory.moment_error}
+        last = np.array(voters) if config.samples else None
+        yield Progress(epoch.number, epoch.average, epoch.loss, measures=measures, samples=last)
+
+
+def _online(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:
+    rules: dict[str, Rule] = {"perceptron": "perceptron", "pa": "pa-1", "arow": "arow"}
+    learner = OnlineLearner(rules[config.algorithm], max_epochs=config.max_iterations or 50, seed=config.seed)
+    for epoch in learner.learn(corpus.rows, corpus.gold, parameters):
+        measures = {} if epoch.moment_error is None else {"moment error": epoch.moment_error}
+        yield Progress(epoch.number, epoch.weights, epoch.loss, measures=measures)
+
+
+_LEARNERS = {"lbfgs": _lbfgs, "sgd": _sgd, "margin": _margin, "herding": _herding}
 
 
 def _start(parameters: Parameters, seed: int) -> Array:
@@ -114,15 +125,16 @@ def _start(parameters: Parameters, seed: int) -> Array:
     return SPREAD * np.random.default_rng(seed).normal(size=len(parameters))
 
 
-def _check_fit(algorithm: str, gold: Array, parameters: Parameters, sentence_weights: Array | None) -> None:
+def _check_fit(config: LearningConfig, corpus: Corpus, parameters: Parameters) -> None:
     """Refuse data that an algorithm cannot learn from."""
     if parameters.n_pairs and parameters.order == 2:
         raise ScoreError("templates such as B01:%x[0,1] need order 1; got 2; write B alone or leave out the order")
-    if parameters.n_pairs and algorithm not in ON_PAIRS:
-        got = f"templates such as B01:%x[0,1] need the algorithm {', '.join(ON_PAIRS)}; got {algorithm}"
-        raise ScoreError(f"{got}; write B alone or choose another")
-    if algorithm not in PROBABILISTIC:
-        check_complete(algorithm, gold, sentence_weights, PROBABILISTIC)
+    if parameters.n_pairs and (config.algorithm not in ON_PAIRS or config.samples):
+        got = f"{config.algorithm} with {config.samples} samples" if config.samples else config.algorithm
+        wanted = f"templates such as B01:%x[0,1] need the algorithm {', '.join(ON_PAIRS)} without samples"
+        raise ScoreError(f"{wanted}; got {got}; write B alone or choose another")
+    if config.algorithm not in PROBABILISTIC:
+        check_complete(config.algorithm, corpus.gold, corpus.sentence_weights, PROBABILISTIC)
 
 
 def check_complete(algorithm: str, gold: Array, sentence_weights: Array | None, others: Sequence[str]) -> None:
@@ -149,10 +161,3 @@ def check_weights(weights: Any, n_sentences: int) -> Array:
     if len(bad):
         raise ScoreError(f"weights must be at least 0 and finite; got {found[bad[0]]:g} for sentence {bad[0] + 1}")
     return found
-
-
-def _online(config: LearningConfig) -> OnlineLearner | StochasticDescent:
-    if config.algorithm == "sgd":
-        return StochasticDescent(l2=config.c2, max_epochs=config.max_iterations or 100, seed=config.seed)
-    rules: dict[str, Rule] = {"perceptron": "perceptron", "pa": "pa-1", "arow": "arow"}
-    return OnlineLearner(rules[config.algorithm], max_epochs=config.max_iterations or 50, seed=config.seed)

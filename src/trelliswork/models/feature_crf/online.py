@@ -26,6 +26,7 @@ class Epoch:
     weights: Array
     loss: float  # mean over sentences
     accuracy: float  # of labels, while learning
+    moment_error: float | None = None  # of the perceptron: see `cycling`
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ class OnlineLearner:
             )  # fmt: skip
             average = weights - sums / clock if self.averaging and self.rule != "arow" else weights.copy()
             loss = total / max(len(order), 1)
-            yield Epoch(number, average, loss, 1.0 - n_wrong / max(len(gold), 1))
+            moment_error = (
+                float(np.linalg.norm(weights)) / (clock - 1) if self.rule == "perceptron" else None
+            )  # [S4.222]
+            yield Epoch(number, average, loss, 1.0 - n_wrong / max(len(gold), 1), moment_error)
             if loss <= self.epsilon:
                 return

@@ -1,0 +1,84 @@
+"""The settings of a feature CRF, as they are written into its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from trelliswork.errors import ScoreError
+from trelliswork.models.feature_crf.posterior import METHODS, Method
+
+Algorithm = Literal["lbfgs", "sgd", "perceptron", "pa", "arow", "margin", "herding"]
+ALGORITHMS: tuple[Algorithm, ...] = ("lbfgs", "sgd", "perceptron", "pa", "arow", "margin", "herding")
+PROBABILISTIC = ("lbfgs", "sgd")  # know what an unknown label is, and a sentence that counts twice
+
+
+@dataclass(frozen=True)
+class LearningConfig:
+    """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as CRFsuite has it).
+
+    `latent` states of each label, which the data does not show [S4.128]; `order` labels before a label that its score
+    looks at. With `samples`, so many weight vectors are drawn from the `posterior` (or from the trajectory of herding)
+    and answers are averages over them [S4.140].
+    """
+
+    algorithm: Algorithm = "lbfgs"
+    c1: float = 0.0
+    c2: float = 1.0
+    max_iterations: int | None = None
+    min_count: float = 0.0
+    all_states: bool = False
+    all_transitions: bool = False
+    seed: int = 0
+    latent: int = 1
+    order: int = 1
+    samples: int = 0
+    posterior: Method = "laplace"
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            raise ScoreError(f"algorithm must be one of {', '.join(ALGORITHMS)}; got {self.algorithm!r}")
+        if self.c1 and self.algorithm != "lbfgs":
+            raise ScoreError(f"c1 needs the algorithm lbfgs; got {self.algorithm}")
+        check_settings(self.c1, self.c2, self.max_iterations)
+        if self.algorithm in ("sgd", "margin") and self.c2 == 0:
+            raise ScoreError(f"c2 must be above 0 for the algorithm {self.algorithm}; got 0; give 0.001")
+        self._check_states()
+        self._check_samples()
+
+    def _check_states(self) -> None:
+        if self.latent < 1:
+            raise ScoreError(f"latent must be at least 1, the number of states of each label; got {self.latent}")
+        if self.order not in (1, 2):
+            raise ScoreError(f"order must be 1 or 2; got {self.order}")
+        if self.latent > 1 and (self.order == 2 or self.algorithm not in PROBABILISTIC):
+            got = f"{self.algorithm} with order {self.order}"
+            raise ScoreError(f"latent needs the algorithm {' or '.join(PROBABILISTIC)} and order 1; got {got}")
+        if self.order == 2 and self.algorithm != "lbfgs":
+            raise ScoreError(f"order 2 needs the algorithm lbfgs; got {self.algorithm}")
+
+    def _check_samples(self) -> None:
+        if self.samples < 0:
+            raise ScoreError(f"samples must be at least 0; got {self.samples}")
+        if self.posterior not in METHODS:
+            raise ScoreError(f"posterior must be one of {', '.join(METHODS)}; got {self.posterior!r}")
+        if not self.samples:
+            return
+        if self.algorithm not in ("lbfgs", "herding"):
+            raise ScoreError(f"samples need the algorithm lbfgs or herding; got {self.algorithm}; leave them out")
+        if self.algorithm == "lbfgs" and (self.c1 or not self.c2):
+            got = f"c1 {self.c1:g} and c2 {self.c2:g}"
+            raise ScoreError(f"samples need c1 = 0 and c2 above 0, which is the prior of the weights; got {got}")
+        if self.latent > 1 or self.order == 2:
+            raise ScoreError(f"samples need latent 1 and order 1; got {self.latent} and {self.order}")
+
+
+def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
+    """Refuse what no learner can work with."""
+    for name, value in (("c1", c1), ("c2", c2)):
+        if not 0 <= value < np.inf:
+            raise ScoreError(f"{name} must be at least 0 and finite; got {value:g}")
+    if max_iterations is not None and max_iterations < 1:
+        raise ScoreError(f"max_iterations must be at least 1; got {max_iterations}; leave it out for no limit")

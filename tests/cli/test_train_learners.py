@@ -1,0 +1,84 @@
+"""`train --model crf` with every learner, its measures, samples, and the bar on a terminal."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Cli
+from trelliswork.cli.train_features import Report, describe
+from trelliswork.models import FeatureTagger
+from trelliswork.models.feature_crf.averaged import AveragedCRF
+from trelliswork.models.feature_crf.learning import Progress
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "measure"),
+    [("margin", "gap "), ("herding", "moment error "), ("perceptron", "moment error "), ("lbfgs", "gradient ")],
+)
+def test_iterations_are_reported(cli: Cli, data: Path, tmp_path: Path, algorithm: str, measure: str) -> None:
+    options = ["--model", "crf", "--algorithm", algorithm, "--max-iterations", 10]
+    answer = cli("train", data / "train.conll", "--out", tmp_path / "model", *options)
+    assert answer.status == 0
+    lines = [line for line in answer.err.splitlines() if line.startswith("iteration ")]
+    assert lines and all(measure in line for line in lines)
+    assert "iteration 10: " not in answer.err or ", dev " in lines[9]
+
+
+def test_samples_are_drawn_and_kept(cli: Cli, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    options = ["--model", "crf", "--samples", 3, "--max-iterations", 5]
+    assert cli("train", data / "train.conll", "--out", out, *options).status == 0
+    crf = FeatureTagger.load(out).crf
+    assert isinstance(crf, AveragedCRF) and len(crf.samples) == 3
+    assert cli("tag", out, data / "test.conll", "--confidence").status == 0
+    assert cli("info", out).status == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["--algorithm", "margin", "--c2", 0], "c2 must be above 0"),
+        (["--algorithm", "arow", "--samples", 2], "samples need the algorithm lbfgs or herding; got arow"),
+        (["--samples", 2, "--posterior", "x"], "posterior must be one of laplace, hamiltonian; got 'x'"),
+        (["--algorithm", "svm"], "margin, herding; got 'svm'"),
+    ],
+)
+def test_settings_that_cannot_be(cli: Cli, data: Path, tmp_path: Path, options: list[object], found: str) -> None:
+    answer = cli("train", data / "train.conll", "--out", tmp_path / "model", "--model", "crf", *options)
+    assert answer.status != 0 and found in answer.err and "Traceback" not in answer.err
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Scored:
+    def evaluate(self, dev: object) -> dict[str, object]:
+        return {"metric": "f1", "score": 0.9321}
+
+
+def test_a_terminal_gets_a_bar_and_the_scored_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with Report([], quiet=False, max_iterations=20) as report:
+        for number in range(1, 21):
+            report(Progress(number, np.zeros(1), 10.0 / number, 0.5), Scored())  # type: ignore[arg-type]
+    shown = screen.getvalue()
+    assert "iteration 10: loss 1, gradient 0.5" in shown and "dev f1 93.21" in shown
+    assert report.iterations == 20 and not report.interrupted
+
+
+def test_quiet_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    with Report([], quiet=True) as report:
+        report(Progress(10, np.zeros(1), 1.0), Scored())  # type: ignore[arg-type]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_line_has_what_the_learner_says() -> None:
+    assert describe(Progress(2, np.zeros(1), 3.25, measures={"gap": 0.5})) == "iteration 2: loss 3.25, gap 0.5"
