@@ -22,7 +22,9 @@ from trelliswork.data.attributes.templates import Column
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.models.card import model_card
-from trelliswork.models.feature_crf.learning import LearningConfig, Progress, learn
+from trelliswork.models.feature_crf.counting import MARKS
+from trelliswork.models.feature_crf.kinds import kind_of
+from trelliswork.models.feature_crf.learning import LearningConfig, Progress, learn, parameters_of
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.votes import Explanation, explain
@@ -70,24 +72,23 @@ class FeatureTagger(SentenceTagger):
         index = KeyIndex()
         rows = AttributeRows(lengths, np.concatenate([[0], np.cumsum(counts)]), index.add(keys))
         gold = np.concatenate([labels.vocabulary.indices(tags_of_gold(each)) for each in train]).astype(np.int64)
-        parameters = Parameters.of(
-            rows, gold, len(index), len(labels.vocabulary), all_states=config.all_states,
-            all_transitions=config.all_transitions,
-        ).frequent(rows, gold, config.min_count)  # fmt: skip
-        if not any(template.pairs for template in templates.templates):  # as in CRF++: no B, no transitions
-            parameters = replace(parameters, arcs=parameters.arcs[:0])
+        n_named = len(index)
+        paired = any(template.pairs for template in templates.templates)  # as in CRF++: no B, no transitions
+        parameters = parameters_of(rows, gold, index, len(labels.vocabulary), config, transitions=paired)
+        normalised = kind_of(config.model).normalised
         tagger, weights = None, np.zeros(len(parameters))
         tags = tuple(labels.vocabulary)
         for progress in learn(rows, gold, parameters, config):
             weights = progress.weights
             if on_progress is not None:
-                tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, weights), config)
+                tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, weights, normalised), config)
                 if on_progress(progress, tagger):
                     break
-        crf, kept = FeatureCRF(tags, index, parameters, weights).compact()
-        first = np.full(len(index), len(places))
+        crf, kept = FeatureCRF(tags, index, parameters, weights, normalised).compact()
+        first = np.full(n_named, len(places))
         np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
-        names = templates.names(places[first[kept]], lengths, columns)
+        names = templates.names(places[first[kept[kept < n_named]]], lengths, columns)
+        names += [MARKS[mark] for mark in kept[kept >= n_named] - n_named]
         return cls(templates, labels, crf, config, names)
 
     # Answers
@@ -141,9 +142,10 @@ class FeatureTagger(SentenceTagger):
 
     def card(self) -> str:
         """The text of MODEL_CARD.md."""
+        kind, data = kind_of(self.config.model).phrase, f"for {self.labels.data_scheme} tags"
         return model_card(
             "FeatureTagger",
-            summary=f"A linear-chain CRF over {len(self.crf.index):,} attributes, for {self.labels.data_scheme} tags.",
+            summary=f"{kind[0].upper()}{kind[1:]} over {len(self.crf.index):,} attributes, {data}.",
             labels=self.labels.vocabulary.to_list(),
             settings=asdict(self.config),
             metrics=self.metrics,
@@ -177,7 +179,9 @@ class FeatureTagger(SentenceTagger):
         if arrays["weights"].shape != (len(parameters),) or not np.isfinite(arrays["weights"]).all():
             raise ValueError(f"{len(parameters)} finite weights expected, others found")
         crf = FeatureCRF(tuple(config["labels"]), index, parameters, arrays["weights"].astype(np.float64))
-        return cls(templates, labels, crf, LearningConfig(**config["settings"]))
+        settings = LearningConfig(**config["settings"])
+        crf = replace(crf, normalised=kind_of(settings.model).normalised)
+        return cls(templates, labels, crf, settings)
 
 
 def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from trelliswork.data.attributes import AttributeRows
+from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.errors import ScoreError
+from trelliswork.models.feature_crf.counting import counted_parameters, log_frequencies
+from trelliswork.models.feature_crf.kinds import Kind, kind_of
+from trelliswork.models.feature_crf.local_likelihood import LocalLikelihood
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner, Rule
 from trelliswork.models.feature_crf.parameters import Parameters
@@ -33,6 +36,8 @@ class LearningConfig:
     all_states: bool = False
     all_transitions: bool = False
     seed: int = 0
+    model: Kind = "crf"
+    smoothing: float = 0.1  # added to every count (hmm, naive-bayes)
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -42,6 +47,16 @@ class LearningConfig:
         check_settings(self.c1, self.c2, self.max_iterations)
         if self.algorithm == "sgd" and self.c2 == 0:
             raise ScoreError("c2 must be above 0 for the algorithm sgd, whose rate follows from it; got 0; give 0.001")
+        self._check_model()
+
+    def _check_model(self) -> None:
+        kind = kind_of(self.model)
+        if not 0 < self.smoothing < np.inf:
+            raise ScoreError(f"smoothing must be above 0 and finite; got {self.smoothing:g}")
+        if kind.counted and (self.algorithm != "lbfgs" or self.c1 or self.min_count > 0):
+            raise ScoreError(f"the model {self.model} counts: it takes no algorithm, c1 or min_count; leave them out")
+        if kind.normalised == "locally" and self.algorithm != "lbfgs":
+            raise ScoreError(f"the model {self.model} needs the algorithm lbfgs; got {self.algorithm}")
 
 
 def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
@@ -63,11 +78,39 @@ class Progress:
     gradient_norm: float | None = None
 
 
+def parameters_of(
+    rows: AttributeRows,
+    gold: Array,
+    index: KeyIndex,
+    n_labels: int,
+    config: LearningConfig,
+    *,
+    transitions: bool = True,
+) -> Parameters:
+    """The weights that a model of these settings has; `transitions` False leaves out those of neighbouring labels.
+
+    Models that are counted add marks to `index`.
+    """
+    kind = kind_of(config.model)
+    transitions = transitions and kind.transitions
+    if kind.counted:
+        return counted_parameters(rows, gold, index, n_labels, transitions=transitions)
+    parameters = Parameters.of(
+        rows, gold, len(index), n_labels, all_states=config.all_states, all_transitions=config.all_transitions
+    ).frequent(rows, gold, config.min_count)
+    return parameters if transitions else replace(parameters, arcs=parameters.arcs[:0])
+
+
 def learn(rows: AttributeRows, gold: Array, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:
     """One `Progress` an iteration; the last has the weights that were learned."""
+    kind = kind_of(config.model)
+    if kind.counted:
+        yield Progress(1, *log_frequencies(rows, gold, parameters, config.smoothing))
+        return
     if config.algorithm == "lbfgs":
+        objective = Likelihood if config.model == "crf" else LocalLikelihood
         learner = LBFGS(l2=config.c2, l1=config.c1, max_iterations=config.max_iterations or 10_000)
-        for step in learner.minimise(Likelihood(rows, gold, parameters), np.zeros(len(parameters))):
+        for step in learner.minimise(objective(rows, gold, parameters), np.zeros(len(parameters))):
             yield Progress(step.iteration, step.weights, step.loss, step.gradient_norm)
         return
     for epoch in _online(config).learn(rows, gold, parameters):

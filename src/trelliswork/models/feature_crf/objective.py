@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.feature_crf import kernels
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.plan import Plan
-from trelliswork.structures.threads import row_ranges, side_by_side
+from trelliswork.structures.threads import side_by_side
 
 Array = np.ndarray[Any, Any]
 BLOCK = 8  # sentences whose scores are in the cache at the same time
@@ -28,16 +27,7 @@ class Likelihood:
         self._gold = gold[self.plan.tokens].astype(np.int64)
         weights = np.ones(len(rows.lengths)) if sentence_weights is None else sentence_weights.astype(np.float64)
         self._weights = weights[self.plan.order]
-        self._ranges = self._share_out()
-
-    def _share_out(self) -> list[tuple[int, int]]:
-        """Ranges of sentences with about the same number of tokens, one a thread."""
-        lengths = self.plan.rows.lengths
-        c = self.parameters.n_labels
-        done = np.cumsum(lengths)
-        n_parts = len(row_ranges(len(lengths), int(done[-1]) * c * c)) if len(lengths) else 1
-        bounds = [0, *np.searchsorted(done, [done[-1] * k / n_parts for k in range(1, n_parts)]).tolist(), len(lengths)]
-        return list(pairwise(bounds))
+        self._ranges = self.plan.shares(parameters.n_labels**2)
 
     def __call__(self, weights: Array) -> tuple[float, Array]:
         transitions = self.parameters.transitions(weights)[None, None]
