@@ -60,7 +60,7 @@ def counted_parameters(
 
 
 def log_frequencies(rows: AttributeRows, gold: Array, parameters: Parameters, smoothing: float) -> tuple[Array, float]:
-    """The weights of `counted_parameters`, and -ln p(y, x) of the data under them [S4.69]."""
+    """The weights of `counted_parameters`, and -ln p(y, x) of the data under them [S4.67, 69]."""
     c, unknown = parameters.n_labels, len(parameters.offsets) - 1 - len(MARKS)
     pairs = _pair_counts(_with_strangers(rows, unknown), gold, parameters)[: parameters.offsets[unknown + 1]]
     owners = parameters.labels[: len(pairs)]
