@@ -22,9 +22,9 @@ from trelliswork.data.attributes.templates import Column
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.models.card import model_card
-from trelliswork.models.feature_crf.counting import MARKS
+from trelliswork.models.feature_crf.counting import MARKS, counted_parameters
 from trelliswork.models.feature_crf.kinds import kind_of
-from trelliswork.models.feature_crf.learning import LearningConfig, Progress, learn, parameters_of
+from trelliswork.models.feature_crf.learning import LearningConfig, Progress, learn
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.votes import Explanation, explain
@@ -72,19 +72,25 @@ class FeatureTagger(SentenceTagger):
         index = KeyIndex()
         rows = AttributeRows(lengths, np.concatenate([[0], np.cumsum(counts)]), index.add(keys))
         gold = np.concatenate([labels.vocabulary.indices(tags_of_gold(each)) for each in train]).astype(np.int64)
-        n_named = len(index)
-        paired = any(template.pairs for template in templates.templates)  # as in CRF++: no B, no transitions
-        parameters = parameters_of(rows, gold, index, len(labels.vocabulary), config, transitions=paired)
-        normalised = kind_of(config.model).normalised
+        kind, n_named = kind_of(config.model), len(index)
+        parameters = Parameters.of(
+            rows, gold, len(index), len(labels.vocabulary), all_states=config.all_states,
+            all_transitions=config.all_transitions,
+        ).frequent(rows, gold, config.min_count)  # fmt: skip
+        paired = kind.transitions and any(template.pairs for template in templates.templates)
+        if not paired:  # as in CRF++: no B, no transitions
+            parameters = replace(parameters, arcs=parameters.arcs[:0])
+        if kind.counted:
+            parameters = counted_parameters(rows, gold, index, len(labels.vocabulary), transitions=paired)
         tagger, weights = None, np.zeros(len(parameters))
         tags = tuple(labels.vocabulary)
         for progress in learn(rows, gold, parameters, config):
             weights = progress.weights
             if on_progress is not None:
-                tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, weights, normalised), config)
+                tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, weights, kind.normalised), config)
                 if on_progress(progress, tagger):
                     break
-        crf, kept = FeatureCRF(tags, index, parameters, weights, normalised).compact()
+        crf, kept = FeatureCRF(tags, index, parameters, weights, kind.normalised).compact()
         first = np.full(n_named, len(places))
         np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
         names = templates.names(places[first[kept[kept < n_named]]], lengths, columns)

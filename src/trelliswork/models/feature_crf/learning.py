@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from trelliswork.data.attributes import AttributeRows, KeyIndex
+from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
-from trelliswork.models.feature_crf.counting import counted_parameters, log_frequencies
+from trelliswork.models.feature_crf.counting import log_frequencies
 from trelliswork.models.feature_crf.kinds import Kind, kind_of
 from trelliswork.models.feature_crf.local_likelihood import LocalLikelihood
 from trelliswork.models.feature_crf.objective import Likelihood
@@ -76,29 +76,6 @@ class Progress:
     weights: Array
     loss: float
     gradient_norm: float | None = None
-
-
-def parameters_of(
-    rows: AttributeRows,
-    gold: Array,
-    index: KeyIndex,
-    n_labels: int,
-    config: LearningConfig,
-    *,
-    transitions: bool = True,
-) -> Parameters:
-    """The weights that a model of these settings has; `transitions` False leaves out those of neighbouring labels.
-
-    Models that are counted add marks to `index`.
-    """
-    kind = kind_of(config.model)
-    transitions = transitions and kind.transitions
-    if kind.counted:
-        return counted_parameters(rows, gold, index, n_labels, transitions=transitions)
-    parameters = Parameters.of(
-        rows, gold, len(index), n_labels, all_states=config.all_states, all_transitions=config.all_transitions
-    ).frequent(rows, gold, config.min_count)
-    return parameters if transitions else replace(parameters, arcs=parameters.arcs[:0])
 
 
 def learn(rows: AttributeRows, gold: Array, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:
