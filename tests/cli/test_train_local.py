@@ -23,7 +23,8 @@ def test_every_command_takes_every_model(cli: Cli, data: Path, tmp_path: Path, m
     command = ["train", data / "train.conll", "--dev", data / "dev.conll", "--tag-column", 3, "--feature-columns", 2]
     answer = cli(*command, "--model", model, "--max-iterations", 20, "--out", out)
     assert answer.status == 0 and "overall" in answer.out
-    assert phrase in cli("info", out).out
+    shown = cli("info", out).out
+    assert phrase in shown and "-> B-NP" in shown and "(each attribute)" not in shown
     assert "overall" in cli("evaluate", out, test).out
     tagged = cli("tag", out, test, "--confidence", "--top-k", 2)
     assert tagged.status == 0 and "# analysis 2 of 2" in tagged.out

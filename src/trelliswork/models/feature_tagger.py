@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -244,8 +245,9 @@ def _attributes(templates: Templates, lengths: Array, columns: Sequence[Column])
 
 
 def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:
-    """(weight, attribute, label) of the n largest weights in absolute value, largest first."""
+    """(weight, attribute, label) of the n largest weights in absolute value, largest first; marks are left out."""
     parameters, weights = tagger.crf.parameters, tagger.crf.weights[: tagger.crf.parameters.n_states]
     owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
-    for place in np.argsort(-np.abs(weights), kind="stable")[:n]:
+    ordered = (int(place) for place in np.argsort(-np.abs(weights), kind="stable"))
+    for place in islice((each for each in ordered if tagger.names[owner[each]] not in MARKS), n):
         yield float(weights[place]), tagger.names[owner[place]], tagger.labels.vocabulary[parameters.labels[place]]
