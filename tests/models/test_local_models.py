@@ -304,6 +304,22 @@ def test_every_model_learns_answers_and_survives_the_disk(model: Kind, tmp_path:
     assert str(again.explain(TEST[:1])[0]).startswith(TEST[0].words[0])
 
 
+@pytest.mark.parametrize("model", ["memm", "logistic"])
+def test_an_l1_term_makes_them_sparse(model: Kind) -> None:
+    dense = FeatureTagger.fit(TRAIN, LearningConfig(model=model, max_iterations=15))
+    sparse = FeatureTagger.fit(TRAIN, LearningConfig(model=model, c1=1.0, c2=0.0, max_iterations=60))
+    assert sparse.n_parameters < dense.n_parameters / 5
+    assert sparse.evaluate(TEST)["score"] > 0.75
+
+
+def test_without_b_the_hmm_is_naive_bayes() -> None:
+    templates = Templates.parse(["U0:%x[0,0]", "U1:%x[0,1]"])
+    alone, hmm = (
+        FeatureTagger.fit(TRAIN, LearningConfig(model=model), templates=templates) for model in ("naive-bayes", "hmm")
+    )
+    np.testing.assert_array_equal(alone.crf.weights, hmm.crf.weights)
+
+
 def test_the_votes_of_an_hmm_add_up_to_the_joint() -> None:
     tagger = FeatureTagger.fit(TRAIN, LearningConfig(model="hmm"))
     stranger = Sentence(("Xyzzy", *TEST[0].words[1:]), features=TEST[0].features)

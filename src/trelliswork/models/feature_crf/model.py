@@ -38,7 +38,8 @@ class FeatureCRF:
     normalised: Normalised = "globally"
 
     def rows(self, lengths: Array, counts: Array, keys: Array, values: Array | None = None) -> AttributeRows:
-        """Attributes by key, `counts` of them for each token; those that the model does not know are left out."""
+        """Attributes by key, `counts` of them for each token; those that the model does not know are left out, or read
+        as the unknown attribute if it has one."""
         offsets = np.concatenate([[0], np.cumsum(counts)])
         rows = AttributeRows(lengths, offsets, self.index.find(keys), values)
         return (marked(rows, self.index.find(MARK_KEYS)) if self.normalised == "jointly" else rows).known()
