@@ -177,10 +177,10 @@ OF_NETWORKS = """
 time of these lines is elapsed time.
 """
 OF_FEATURES = """
-All are trained on the whole of `train.txt`, with given settings: `dev.conll` is only reported on. (The default smoothing
-of HMM and naive Bayes, 0.1, was chosen with the last tenth of `train.txt` held out.) The attributes of
-`benchmarks/templates/chunking.txt` are those of CRFsuite's chunking tutorial: with them CRFsuite itself (python-crfsuite
-0.9.12, c2 = 1) reaches 93.61, with L1 93.67 (9,640 active weights), as averaged perceptron 93.29.
+All are trained on the whole of `train.txt`, with given settings: `dev.conll` is only reported on. (The default
+smoothing of HMM and naive Bayes, 0.1, was chosen with the last tenth of `train.txt` held out.) The attributes of
+`benchmarks/templates/chunking.txt` are those of CRFsuite's chunking tutorial: with them CRFsuite itself
+(python-crfsuite 0.9.12, c2 = 1) reaches 93.61, with L1 93.67 (9,640 active weights), as averaged perceptron 93.29.
 """
 
 
@@ -227,8 +227,8 @@ def comparison(results: dict[str, Result]) -> list[str]:
         f"{_less(f1, 'crf', 'memm')} points of F1. The attributes look two tokens ahead, which hides most of the label "
         f"bias{_past(f1)}. Where only a later token can tell, the MEMM is wrong however weak the regularizer is: "
         f"`tests/models/test_local_models.py::test_label_bias`. The tag before is worth "
-        f"{_less(f1, 'memm', 'logistic')} points to the MEMM (over logistic regression) and {_less(f1, 'hmm', 'naive-bayes')} to the HMM (over naive "
-        f"Bayes)."
+        f"{_less(f1, 'memm', 'logistic')} points to the MEMM (over logistic regression) and "
+        f"{_less(f1, 'hmm', 'naive-bayes')} to the HMM (over naive Bayes)."
     )
     return ["### What normalisation is worth", says, fill(bias, 120, break_long_words=False, break_on_hyphens=False)]
 
