@@ -23,7 +23,8 @@ def explain(
 
     For every token its tag with the probability, and the features that
     speak for it (+) and against it (-), strongest first. The votes of a
-    sentence add up to the score of its tags. For models trained with
+    sentence add up to the score of its tags (of --model memm: before the
+    scores of each token are normalised). For models over features, such as
     --model crf.
 
     \b

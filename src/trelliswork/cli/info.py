@@ -33,13 +33,15 @@ def info(
       trelliswork info ner
     """
     from trelliswork.models import FeatureTagger, load_tagger
+    from trelliswork.models.feature_crf.kinds import kind_of
 
     tagger = load_tagger(model)
     if as_json:
         print(json.dumps(_record(tagger, top_features), indent=1, ensure_ascii=False))
         return
-    of_features = isinstance(tagger, FeatureTagger)
-    kind = "a linear-chain CRF over features" if of_features else "a window network under a linear-chain CRF"
+    kind = "a window network under a linear-chain CRF"
+    if isinstance(tagger, FeatureTagger):
+        kind = f"{kind_of(tagger.config.model).phrase} over features"
     print(f"{model}: {kind}, {tagger.n_parameters:,} parameters")
     for title, rows in _sections(tagger, top_features):
         print(f"\n{title}")

@@ -1,4 +1,4 @@
-"""`trelliswork train --model crf`: a CRF over features."""
+"""`trelliswork train --model crf` and the other models over features."""
 
 from __future__ import annotations
 

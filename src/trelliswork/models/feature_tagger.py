@@ -24,6 +24,8 @@ from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.models.card import model_card
 from trelliswork.models.feature_crf.averaged import AveragedCRF, averaged
 from trelliswork.models.feature_crf.config import LearningConfig
+from trelliswork.models.feature_crf.counting import MARKS, counted_parameters
+from trelliswork.models.feature_crf.kinds import kind_of
 from trelliswork.models.feature_crf.learning import Progress, check_weights, learn
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import PairWeights, Parameters
@@ -76,30 +78,35 @@ class FeatureTagger(SentenceTagger):
         keys, counts, places = _attributes(templates, lengths, columns)
         index = KeyIndex()
         rows = AttributeRows(lengths, np.concatenate([[0], np.cumsum(counts)]), index.add(keys))
+        kind, n_named = kind_of(config.model), len(index)
         parameters = Parameters.of(
             rows, gold, len(index), len(labels.vocabulary), all_states=config.all_states,
             all_transitions=config.all_transitions, sets=sets, on_pairs=_on_pairs(templates, rows, places, len(index)),
         ).frequent(rows, gold, config.min_count, sets)  # fmt: skip
-        if not any(each.pairs and not each.references for each in templates.templates):  # as in CRF++: no B, no arcs
+        paired = kind.transitions and any(each.pairs and not each.references for each in templates.templates)
+        if not paired:  # as in CRF++: no B, no arcs
             if config.order == 2:
                 raise DataError("template", "expected the template B, which order 2 needs, got none; add a line B")
             parameters = replace(parameters, arcs=parameters.arcs[:0])
         parameters = parameters.with_latent(config.latent)
         if config.order == 2:
             parameters = parameters.with_second_order(rows, gold, sets)
+        if kind.counted:
+            parameters = counted_parameters(rows, gold, index, len(labels.vocabulary), transitions=paired)
         learned, samples = np.zeros(len(parameters)), None
         tags = tuple(labels.vocabulary)
         for progress in learn(rows, gold, parameters, config, sentence_weights=shares, sets=sets):
             learned, samples = progress.weights, progress.samples
             if on_progress is not None:
-                tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, learned), config)
+                tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, learned, kind.normalised), config)
                 if on_progress(progress, tagger):
                     break
-        whole = averaged(FeatureCRF(tags, index, parameters, learned), samples, voting=config.algorithm == "herding")
-        crf, kept = whole.compact()
-        first = np.full(len(index), len(places))
+        whole = FeatureCRF(tags, index, parameters, learned, kind.normalised)
+        crf, kept = averaged(whole, samples, voting=config.algorithm == "herding").compact()
+        first = np.full(n_named, len(places))
         np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
-        names = templates.names(places[first[kept]], lengths, columns)
+        names = templates.names(places[first[kept[kept < n_named]]], lengths, columns)
+        names += [MARKS[mark] for mark in kept[kept >= n_named] - n_named]
         return cls(templates, labels, crf, config, names)
 
     # Answers
@@ -157,9 +164,10 @@ class FeatureTagger(SentenceTagger):
 
     def card(self) -> str:
         """The text of MODEL_CARD.md."""
+        kind, data = kind_of(self.config.model).phrase, f"for {self.labels.data_scheme} tags"
         return model_card(
             "FeatureTagger",
-            summary=f"A linear-chain CRF over {len(self.crf.index):,} attributes, for {self.labels.data_scheme} tags.",
+            summary=f"{kind[0].upper()}{kind[1:]} over {len(self.crf.index):,} attributes, {data}.",
             labels=self.labels.vocabulary.to_list(),
             settings=asdict(self.config),
             metrics=self.metrics,
@@ -196,6 +204,7 @@ class FeatureTagger(SentenceTagger):
         if arrays["weights"].shape != (len(parameters),) or not np.isfinite(arrays["weights"]).all():
             raise ValueError(f"{len(parameters)} finite weights expected, others found")
         crf = FeatureCRF(tuple(config["labels"]), index, parameters, arrays["weights"].astype(np.float64))
+        crf = replace(crf, normalised=kind_of(settings.model).normalised)
         samples = arrays["samples"].astype(np.float64) if "samples" in arrays else None
         if samples is not None and (samples.shape[1:] != (len(parameters),) or not np.isfinite(samples).all()):
             raise ValueError(f"samples of {len(parameters)} finite weights expected, others found")
@@ -264,7 +273,7 @@ def _attributes(templates: Templates, lengths: Array, columns: Sequence[Column])
 
 
 def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:
-    """(weight, attribute, label) of the n largest weights in absolute value, largest first.
+    """(weight, attribute, label) of the n largest weights in absolute value, largest first; marks are left out.
 
     Where an attribute looks at two labels, the label is written as before -> label.
     """
@@ -272,7 +281,11 @@ def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]
     weights = np.concatenate([tagger.crf.weights[: parameters.n_states], tagger.crf.weights[parameters.pair_weights]])
     owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
     pairs = np.empty(0, np.int64) if parameters.pairs is None else parameters.pairs.listed(len(labels) ** 2)
-    for place in np.argsort(-np.abs(weights), kind="stable")[:n]:
+    order = np.argsort(-np.abs(weights), kind="stable")
+    marks = np.array([name in MARKS for name in tagger.names])
+    if marks.any():
+        order = order[(order >= parameters.n_states) | ~marks[owner[np.minimum(order, parameters.n_states - 1)]]]
+    for place in order[:n]:
         if place < parameters.n_states:
             yield float(weights[place]), tagger.names[owner[place]], labels[parameters.labels[place]]
             continue

@@ -28,6 +28,9 @@ class AveragedCRF(FeatureCRF):
     samples: Array = field(default_factory=lambda: np.empty((0, 0)))
     voting: bool = False
 
+    def _shared_transitions(self) -> Array | None:
+        return None
+
     @property
     def members(self) -> list[FeatureCRF]:
         """One feature CRF for each weight vector."""
@@ -37,7 +40,8 @@ class AveragedCRF(FeatureCRF):
     def compact(self) -> tuple[FeatureCRF, Array]:
         """Without the weights that are 0 in all members."""
         reach = np.abs(np.vstack([self.weights, self.samples])).max(0)
-        smaller, kept = FeatureCRF(self.labels, self.index, self.parameters, reach).compact()
+        shared = {each.name: getattr(self, each.name) for each in fields(FeatureCRF)}
+        smaller, kept = FeatureCRF(**{**shared, "weights": reach}).compact()
         keep = reach.astype(np.float32) != 0
         weights, samples = (each.astype(np.float32).astype(np.float64) for each in (self.weights, self.samples))
         own = {each.name: getattr(smaller, each.name) for each in fields(FeatureCRF)} | {"weights": weights[keep]}

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from trelliswork.errors import ScoreError
+from trelliswork.models.feature_crf.kinds import Kind, kind_of
 from trelliswork.models.feature_crf.posterior import METHODS, Method
 
 Algorithm = Literal["lbfgs", "sgd", "perceptron", "pa", "arow", "margin", "herding"]
@@ -21,7 +22,8 @@ class LearningConfig:
 
     `latent` states of each label, which the data does not show [S4.128]; `order` labels before a label that its score
     looks at. With `samples`, so many weight vectors are drawn from the `posterior` (or from the trajectory of herding)
-    and answers are averages over them [S4.140].
+    and answers are averages over them [S4.140]. `model` is another reading of the same weights (see `kinds`);
+    `smoothing` is added to every count of those that count.
     """
 
     algorithm: Algorithm = "lbfgs"
@@ -36,6 +38,8 @@ class LearningConfig:
     order: int = 1
     samples: int = 0
     posterior: Method = "laplace"
+    model: Kind = "crf"
+    smoothing: float = 0.1
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -47,6 +51,7 @@ class LearningConfig:
             raise ScoreError(f"c2 must be above 0 for the algorithm {self.algorithm}; got 0; give 0.001")
         self._check_states()
         self._check_samples()
+        self._check_model()
 
     def _check_states(self) -> None:
         if self.latent < 1:
@@ -73,6 +78,17 @@ class LearningConfig:
             raise ScoreError(f"samples need c1 = 0 and c2 above 0, which is the prior of the weights; got {got}")
         if self.latent > 1 or self.order == 2:
             raise ScoreError(f"samples need latent 1 and order 1; got {self.latent} and {self.order}")
+
+    def _check_model(self) -> None:
+        kind = kind_of(self.model)
+        if not 0 < self.smoothing < np.inf:
+            raise ScoreError(f"smoothing must be above 0 and finite; got {self.smoothing:g}")
+        if kind.counted and (self.algorithm != "lbfgs" or self.c1 or self.min_count > 0):
+            raise ScoreError(f"the model {self.model} counts: it takes no algorithm, c1 or min_count; leave them out")
+        if kind.normalised == "locally" and self.algorithm != "lbfgs":
+            raise ScoreError(f"the model {self.model} needs the algorithm lbfgs; got {self.algorithm}")
+        if self.model != "crf" and (self.latent > 1 or self.order == 2 or self.samples):
+            raise ScoreError(f"latent, order and samples need the model crf; got {self.model}; leave them out")
 
 
 def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:

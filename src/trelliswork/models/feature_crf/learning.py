@@ -12,7 +12,10 @@ import numpy as np
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
 from trelliswork.models.feature_crf.config import PROBABILISTIC, LearningConfig
+from trelliswork.models.feature_crf.counting import log_frequencies
 from trelliswork.models.feature_crf.herding import Herding
+from trelliswork.models.feature_crf.kinds import kind_of
+from trelliswork.models.feature_crf.local_likelihood import LocalLikelihood
 from trelliswork.models.feature_crf.margin import MarginLearner
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner, Rule
@@ -63,13 +66,15 @@ def learn(
     """One `Progress` an iteration; the last has the weights that were learned."""
     corpus = Corpus(rows, gold, sentence_weights, sets)
     _check_fit(config, corpus, parameters)
+    if kind_of(config.model).counted:
+        return iter([Progress(1, *log_frequencies(rows, gold, parameters, config.smoothing))])
     learner = _LEARNERS.get(config.algorithm, _online)
     return learner(corpus, parameters, config)
 
 
 def _lbfgs(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:
     learner = LBFGS(l2=config.c2, l1=config.c1, max_iterations=config.max_iterations or 10_000)
-    likelihood = Likelihood(corpus.rows, corpus.gold, parameters, corpus.sentence_weights, corpus.sets)
+    likelihood = _objective(corpus, parameters, config)
     start = _start(parameters, config.seed)
     progress = Progress(0, start, float("nan"))
     for step in learner.minimise(likelihood, start):
@@ -79,6 +84,14 @@ def _lbfgs(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> It
         curved = curvature(corpus.rows, parameters, progress.weights)
         found = draw(likelihood, config.c2, progress.weights, curved, config.samples, config.posterior, config.seed)
         yield replace(progress, samples=found)
+
+
+def _objective(
+    corpus: Corpus, parameters: Parameters, config: LearningConfig
+) -> Likelihood | LocalLikelihood:
+    if kind_of(config.model).normalised == "locally" or config.model == "logistic":
+        return LocalLikelihood(corpus.rows, corpus.gold, parameters)
+    return Likelihood(corpus.rows, corpus.gold, parameters, corpus.sentence_weights, corpus.sets)
 
 
 def _sgd(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:
@@ -133,6 +146,11 @@ def _check_fit(config: LearningConfig, corpus: Corpus, parameters: Parameters) -
         got = f"{config.algorithm} with {config.samples} samples" if config.samples else config.algorithm
         wanted = f"templates such as B01:%x[0,1] need the algorithm {', '.join(ON_PAIRS)} without samples"
         raise ScoreError(f"{wanted}; got {got}; write B alone or choose another")
+    if config.model != "crf":
+        if parameters.n_pairs:
+            got = "templates such as B01:%x[0,1] need the model crf"
+            raise ScoreError(f"{got}; got {config.model}; write B alone or choose it")
+        check_complete(config.model, corpus.gold, corpus.sentence_weights, ["lbfgs of the model crf"])
     if config.algorithm not in PROBABILISTIC:
         check_complete(config.algorithm, corpus.gold, corpus.sentence_weights, PROBABILISTIC)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from trelliswork.models.feature_crf.observed import follows
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.plan import Plan
 from trelliswork.models.feature_crf.states import StateSpace
-from trelliswork.structures.threads import row_ranges, side_by_side
+from trelliswork.structures.threads import side_by_side
 
 Array = np.ndarray[Any, Any]
 BLOCK = 8  # sentences whose scores are in the cache at the same time
@@ -43,18 +42,9 @@ class Likelihood:
         self._gold = codes[self.plan.tokens].astype(np.int64)
         weights = np.ones(len(rows.lengths)) if sentence_weights is None else sentence_weights.astype(np.float64)
         self._weights = weights[self.plan.order]
-        self._ranges = self._share_out()
+        self._ranges = self.plan.shares(self._space.c**2)
         self._edges = edge_rows(rows, parameters, self.plan.tokens)
         self._plain = self._space.is_plain and not parameters.n_pairs and (not len(codes) or int(codes.min()) >= 0)
-
-    def _share_out(self) -> list[tuple[int, int]]:
-        """Ranges of sentences with about the same number of tokens, one a thread."""
-        lengths = self.plan.rows.lengths
-        c = self._space.c
-        done = np.cumsum(lengths)
-        n_parts = len(row_ranges(len(lengths), int(done[-1]) * c * c)) if len(lengths) else 1
-        bounds = [0, *np.searchsorted(done, [done[-1] * k / n_parts for k in range(1, n_parts)]).tolist(), len(lengths)]
-        return list(pairwise(bounds))
 
     def __call__(self, weights: Array) -> tuple[float, Array]:
         pass_over = self._plain_pass(weights) if self._plain else self._set_pass(weights)

@@ -242,3 +242,12 @@ def _sums(places: Array, ids: Array, before: Array, here: Array, values: Array, 
         for cell in np.add.outer(members(left, sets) * n_labels, members(right, sets)).ravel().tolist():
             add(chosen, cell)
     return total
+
+
+def owners_of(offsets: Array) -> Array:
+    """The attribute of each weight."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def offsets_of(counts: Array) -> Array:
+    return np.concatenate([[0], np.cumsum(counts)])

@@ -8,12 +8,14 @@ sorted by length, so that blocks of them waste no room.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.structures.threads import row_ranges
 
 Array = np.ndarray[Any, Any]
 
@@ -77,6 +79,14 @@ class Plan:
             values[~dense][spread[0]] if len(values) else values,
         )
         return cls(planned, order, tokens, cells, np.flatnonzero(in_table), loose, int(is_dense.sum()), width)
+
+    def shares(self, work: int) -> list[tuple[int, int]]:
+        """Ranges of sentences with about the same number of tokens, one a thread; `work` is that of one token."""
+        lengths = self.rows.lengths
+        done = np.cumsum(lengths)
+        n_parts = len(row_ranges(len(lengths), int(done[-1]) * work)) if len(lengths) else 1
+        bounds = [0, *np.searchsorted(done, [done[-1] * k / n_parts for k in range(1, n_parts)]).tolist(), len(lengths)]
+        return list(pairwise(bounds))
 
     def spread_out(self, weights: Array) -> tuple[Array, Array]:
         """State weights as the dense table and the loose weights."""
