@@ -79,6 +79,15 @@ def train(
             metavar="FILE", help="CRF++ templates.", show_default="chosen by the columns", rich_help_panel=FEATURES
         ),
     ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="A Python function that is given a sentence and returns a dict or a list of names for each token.",
+            show_default=False,
+            rich_help_panel=FEATURES,
+        ),
+    ] = None,
     algorithm: Annotated[
         str, typer.Option(help="lbfgs, sgd, perceptron, pa or arow.", rich_help_panel=FEATURES)
     ] = "lbfgs",
@@ -88,7 +97,23 @@ def train(
         int | None,
         typer.Option(help="Iterations, at most.", show_default="that of the algorithm", rich_help_panel=FEATURES),
     ] = None,
-    min_freq: Annotated[float, typer.Option(help="Rarer features are left out.", rich_help_panel=FEATURES)] = 0.0,
+    min_freq: Annotated[
+        float, typer.Option(help="Rarer pairs (attribute or tag, tag) are left out.", rich_help_panel=FEATURES)
+    ] = 0.0,
+    cutoff: Annotated[
+        int, typer.Option(help="Rarer attributes are left out, whatever their tags.", rich_help_panel=FEATURES)
+    ] = 0,
+    hash_bits: Annotated[
+        int | None,
+        typer.Option(
+            help="Number attributes by 2^N hashes: bounded size, no names.",
+            show_default="names are kept",
+            rich_help_panel=FEATURES,
+        ),
+    ] = None,
+    induce: Annotated[
+        int, typer.Option(metavar="N", help="Add the N pairs of attributes that gain most.", rich_help_panel=FEATURES)
+    ] = 0,
     all_states: Annotated[
         bool, typer.Option("--all-states", help="Weights for unseen pairs too.", rich_help_panel=FEATURES)
     ] = False,
@@ -107,6 +132,7 @@ def train(
       trelliswork train train.conll --dev dev.conll --out ner
       trelliswork train chunks.txt --feature-columns 2 --out chunker
       trelliswork train chunks.txt --model crf --c2 0.5 --out chunker
+      trelliswork train chunks.txt --model crf --features my.module:attributes --out chunker
     """
     from trelliswork.data import Choices
 
@@ -116,7 +142,9 @@ def train(
 
         learned: dict[str, Any] = dict(algorithm=algorithm, c1=c1, c2=c2, max_iterations=max_iterations)
         learned |= dict(min_count=min_freq, all_states=all_states, all_transitions=all_transitions, seed=seed)
-        train_features(train, dev, Path(out), choices, template, learned, force=force, threads=threads, quiet=quiet)
+        learned |= dict(cutoff=cutoff, hash_bits=hash_bits, induce=induce)
+        sources = template, features
+        train_features(train, dev, Path(out), choices, sources, learned, force=force, threads=threads, quiet=quiet)
         return
     learning: dict[str, Any] = dict(epochs=epochs, patience=patience, seed=seed, batch_tokens=batch_tokens)
     learning |= dict(optimizer=optimizer, lr=lr, l2=l2)

@@ -16,15 +16,27 @@ import numpy as np
 import torch
 
 from trelliswork.data import Sentence, Vocabulary
-from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
+from trelliswork.data.attributes import (
+    AttributeRows,
+    Conjunctions,
+    FeatureFunction,
+    HashedIndex,
+    HashedNames,
+    Templates,
+)
 from trelliswork.data.attributes.defaults import default_templates
+from trelliswork.data.attributes.found import Found
+from trelliswork.data.attributes.function import Function
+from trelliswork.data.attributes.hashing import new_index
 from trelliswork.data.attributes.templates import Column
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.models.card import model_card
-from trelliswork.models.feature_crf.learning import LearningConfig, Progress, learn
+from trelliswork.models.feature_crf.induction import Round, induce
+from trelliswork.models.feature_crf.learning import LearningConfig, Progress, learn, parameters_of
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.feature_crf.stored_index import index_arrays, index_of
 from trelliswork.models.feature_crf.votes import Explanation, explain
 from trelliswork.models.labels import Labels, tags_of_gold
 from trelliswork.models.sentence_tagger import SentenceTagger
@@ -36,12 +48,24 @@ NAMES = "attributes.txt"
 
 
 class FeatureTagger(SentenceTagger):
-    """Templates make attributes of the columns; a `FeatureCRF` scores them."""
+    """Templates, a function over the sentence, or both make attributes; a `FeatureCRF` scores them.
+
+    `columns_seen` is how many columns beside the words there were in training, all of which a function may read.
+    """
 
     def __init__(
-        self, templates: Templates, labels: Labels, crf: FeatureCRF, config: LearningConfig, names: Sequence[str] = ()
+        self,
+        templates: Templates,
+        labels: Labels,
+        crf: FeatureCRF,
+        config: LearningConfig,
+        names: Sequence[str] = (),
+        *,
+        features: FeatureFunction | None = None,
+        columns_seen: int = 0,
     ) -> None:
         self.templates, self.labels, self.crf, self.config, self.names = templates, labels, crf, config, names
+        self.features, self.columns_seen = features, columns_seen
         self.metrics: dict[str, Any] = {}
 
     @classmethod
@@ -51,44 +75,46 @@ class FeatureTagger(SentenceTagger):
         config: LearningConfig | None = None,
         *,
         templates: Templates | None = None,
+        features: Function | str | FeatureFunction | None = None,
         scheme: str | None = None,
         on_progress: Callable[[Progress, FeatureTagger], bool] | None = None,
+        on_round: Callable[[Round], bool] | None = None,
     ) -> FeatureTagger:
         """Learn from tagged sentences.
 
-        `on_progress` sees every iteration and a tagger with its weights; if it returns True, that was the last.
+        `features` is a function (or "package.module:function") that is given a sentence without its tags and returns
+        for each token a dict or a list of names; with `templates` too, tokens have the attributes of both.
+        `on_progress` sees every iteration and a tagger with its weights, `on_round` what a round of induction added;
+        if one returns True, that was the last.
         """
         config = config or LearningConfig()
         if not train:
             raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
         labels = _labels_of(train, scheme)
-        templates = templates or default_templates(1 + len(train[0].features))
+        function = None if features is None else FeatureFunction.of(features)
+        if templates is None:
+            templates = default_templates(1 + len(train[0].features)) if function is None else Templates.parse(["B"])
         lengths, columns = columns_of(train)
         templates.check(len(columns))
         _refuse_observed_pairs(templates)
-        keys, counts, places = _attributes(templates, lengths, columns)
-        index = KeyIndex()
-        rows = AttributeRows(lengths, np.concatenate([[0], np.cumsum(counts)]), index.add(keys))
+        found = _found(templates, lengths, columns).and_by(function, train)
+        index, n_labels = new_index(config.hash_bits), len(labels.vocabulary)
+        offsets = np.concatenate([[0], np.cumsum(found.counts)])
+        atomic = AttributeRows(lengths, offsets, index.add(found.keys), found.values)
         gold = np.concatenate([labels.vocabulary.indices(tags_of_gold(each)) for each in train]).astype(np.int64)
-        parameters = Parameters.of(
-            rows, gold, len(index), len(labels.vocabulary), all_states=config.all_states,
-            all_transitions=config.all_transitions,
-        ).frequent(rows, gold, config.min_count)  # fmt: skip
-        if not any(template.pairs for template in templates.templates):  # as in CRF++: no B, no transitions
-            parameters = replace(parameters, arcs=parameters.arcs[:0])
-        tagger, weights = None, np.zeros(len(parameters))
-        tags = tuple(labels.vocabulary)
+        arcs = any(template.pairs for template in templates.templates)  # as in CRF++: no B, no transitions
+        conjunctions = induce(atomic, gold, len(index), n_labels, config, arcs=arcs, on_round=on_round)
+        rows = conjunctions.extended(atomic)
+        parameters = parameters_of(rows, gold, conjunctions.n_attributes, n_labels, config, arcs=arcs)
+        crf = FeatureCRF(tuple(labels.vocabulary), index, parameters, np.zeros(len(parameters)), conjunctions)
+        tagger = cls(templates, labels, crf, config, features=function, columns_seen=len(columns) - 1)
         for progress in learn(rows, gold, parameters, config):
-            weights = progress.weights
-            if on_progress is not None:
-                tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, weights), config)
-                if on_progress(progress, tagger):
-                    break
-        crf, kept = FeatureCRF(tags, index, parameters, weights).compact()
-        first = np.full(len(index), len(places))
-        np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
-        names = templates.names(places[first[kept]], lengths, columns)
-        return cls(templates, labels, crf, config, names)
+            tagger.crf = replace(crf, weights=progress.weights)
+            if on_progress is not None and on_progress(progress, tagger):
+                break
+        tagger.crf, kept = tagger.crf.compact()
+        tagger.names = _names(tagger.crf, kept, atomic, found, len(index))
+        return tagger
 
     # Answers
 
@@ -96,8 +122,8 @@ class FeatureTagger(SentenceTagger):
         """The attributes of sentences that the model knows."""
         lengths, columns = columns_of(sentences)
         self.templates.check(len(columns), sentences[0].file if sentences else "sentence")
-        keys, counts, _ = _attributes(self.templates, lengths, columns)
-        return self.crf.rows(lengths, counts, keys)
+        found = _found(self.templates, lengths, columns).and_by(self.features, sentences)
+        return self.crf.rows(lengths, found.counts, found.keys, found.values)
 
     def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
         return self.crf.chain(self.rows(sentences))
@@ -108,11 +134,17 @@ class FeatureTagger(SentenceTagger):
 
     @property
     def n_columns(self) -> int:
-        return max((part.column for each in self.templates.templates for part in each.references), default=0)
+        named = max((part.column for each in self.templates.templates for part in each.references), default=0)
+        return named if self.features is None else max(named, self.columns_seen)
 
     @property
     def n_parameters(self) -> int:
         return len(self.crf.weights)
+
+    @property
+    def hashed(self) -> bool:
+        """Whether attributes have numbers only, and no names."""
+        return isinstance(self.crf.index, HashedIndex)
 
     # Disk
 
@@ -130,20 +162,23 @@ class FeatureTagger(SentenceTagger):
             "skip_outside": self.templates.skip_outside,
             "n_attributes": len(self.crf.index),
         }
-        index, parameters = self.crf.index, self.crf.parameters
+        if self.features is not None:
+            config |= {"features": self.features.path, "columns_seen": self.columns_seen}
+        parameters = self.crf.parameters
         arrays = {
-            "keys": index.table.view(np.int64), "numbers": index.numbers, "offsets": parameters.offsets,
+            **index_arrays(self.crf), "conjunctions": self.crf.conjunctions.pairs,
             "labels": parameters.labels, "arcs": parameters.arcs, "weights": self.crf.weights.astype(np.float32),
         }  # fmt: skip
         weights = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-        texts = {NAMES: "".join(f"{_one_line(name)}\n" for name in self.names), **(extra or {})}
+        names = {} if self.hashed else {NAMES: "".join(f"{_one_line(name)}\n" for name in self.names)}
+        texts = {**names, **(extra or {})}
         write_model(directory, StoredModel("FeatureTagger", config, weights, self.metrics, self.card(), texts))
 
     def card(self) -> str:
         """The text of MODEL_CARD.md."""
         return model_card(
             "FeatureTagger",
-            summary=f"A linear-chain CRF over {len(self.crf.index):,} attributes, for {self.labels.data_scheme} tags.",
+            summary=f"A linear-chain CRF over {len(self.names):,} attributes, for {self.labels.data_scheme} tags.",
             labels=self.labels.vocabulary.to_list(),
             settings=asdict(self.config),
             metrics=self.metrics,
@@ -151,15 +186,25 @@ class FeatureTagger(SentenceTagger):
         )
 
     @classmethod
-    def load(cls, directory: str | Path) -> FeatureTagger:
-        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
+    def load(cls, directory: str | Path, *, features: Function | str | None = None) -> FeatureTagger:
+        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`.
+
+        If a function made the attributes, it is imported by the name that it had, or is the one given.
+        """
         stored = read_model(directory, "FeatureTagger")
         try:
             tagger = cls._from_stored(stored.config, {name: each.numpy() for name, each in stored.weights.items()})
-            tagger.names = _read_names(Path(directory) / NAMES, len(tagger.crf.index))
+            if "features" in stored.config:
+                tagger.features = FeatureFunction.again(stored.config["features"], features, str(directory))
+                tagger.columns_seen = int(stored.config["columns_seen"])
+            conjunctions = tagger.crf.conjunctions
+            if tagger.hashed:
+                tagger.names = HashedNames(len(tagger.crf.index), conjunctions.pairs)
+            else:
+                tagger.names = _read_names(Path(directory) / NAMES, conjunctions.n_attributes)
         except KeyError as error:
             raise ModelError(f"{directory}: the model lacks {error}; copy it again") from error
-        except ModelError:
+        except TrellisworkError:
             raise
         except (TypeError, ValueError, IndexError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
@@ -170,14 +215,16 @@ class FeatureTagger(SentenceTagger):
     def _from_stored(cls, config: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureTagger:
         labels = Labels(Vocabulary(config["labels"]), config["data_scheme"], config["data_scheme"])
         templates = Templates.parse(config["templates"], skip_outside=config["skip_outside"])
-        index = KeyIndex(arrays["keys"].view(np.uint64), arrays["numbers"], config["n_attributes"])
-        parameters = Parameters(len(config["labels"]), arrays["offsets"], arrays["labels"], arrays["arcs"])
-        index.check()
-        parameters.check(len(index))
+        settings = LearningConfig(**config["settings"])
+        index, offsets = index_of(arrays, config["n_attributes"], settings.hash_bits)
+        conjunctions = Conjunctions(len(index), arrays.get("conjunctions", np.empty((0, 2), np.int32)))
+        conjunctions.check()
+        parameters = Parameters(len(config["labels"]), offsets, arrays["labels"], arrays["arcs"])
+        parameters.check(conjunctions.n_attributes)
         if arrays["weights"].shape != (len(parameters),) or not np.isfinite(arrays["weights"]).all():
             raise ValueError(f"{len(parameters)} finite weights expected, others found")
-        crf = FeatureCRF(tuple(config["labels"]), index, parameters, arrays["weights"].astype(np.float64))
-        return cls(templates, labels, crf, LearningConfig(**config["settings"]))
+        crf = FeatureCRF(tuple(config["labels"]), index, parameters, arrays["weights"].astype(np.float64), conjunctions)
+        return cls(templates, labels, crf, settings)
 
 
 def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
@@ -191,6 +238,21 @@ def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
     words = Column.of(word for sentence in sentences for word in sentence.words)
     others = [Column.of(x for sentence in sentences for x in sentence.features[c]) for c in range(n_columns)]
     return lengths, [words, *others]
+
+
+def _found(templates: Templates, lengths: Array, columns: Sequence[Column]) -> Found:
+    """The attributes that templates make."""
+    keys, counts, places = _attributes(templates, lengths, columns)
+    return Found(counts, keys, None, lambda entries: templates.names(places[entries], lengths, columns))
+
+
+def _names(crf: FeatureCRF, kept: Array, rows: AttributeRows, found: Found, n_atomic: int) -> Sequence[str]:
+    """The names of the attributes that were kept, each as it was first found; numbers for hashed ones."""
+    if isinstance(crf.index, HashedIndex):
+        return HashedNames(len(crf.index), crf.conjunctions.pairs)
+    first = np.full(n_atomic, len(rows.ids))
+    np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
+    return crf.conjunctions.names(found.names_of(first[kept[kept < n_atomic]]))
 
 
 def _one_line(name: str) -> str:

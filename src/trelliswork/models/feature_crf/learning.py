@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from trelliswork.data.attributes import AttributeRows
+from trelliswork.data.attributes import AttributeRows, HashedIndex
 from trelliswork.errors import ScoreError
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner, Rule
@@ -23,7 +23,12 @@ ALGORITHMS: tuple[Algorithm, ...] = ("lbfgs", "sgd", "perceptron", "pa", "arow")
 
 @dataclass(frozen=True)
 class LearningConfig:
-    """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as CRFsuite has it)."""
+    """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as CRFsuite has it).
+
+    `min_count` leaves out rare pairs (attribute with label, label with label), as CRFsuite's feature.minfreq does;
+    `cutoff` rare attributes, whatever their labels, as CRF++'s -f does. With `hash_bits` attributes are numbered by
+    2^bits hashes and no names are kept. `induce` so many conjunctions of attributes are added (see `induction`).
+    """
 
     algorithm: Algorithm = "lbfgs"
     c1: float = 0.0
@@ -33,6 +38,9 @@ class LearningConfig:
     all_states: bool = False
     all_transitions: bool = False
     seed: int = 0
+    cutoff: int = 0
+    hash_bits: int | None = None
+    induce: int = 0
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -40,6 +48,7 @@ class LearningConfig:
         if self.c1 and self.algorithm != "lbfgs":
             raise ScoreError(f"c1 needs the algorithm lbfgs; got {self.algorithm}")
         check_settings(self.c1, self.c2, self.max_iterations)
+        check_attribute_settings(self.cutoff, self.hash_bits, self.induce)
         if self.algorithm == "sgd" and self.c2 == 0:
             raise ScoreError("c2 must be above 0 for the algorithm sgd, whose rate follows from it; got 0; give 0.001")
 
@@ -53,6 +62,15 @@ def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
         raise ScoreError(f"max_iterations must be at least 1; got {max_iterations}; leave it out for no limit")
 
 
+def check_attribute_settings(cutoff: int, hash_bits: int | None, induce: int) -> None:
+    """Refuse what no attributes can be made by."""
+    for name, value in (("cutoff", cutoff), ("induce", induce)):
+        if not 0 <= value < np.inf:
+            raise ScoreError(f"{name} must be a whole number from 0 on; got {value}")
+    if hash_bits is not None:
+        HashedIndex(hash_bits)
+
+
 @dataclass(frozen=True)
 class Progress:
     """The weights after an iteration (or epoch), the loss, and the gradient's norm where there is one."""
@@ -61,6 +79,17 @@ class Progress:
     weights: Array
     loss: float
     gradient_norm: float | None = None
+
+
+def parameters_of(
+    rows: AttributeRows, gold: Array, n_attributes: int, n_labels: int, config: LearningConfig, *, arcs: bool = True
+) -> Parameters:
+    """The weights that the settings ask for; without `arcs` none between neighbouring labels."""
+    found = Parameters.of(
+        rows, gold, n_attributes, n_labels, all_states=config.all_states, all_transitions=config.all_transitions
+    )
+    found = found.frequent(rows, gold, config.min_count).common(rows, config.cutoff)
+    return found if arcs else replace(found, arcs=found.arcs[:0])
 
 
 def learn(rows: AttributeRows, gold: Array, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:

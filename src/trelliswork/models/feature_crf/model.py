@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from trelliswork.data.attributes import AttributeRows, KeyIndex
+from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex, KeyIndex
 from trelliswork.distributions import LinearChain
 from trelliswork.models.feature_crf.online_kernels import score_tokens
 from trelliswork.models.feature_crf.parameters import Parameters
@@ -25,27 +25,38 @@ class FeatureCRF:
     """Labels, the numbers of the attributes, and one weight for each of `parameters`."""
 
     labels: tuple[str, ...]
-    index: KeyIndex
+    index: KeyIndex | HashedIndex
     parameters: Parameters
     weights: Array
+    conjunctions: Conjunctions = field(default_factory=lambda: Conjunctions.none(0))
 
     def rows(self, lengths: Array, counts: Array, keys: Array, values: Array | None = None) -> AttributeRows:
         """Attributes by key, `counts` of them for each token; those that the model does not know are left out."""
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        return AttributeRows(lengths, offsets, self.index.find(keys), values).known()
+        return self.conjunctions.extended(AttributeRows(lengths, offsets, self.index.find(keys), values).known())
 
     def compact(self) -> tuple[FeatureCRF, Array]:
         """The same model without weights of 0 (as float32 has them) and attributes that have no other; and the
         numbers that the attributes left had before."""
         weights = self.weights.astype(np.float32).astype(np.float64)
         parameters, n_states = self.parameters, self.parameters.n_states
-        owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
-        keep = weights != 0
-        kept = np.unique(owner[keep[:n_states]])
-        counts = np.bincount(owner[keep[:n_states]], minlength=len(parameters.offsets) - 1)[kept]
-        offsets, arcs = np.concatenate([[0], np.cumsum(counts)]), parameters.arcs[keep[n_states:]]
+        keep, owner = weights != 0, parameters.owners()
+        counts = np.bincount(owner[keep[:n_states]], minlength=len(parameters.offsets) - 1)
+        index, conjunctions, kept = self._without(counts == 0)
+        offsets, arcs = np.concatenate([[0], np.cumsum(counts[kept])]), parameters.arcs[keep[n_states:]]
         smaller = Parameters(parameters.n_labels, offsets, parameters.labels[keep[:n_states]], arcs)
-        return FeatureCRF(self.labels, KeyIndex.of(self.index.keys()[kept]), smaller, weights[keep]), kept
+        return FeatureCRF(self.labels, index, smaller, weights[keep], conjunctions), kept
+
+    def _without(self, unused: Array) -> tuple[KeyIndex | HashedIndex, Conjunctions, Array]:
+        """The index and conjunctions of the attributes that are used, and which these are; hashed ones all stay."""
+        keep = self.conjunctions.needed(~unused) if len(self.conjunctions) else ~unused
+        if isinstance(self.index, HashedIndex):
+            keep[: len(self.index)] = True
+            index: KeyIndex | HashedIndex = self.index
+        else:
+            index = KeyIndex.of(self.index.keys()[keep[: len(self.index)]])
+        conjunctions = self.conjunctions.kept(keep) if len(self.conjunctions) else self.conjunctions
+        return index, conjunctions, np.flatnonzero(keep)
 
     def emissions(self, rows: AttributeRows) -> Array:
         """Scores [tokens, labels]."""

@@ -61,19 +61,36 @@ class Parameters:
                 raise ValueError(f"{name} must lie in 0..{self.n_labels - 1}")
 
     def frequent(self, rows: AttributeRows, gold: Array, min_frequency: float) -> Parameters:
-        """Without the (attribute, label) pairs whose values sum up to less than `min_frequency` in the data."""
+        """Without the pairs, (attribute, label) whose values sum up to less than `min_frequency` in the data and
+        (label, label) that occur less often: CRFsuite's feature.minfreq."""
         if min_frequency <= 0:
             return self
-        owner = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        owner = self.owners()
         places = owner * self.n_labels + self.labels
         labelled = gold[rows.tokens()]
         found = rows.ids.astype(np.int64) * self.n_labels + labelled
         values = np.ones(len(found)) if rows.values is None else rows.values
-        at = np.minimum(np.searchsorted(places, found), len(places) - 1)
-        hit = (labelled >= 0) & (places[at] == found)
+        at = np.minimum(np.searchsorted(places, found), max(len(places) - 1, 0))
+        hit = (labelled >= 0) & (places[at] == found) if len(places) else np.zeros(len(found), np.bool_)
         keep = np.bincount(at[hit], values[hit], minlength=len(places)) >= min_frequency
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(owner[keep], minlength=len(self.offsets) - 1))])
-        return Parameters(self.n_labels, offsets, self.labels[keep], self.arcs)
+        often = np.bincount(_arcs_of(rows, gold, self.n_labels), minlength=self.n_labels**2) >= min_frequency
+        arcs = self.arcs[often[self.arcs[:, 0] * self.n_labels + self.arcs[:, 1]]]
+        return self._states_where(keep, arcs)
+
+    def common(self, rows: AttributeRows, cutoff: int) -> Parameters:
+        """Without the weights of attributes that occur less than `cutoff` times, with whatever label: CRF++'s -f."""
+        if cutoff <= 1:
+            return self
+        often = np.bincount(rows.ids, minlength=len(self.offsets) - 1) >= cutoff
+        return self._states_where(often[self.owners()], self.arcs)
+
+    def _states_where(self, keep: Array, arcs: Array) -> Parameters:
+        counts = np.bincount(self.owners()[keep], minlength=len(self.offsets) - 1)
+        return Parameters(self.n_labels, np.concatenate([[0], np.cumsum(counts)]), self.labels[keep], arcs)
+
+    def owners(self) -> Array:
+        """The attribute of each state weight."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     @property
     def n_states(self) -> int:
@@ -94,9 +111,14 @@ def _all_arcs(n_labels: int) -> Array:
 
 
 def _observed_arcs(rows: AttributeRows, gold: Array, n_labels: int) -> Array:
+    return np.stack(np.divmod(np.unique(_arcs_of(rows, gold, n_labels)), n_labels), 1)
+
+
+def _arcs_of(rows: AttributeRows, gold: Array, n_labels: int) -> Array:
+    """The pairs of neighbouring known labels, each as one number."""
     inside = np.ones(len(gold), np.bool_)
     inside[rows.starts[:-1][rows.lengths > 0]] = False
     after = np.flatnonzero(inside)
     before, here = gold[after - 1], gold[after]
     known = (before >= 0) & (here >= 0)
-    return np.stack(np.divmod(np.unique(before[known] * n_labels + here[known]), n_labels), 1)
+    return before[known] * n_labels + here[known]
