@@ -16,18 +16,11 @@ import numpy as np
 import torch
 
 from trelliswork.data import Sentence, Vocabulary
-from trelliswork.data.attributes import (
-    AttributeRows,
-    Conjunctions,
-    FeatureFunction,
-    HashedIndex,
-    HashedNames,
-    Templates,
-)
+from trelliswork.data.attributes import AttributeRows, Conjunctions, FeatureFunction, Templates
 from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.found import Found
 from trelliswork.data.attributes.function import Function
-from trelliswork.data.attributes.hashing import new_index
+from trelliswork.data.attributes.hashing import HashedIndex, HashedNames, new_index
 from trelliswork.data.attributes.templates import Column
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import DataError, ModelError, TrellisworkError
