@@ -107,7 +107,7 @@ class CRF(BaseEstimator):
             raise ScoreError("the weights grew beyond all numbers; scale the values of attributes to about 1")
         hashed = self.hash_bits is not None
         self._names: Sequence[str] = (
-            HashedNames(len(index), conjunctions.pairs) if hashed else conjunctions.names(list(dict.fromkeys(names)))
+            HashedNames(conjunctions) if hashed else conjunctions.names(list(dict.fromkeys(names)))
         )
         self._model = FeatureCRF(tuple(labels), index, parameters, learned, conjunctions)
         if X_dev is not None and self.training_log_:

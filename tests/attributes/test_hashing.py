@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trelliswork.data.attributes import HashedIndex, HashedNames
+from trelliswork.data.attributes import Conjunctions, HashedIndex, HashedNames
 from trelliswork.data.attributes.hashing import mixed
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.errors import ScoreError
@@ -40,9 +40,9 @@ def test_mixing_is_one_to_one() -> None:
 
 
 def test_names_are_numbers_and_pairs_of_them() -> None:
-    names = HashedNames(8, np.array([[1, 3], [2, 8]], np.int32))
+    names = HashedNames(Conjunctions(8, np.array([[1, 3], [2, 8]], np.int32)))
     assert len(names) == 10
-    assert names[3] == "#3" and names[8] == "#1 & #3" and names[9] == "#1 & #3 & #2"
+    assert names[3] == "#3" and names[8] == "#1 & #3" and names[9] == "#1 & #2 & #3"
     assert names[7:9] == ["#7", "#1 & #3"]
     with pytest.raises(IndexError):
         names[10]

@@ -192,7 +192,7 @@ class FeatureTagger(SentenceTagger):
                 tagger.columns_seen = int(stored.config["columns_seen"])
             conjunctions = tagger.crf.conjunctions
             if tagger.hashed:
-                tagger.names = HashedNames(len(tagger.crf.index), conjunctions.pairs)
+                tagger.names = HashedNames(conjunctions)
             else:
                 tagger.names = _read_names(Path(directory) / NAMES, conjunctions.n_attributes)
         except KeyError as error:
@@ -242,7 +242,7 @@ def _found(templates: Templates, lengths: Array, columns: Sequence[Column]) -> F
 def _names(crf: FeatureCRF, kept: Array, rows: AttributeRows, found: Found, n_atomic: int) -> Sequence[str]:
     """The names of the attributes that were kept, each as it was first found; numbers for hashed ones."""
     if isinstance(crf.index, HashedIndex):
-        return HashedNames(len(crf.index), crf.conjunctions.pairs)
+        return HashedNames(crf.conjunctions)
     first = np.full(n_atomic, len(rows.ids))
     np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
     return crf.conjunctions.names(found.names_of(first[kept[kept < n_atomic]]))

@@ -73,10 +73,14 @@ class Conjunctions:
 
     def names(self, atomic: Sequence[str]) -> list[str]:
         """Names of all attributes, given those of the atomic ones."""
-        found = list(atomic)
+        return [*atomic, *(" & ".join(sorted(atomic[i] for i in parts)) for parts in self.parts())]
+
+    def parts(self) -> list[list[int]]:
+        """The atomic attributes of each conjunction, in order."""
+        found: list[list[int]] = []
         for first, second in self.pairs.tolist():
-            pair = (second, first) if second >= self.n_atomic else (first, second)
-            found.append(" & ".join(found[each] for each in pair))
+            others = [second] if second < self.n_atomic else found[second - self.n_atomic]
+            found.append(sorted([first, *others]))
         return found
 
     def needed(self, wanted: Array) -> Array:

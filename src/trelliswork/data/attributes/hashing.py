@@ -8,6 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from trelliswork.data.attributes.conjunctions import Conjunctions
 from trelliswork.data.attributes.key_index import KeyIndex
 from trelliswork.errors import ScoreError
 
@@ -20,10 +21,11 @@ HINT = "#N is the number of hashed attributes, whose names are not kept; train w
 class HashedIndex:
     """Every key has a number below 2^bits; attributes that share one share their weights.
 
-    >>> from trelliswork.data.attributes.key_index import keys_of
-    >>> index = HashedIndex(10)
-    >>> len(index), (index.find(keys_of(["w=the", "never seen"])) < 1024).all()
-    (1024, np.True_)
+        >>> from trelliswork.data.attributes.conjunctions import Conjunctions
+    from trelliswork.data.attributes.key_index import keys_of
+        >>> index = HashedIndex(10)
+        >>> len(index), (index.find(keys_of(["w=the", "never seen"])) < 1024).all()
+        (1024, np.True_)
     """
 
     bits: int
@@ -62,11 +64,11 @@ def new_index(hash_bits: int | None) -> KeyIndex | HashedIndex:
 class HashedNames(Sequence[str]):
     """What attributes are called whose names were not kept: #0, #1, ...; then conjunctions of these."""
 
-    def __init__(self, n_hashed: int, pairs: Array | None = None) -> None:
-        self._n_hashed, self._pairs = n_hashed, np.empty((0, 2), np.int32) if pairs is None else pairs
+    def __init__(self, conjunctions: Conjunctions) -> None:
+        self._n_hashed, self._parts = conjunctions.n_atomic, conjunctions.parts()
 
     def __len__(self) -> int:
-        return self._n_hashed + len(self._pairs)
+        return self._n_hashed + len(self._parts)
 
     @overload
     def __getitem__(self, i: int) -> str: ...
@@ -81,5 +83,4 @@ class HashedNames(Sequence[str]):
             raise IndexError(i)
         if i < self._n_hashed:
             return f"#{i}"
-        first, second = self._pairs[i - self._n_hashed].tolist()
-        return f"{self[second]} & {self[first]}" if second >= self._n_hashed else f"{self[first]} & {self[second]}"
+        return " & ".join(f"#{part}" for part in self._parts[i - self._n_hashed])

@@ -55,7 +55,7 @@ class FeatureCRF:
             index: KeyIndex | HashedIndex = self.index
         else:
             index = KeyIndex.of(self.index.keys()[keep[: len(self.index)]])
-        conjunctions = self.conjunctions.kept(keep) if len(self.conjunctions) else self.conjunctions
+        conjunctions = self.conjunctions.kept(keep) if len(self.conjunctions) else Conjunctions.none(len(index))
         return index, conjunctions, np.flatnonzero(keep)
 
     def emissions(self, rows: AttributeRows) -> Array:
