@@ -22,7 +22,7 @@ from trelliswork.training.lbfgs import LBFGS
 
 Array = np.ndarray[Any, Any]
 ROUNDS = 5
-FIRST_ITERATIONS, ITERATIONS = 100, 30  # of L-BFGS before the first round, and before each further one
+ITERATIONS = 30  # of L-BFGS before each round
 SURE = 0.9  # a token whose gold label has at least this probability proposes nothing
 MIN_COUNT = 3  # tokens that a conjunction must be in
 MAX_PROPOSED = 4_000_000  # pairs that are looked at in a round, from the worst tokens on
@@ -87,8 +87,7 @@ def _trained(
         n_known = before.parameters.n_states
         weights[:n_known] = before.weights[:n_known]
         weights[parameters.n_states :] = before.weights[n_known:]
-    n_iterations = FIRST_ITERATIONS if before is None else ITERATIONS
-    learner, loss = LBFGS(l2=config.c2, l1=config.c1, max_iterations=n_iterations), np.inf
+    learner, loss = LBFGS(l2=config.c2, l1=config.c1, max_iterations=ITERATIONS), np.inf
     for step in learner.minimise(Likelihood(rows, gold, parameters), weights):
         weights, loss = step.weights, step.loss
     labels = tuple(map(str, range(n_labels)))
