@@ -18,13 +18,20 @@ from trelliswork.data.attributes import AttributeRows, HashedNames, from_dicts, 
 from trelliswork.data.attributes.hashing import new_index
 from trelliswork.errors import DataError, ScoreError
 from trelliswork.models.feature_crf.induction import induce
-from trelliswork.models.feature_crf.learning import LearningConfig, check_settings, parameters_of
+from trelliswork.models.feature_crf.learning import (
+    LearningConfig,
+    check_complete,
+    check_settings,
+    check_weights,
+    parameters_of,
+)
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner, Rule
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.sgd import StochasticDescent
 from trelliswork.models.feature_crf.votes import Explanation, explain
+from trelliswork.models.partial_tags import encode
 from trelliswork.structures.chain.schemes import spans_of
 from trelliswork.training.lbfgs import LBFGS
 
@@ -82,23 +89,28 @@ class CRF(BaseEstimator):
 
     # --- learning --------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None) -> Self:
-        """Learn from sentences of token attributes and their labels. A development set is only reported on."""
+    def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None, *, sample_weight: Any = None) -> Self:
+        """Learn from sentences of token attributes and their labels. A development set is only reported on.
+
+        A label may be None (unknown) or a set of labels (one of them), and a sentence counts as often as its entry of
+        `sample_weight` says: both need the algorithm lbfgs or l2sgd.
+        """
         if (X_dev is None) != (y_dev is None):
             raise ScoreError("Pass both X_dev and y_dev to use the holdout data")
         check_settings(_or(self.c1, 0.0), _or(self.c2, 1.0), self.max_iterations)
         chosen = self._attribute_settings()
         lengths, counts, keys, values, names = from_dicts(X)
-        labels, gold = _numbered(y, lengths)
+        labels, gold, sets = _numbered(y, lengths)
+        shares = None if sample_weight is None else check_weights(sample_weight, len(lengths))
         index = new_index(self.hash_bits)
         offsets = np.concatenate([[0], np.cumsum(counts)])
         atomic = AttributeRows(lengths, offsets, index.add(keys), None if (values == 1.0).all() else values)
-        conjunctions = induce(atomic, gold, len(index), len(labels), chosen)
+        conjunctions = induce(atomic, gold, len(index), len(labels), chosen, sets=sets)
         rows = conjunctions.extended(atomic)
-        parameters = parameters_of(rows, gold, conjunctions.n_attributes, len(labels), chosen)
+        parameters = parameters_of(rows, gold, conjunctions.n_attributes, len(labels), chosen, sets=sets)
         self.training_log_: list[dict[str, float]] = []
         learned = np.zeros(len(parameters))
-        for weights, record in self._learn(rows, gold, parameters):
+        for weights, record in self._learn(rows, gold, parameters, shares, sets):
             learned = weights
             self.training_log_.append(record)
             if self.verbose:
@@ -123,7 +135,7 @@ class CRF(BaseEstimator):
         )  # fmt: skip
 
     def _learn(
-        self, rows: AttributeRows, gold: Array, parameters: Parameters
+        self, rows: AttributeRows, gold: Array, parameters: Parameters, shares: Array | None, sets: Array
     ) -> Iterator[tuple[Array, dict[str, float]]]:
         """The weights after every iteration, and what there is to say of it."""
         algorithm = self.algorithm or "lbfgs"
@@ -135,11 +147,18 @@ class CRF(BaseEstimator):
                 epsilon=_or(self.epsilon, 1e-5), delta=_or(self.delta, 1e-5), period=_or(self.period, 10),
                 max_iterations=_or(self.max_iterations, 1 << 30), max_line_search=_or(self.max_linesearch, 20),
             )  # fmt: skip
-            for step in learner.minimise(Likelihood(rows, gold, parameters), np.zeros(len(parameters))):
+            likelihood = Likelihood(rows, gold, parameters, shares, sets)
+            for step in learner.minimise(likelihood, np.zeros(len(parameters))):
                 record = {"iteration": step.iteration, "loss": step.loss, "gradient_norm": step.gradient_norm}
                 yield step.weights, {**record, "active_features": step.n_active}
             return
-        for epoch in self._online(algorithm).learn(rows, gold, parameters):
+        learner_online = self._online(algorithm)
+        if isinstance(learner_online, StochasticDescent):
+            epochs = learner_online.learn(rows, gold, parameters, sentence_weights=shares, sets=sets)
+        else:
+            check_complete(algorithm, gold, shares, ("lbfgs", "l2sgd"))
+            epochs = learner_online.learn(rows, gold, parameters)
+        for epoch in epochs:
             yield epoch.weights, {"iteration": epoch.number, "loss": epoch.loss, "accuracy": epoch.accuracy}
 
     def _online(self, algorithm: str) -> OnlineLearner | StochasticDescent:
@@ -271,7 +290,7 @@ class CRF(BaseEstimator):
     def transition_features_(self) -> dict[tuple[str, str], float]:
         """(label, label) -> weight, where it is not 0."""
         model, parameters = self._fitted, self._fitted.parameters
-        weights = model.weights[parameters.n_states :]
+        weights = model.weights[parameters.arc_weights]
         pairs = zip(parameters.arcs.tolist(), weights.tolist(), strict=True)
         return {(model.labels[i], model.labels[j]): weight for (i, j), weight in pairs if weight}
 
@@ -297,18 +316,26 @@ def _pair(i: int, predicted: list[str], gold: list[str]) -> tuple[list[str], lis
     return predicted, gold
 
 
-def _numbered(y: Any, lengths: Array) -> tuple[list[str], Array]:
-    """Labels in the order in which they appear, and their numbers, one a token."""
-    known: dict[str, int] = {}
+def _numbered(y: Any, lengths: Array) -> tuple[list[str], Array, Array]:
+    """Labels in the order in which they appear, and codes and sets as `observed` has them, one code a token."""
     sentences = list(y)
     if len(sentences) != len(lengths):
         raise DataError("labels", f"expected labels of {len(lengths)} sentences, got those of {len(sentences)}")
-    gold = list[int]()
     for i, sentence in enumerate(sentences):
         if len(sentence) != lengths[i]:
             problem = f"sentence {i + 1}: expected {lengths[i]} labels, one a token; got {len(sentence)}"
             raise DataError("labels", problem)
-        gold.extend(known.setdefault(str(label), len(known)) for label in sentence)
-    if not gold:
+    if not lengths.sum():
         raise DataError("labels", "expected at least one sentence with a token, got none")
-    return list(known), np.array(gold, np.int64)
+    known, gold, sets = encode([[_choice(label) for label in sentence] for sentence in sentences])
+    return list(known), gold, sets
+
+
+def _choice(label: Any) -> str | frozenset[str] | None:
+    """A label, a set of possible ones, or None if it is unknown."""
+    if label is None or not isinstance(label, set | frozenset | list | tuple):
+        return None if label is None else str(label)
+    found = frozenset(map(str, label))
+    if not found:
+        raise DataError("labels", "expected at least one label in a set of possible ones, got none; give None for all")
+    return found if len(found) > 1 else next(iter(found))

@@ -86,11 +86,27 @@ def test_without_b_there_are_no_transitions() -> None:
     assert len(found.tag(TEST[:1])[0]) == len(TEST[0])
 
 
+def test_templates_that_look_at_two_tags(tmp_path: Path) -> None:
+    templates = Templates.parse(["U0:%x[0,0]", "B1:%x[0,1]"])
+    found = FeatureTagger.fit(TRAIN, templates=templates)
+    assert len(found.crf.parameters.arcs) == 0
+    assert found.crf.parameters.n_pairs > 50
+    assert found.evaluate(TEST)["score"] > 0.8
+    found.save(tmp_path / "model")
+    again = FeatureTagger.load(tmp_path / "model")
+    assert again.tag(TEST) == found.tag(TEST)
+    assert again.confidences(TEST[:3]) == found.confidences(TEST[:3])
+    assert any(" -> " in label for _, _, label in strongest(again, 20))
+    sentence = TEST[0]
+    (explanation,), chain = again.explain([sentence]), again.chain([sentence])
+    total = sum(token.score for token in explanation.tokens)
+    assert total == pytest.approx(float(chain.score(chain.argmax)))
+    assert any(vote.name.startswith("B1:") and " after " in vote.name for vote in explanation.tokens[1].votes)
+
+
 def test_bad_input_gets_a_sentence(tagger: FeatureTagger, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="asks for column 3"):
         FeatureTagger.fit(TRAIN, templates=Templates.parse(["U:%x[0,3]"]))
-    with pytest.raises(DataError, match="expected B alone"):
-        FeatureTagger.fit(TRAIN, templates=Templates.parse(["B1:%x[0,0]"]))
     with pytest.raises(DataError, match="columns beside the words"):
         FeatureTagger.fit([TRAIN[0], replace(TRAIN[1], features=(*TRAIN[1].features, TRAIN[1].words))])
     with pytest.raises(ScoreError, match="algorithm must be one of"):
@@ -127,6 +143,29 @@ def test_arrays_that_kernels_must_not_read_are_refused(
     tagger: FeatureTagger, tmp_path: Path, change: Callable[[dict[str, torch.Tensor]], object]
 ) -> None:
     tagger.save(tmp_path / "model")
+    path = tmp_path / "model" / "weights.safetensors"
+    arrays = safetensors.torch.load_file(path)
+    change(arrays)
+    safetensors.torch.save_file(arrays, path)
+    with pytest.raises(ModelError, match=r"do not fit .*copy it again"):
+        FeatureTagger.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set("pair_arcs", 10**6),
+        _set("pair_arcs", -1),
+        _set("pair_offsets", 10**9),
+        lambda arrays: arrays.update(pair_arcs=arrays["pair_arcs"][:3].clone()),
+        lambda arrays: arrays.update(pair_offsets=arrays["pair_offsets"].float()),
+    ],
+)
+def test_pairs_that_kernels_must_not_read_are_refused(
+    tmp_path: Path, change: Callable[[dict[str, torch.Tensor]], object]
+) -> None:
+    templates = Templates.parse(["U0:%x[0,0]", "B1:%x[0,1]"])
+    FeatureTagger.fit(TRAIN[:20], LearningConfig(max_iterations=2), templates=templates).save(tmp_path / "model")
     path = tmp_path / "model" / "weights.safetensors"
     arrays = safetensors.torch.load_file(path)
     change(arrays)

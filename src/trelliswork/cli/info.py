@@ -104,10 +104,7 @@ def transitions(tagger: Tagger | FeatureTagger) -> list[tuple[float, str, str]]:
 
     labels = tagger.labels.vocabulary.to_list()
     if isinstance(tagger, FeatureTagger):
-        arcs, weights = tagger.crf.parameters.arcs, tagger.crf.weights[tagger.crf.parameters.n_states :]
-        return sorted(
-            ((w, labels[i], labels[j]) for (i, j), w in zip(arcs, weights.tolist(), strict=True)), reverse=True
-        )
+        return sorted(tagger.crf.arc_names(), reverse=True)
     allowed = tagger.crf.allowed_transitions
     legal = allowed.tolist() if allowed is not None else [[True] * len(labels)] * len(labels)
     scored = [

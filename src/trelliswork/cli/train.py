@@ -120,6 +120,12 @@ def train(
     all_transitions: Annotated[
         bool, typer.Option("--all-transitions", help="The same for pairs of tags.", rich_help_panel=FEATURES)
     ] = False,
+    latent: Annotated[int, typer.Option(help="Hidden states of each tag.", rich_help_panel=FEATURES)] = 1,
+    order: Annotated[int, typer.Option(help="Tags before a tag that count: 1 or 2.", rich_help_panel=FEATURES)] = 1,
+    partial: Annotated[
+        bool,
+        typer.Option("--partial", help="Read the tag ? as unknown, A|B as one of these.", rich_help_panel=FEATURES),
+    ] = False,
 ) -> None:
     """Train a tagger on a tagged file and write it to a folder.
 
@@ -142,9 +148,20 @@ def train(
 
         learned: dict[str, Any] = dict(algorithm=algorithm, c1=c1, c2=c2, max_iterations=max_iterations)
         learned |= dict(min_count=min_freq, all_states=all_states, all_transitions=all_transitions, seed=seed)
-        learned |= dict(cutoff=cutoff, hash_bits=hash_bits, induce=induce)
+        learned |= dict(cutoff=cutoff, hash_bits=hash_bits, induce=induce, latent=latent, order=order)
         sources = template, features
-        train_features(train, dev, Path(out), choices, sources, learned, force=force, threads=threads, quiet=quiet)
+        train_features(
+            train,
+            dev,
+            Path(out),
+            choices,
+            sources,
+            learned,
+            partial=partial,
+            force=force,
+            threads=threads,
+            quiet=quiet,
+        )
         return
     learning: dict[str, Any] = dict(epochs=epochs, patience=patience, seed=seed, batch_tokens=batch_tokens)
     learning |= dict(optimizer=optimizer, lr=lr, l2=l2)

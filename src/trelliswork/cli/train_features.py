@@ -30,6 +30,7 @@ def train_features(
     sources: tuple[str | None, str | None],
     learning: dict[str, Any],
     *,
+    partial: bool = False,
     force: bool,
     threads: int,
     quiet: bool,
@@ -49,10 +50,12 @@ def train_features(
     function = None if sources[1] is None else FeatureFunction.of(sources[1])
     torch.set_num_threads(threads)
     format, train, dev = read_data(train_file, dev_file, choices, quiet)
-    scheme = choices.scheme or (format.scheme if format is not None else None)
+    scheme = choices.scheme or (format.scheme if format is not None and not partial else None)
+    if partial:
+        dev = fully_tagged(dev, dev_file or train_file)
     with Report(dev, quiet) as report:
         tagger = FeatureTagger.fit(
-            train, config, templates=templates, features=function, scheme=scheme, on_progress=report,
+            train, config, templates=templates, features=function, scheme=scheme, partial=partial, on_progress=report,
             on_round=report.on_round,
         )  # fmt: skip
     known_tags(tagger, dev)
@@ -67,6 +70,20 @@ def train_features(
     print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE --confidence")
     if report.interrupted:
         raise typer.Exit(130)
+
+
+def fully_tagged(dev: list[Sentence], file: str) -> list[Sentence]:
+    """The dev sentences whose tags are all known: the others cannot be scored."""
+    from trelliswork.errors import DataError
+    from trelliswork.models.partial_tags import is_known
+
+    known = [sentence for sentence in dev if is_known(sentence.tags or ())]
+    if not known:
+        problem = "expected dev sentences whose tags are all known, to score the model on; got none"
+        raise DataError(file, f"{problem}; name a --dev file that has some")
+    if len(known) < len(dev):
+        say(f"note: {count(len(dev) - len(known), 'dev sentence')} with unknown tags left out of the scores")
+    return known
 
 
 class Report:

@@ -16,7 +16,7 @@ from trelliswork.structures.chain.schemes import spans_of
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-    from trelliswork.distributions import LinearChain
+    from trelliswork.distributions.grouped_chain import TagDistribution
 
 
 INF = float("inf")
@@ -50,7 +50,7 @@ class Confidences:
 
 
 def analyses_of(
-    distribution: LinearChain, labels: Labels, sentences: Sequence[Sentence], top_k: int
+    distribution: TagDistribution, labels: Labels, sentences: Sequence[Sentence], top_k: int
 ) -> list[list[Analysis]]:
     """The `top_k` best analyses of each sentence; fewer when fewer are possible."""
     values, scores = distribution.top_k(top_k)  # (k, batch, n), (k, batch)
@@ -68,7 +68,7 @@ def analyses_of(
     return answers
 
 
-def tags_of_best(distribution: LinearChain, labels: Labels, sentences: Sequence[Sentence]) -> list[list[str]]:
+def tags_of_best(distribution: TagDistribution, labels: Labels, sentences: Sequence[Sentence]) -> list[list[str]]:
     """The tags of the most probable sequence of each sentence."""
     return _tags_of_rows(distribution.argmax, labels, sentences)
 
@@ -77,7 +77,7 @@ def _tags_of_rows(rows: Int[Tensor, "batch n"], labels: Labels, sentences: Seque
     return [labels.tags(row[: len(sentence)].tolist()) for row, sentence in zip(rows, sentences, strict=True)]
 
 
-def confidences_of(distribution: LinearChain, labels: Labels, sentences: Sequence[Sentence]) -> list[Confidences]:
+def confidences_of(distribution: TagDistribution, labels: Labels, sentences: Sequence[Sentence]) -> list[Confidences]:
     """Token marginals and span probabilities of the best tags of each sentence."""
     best = distribution.argmax  # (batch, n)
     tokens = _tag_probabilities(distribution.marginals, best, labels)
@@ -90,7 +90,7 @@ def confidences_of(distribution: LinearChain, labels: Labels, sentences: Sequenc
 
 
 def _span_confidences(
-    distribution: LinearChain, labels: Labels, tags: Sequence[Sequence[str]]
+    distribution: TagDistribution, labels: Labels, tags: Sequence[Sequence[str]]
 ) -> list[list[SpanConfidence]]:
     """P(exactly this span) for each span that the tags spell out."""
     spans = [spans_of(row, labels.data_scheme) for row in tags]

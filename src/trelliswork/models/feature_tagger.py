@@ -22,16 +22,17 @@ from trelliswork.data.attributes.found import Found
 from trelliswork.data.attributes.function import Function
 from trelliswork.data.attributes.hashing import HashedIndex, HashedNames, new_index
 from trelliswork.data.attributes.templates import Column
-from trelliswork.distributions import LinearChain
+from trelliswork.distributions.grouped_chain import TagDistribution
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.models.card import model_card
 from trelliswork.models.feature_crf.induction import Round, induce
-from trelliswork.models.feature_crf.learning import LearningConfig, Progress, learn, parameters_of
+from trelliswork.models.feature_crf.learning import LearningConfig, Progress, check_weights, learn, parameters_of
 from trelliswork.models.feature_crf.model import FeatureCRF
-from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.feature_crf.parameters import PairWeights, Parameters
 from trelliswork.models.feature_crf.stored_index import index_arrays, index_of
 from trelliswork.models.feature_crf.votes import Explanation, explain
 from trelliswork.models.labels import Labels, tags_of_gold
+from trelliswork.models.partial_tags import partial_gold, scheme_of
 from trelliswork.models.sentence_tagger import SentenceTagger
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.structures.chain.schemes import canonical, infer_scheme
@@ -70,6 +71,8 @@ class FeatureTagger(SentenceTagger):
         templates: Templates | None = None,
         features: Function | str | FeatureFunction | None = None,
         scheme: str | None = None,
+        weights: Sequence[float] | Array | None = None,
+        partial: bool = False,
         on_progress: Callable[[Progress, FeatureTagger], bool] | None = None,
         on_round: Callable[[Round], bool] | None = None,
     ) -> FeatureTagger:
@@ -77,31 +80,41 @@ class FeatureTagger(SentenceTagger):
 
         `features` is a function (or "package.module:function") that is given a sentence without its tags and returns
         for each token a dict or a list of names; with `templates` too, tokens have the attributes of both.
-        `on_progress` sees every iteration and a tagger with its weights, `on_round` what a round of induction added;
-        if one returns True, that was the last.
+        A sentence counts as often as its entry of `weights` says. With `partial`, the tag ? is unknown and B-NP|B-VP is
+        one of these. `on_progress` sees every iteration and a tagger with its weights, `on_round` what a round of
+        induction added; if one returns True, that was the last.
         """
         config = config or LearningConfig()
         if not train:
             raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
-        labels = _labels_of(train, scheme)
+        labels, gold, sets = _gold_of(train, scheme, partial)
+        shares = None if weights is None else check_weights(weights, len(train))
         function = None if features is None else FeatureFunction.of(features)
         if templates is None:
             templates = default_templates(1 + len(train[0].features)) if function is None else Templates.parse(["B"])
         lengths, columns = columns_of(train)
         templates.check(len(columns))
-        _refuse_observed_pairs(templates)
+        arcs = any(each.pairs and not each.references for each in templates.templates)  # as in CRF++: no B, no arcs
+        if config.order == 2 and not arcs:
+            raise DataError("template", "expected the template B, which order 2 needs, got none; add a line B")
         found = _found(templates, lengths, columns).and_by(function, train)
         index, n_labels = new_index(config.hash_bits), len(labels.vocabulary)
         offsets = np.concatenate([[0], np.cumsum(found.counts)])
         atomic = AttributeRows(lengths, offsets, index.add(found.keys), found.values)
-        gold = np.concatenate([labels.vocabulary.indices(tags_of_gold(each)) for each in train]).astype(np.int64)
-        arcs = any(template.pairs for template in templates.templates)  # as in CRF++: no B, no transitions
-        conjunctions = induce(atomic, gold, len(index), n_labels, config, arcs=arcs, on_round=on_round)
+        on_pairs = found.on_pairs(atomic.ids, len(index))
+        conjunctions = induce(
+            atomic, gold, len(index), n_labels, config, arcs=arcs, sets=sets, on_pairs=on_pairs, on_round=on_round
+        )
         rows = conjunctions.extended(atomic)
-        parameters = parameters_of(rows, gold, conjunctions.n_attributes, n_labels, config, arcs=arcs)
+        parameters = parameters_of(
+            rows, gold, conjunctions.n_attributes, n_labels, config, arcs=arcs, sets=sets,
+            on_pairs=conjunctions.widened(on_pairs),
+        ).with_latent(config.latent)  # fmt: skip
+        if config.order == 2:
+            parameters = parameters.with_second_order(rows, gold, sets)
         crf = FeatureCRF(tuple(labels.vocabulary), index, parameters, np.zeros(len(parameters)), conjunctions)
         tagger = cls(templates, labels, crf, config, features=function, columns_seen=len(columns) - 1)
-        for progress in learn(rows, gold, parameters, config):
+        for progress in learn(rows, gold, parameters, config, sentence_weights=shares, sets=sets):
             tagger.crf = replace(crf, weights=progress.weights)
             if on_progress is not None and on_progress(progress, tagger):
                 break
@@ -118,7 +131,7 @@ class FeatureTagger(SentenceTagger):
         found = _found(self.templates, lengths, columns).and_by(self.features, sentences)
         return self.crf.rows(lengths, found.counts, found.keys, found.values)
 
-    def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
+    def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
         return self.crf.chain(self.rows(sentences))
 
     def explain(self, sentences: Sequence[Sentence]) -> list[Explanation]:
@@ -162,6 +175,8 @@ class FeatureTagger(SentenceTagger):
             **index_arrays(self.crf), "conjunctions": self.crf.conjunctions.pairs,
             "labels": parameters.labels, "arcs": parameters.arcs, "weights": self.crf.weights.astype(np.float32),
         }  # fmt: skip
+        if parameters.pairs is not None:
+            arrays |= {"pair_offsets": parameters.pairs.offsets, "pair_arcs": parameters.pairs.arcs}
         weights = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
         names = {} if self.hashed else {NAMES: "".join(f"{_one_line(name)}\n" for name in self.names)}
         texts = {**names, **(extra or {})}
@@ -212,7 +227,9 @@ class FeatureTagger(SentenceTagger):
         index, offsets = index_of(arrays, config["n_attributes"], settings.hash_bits)
         conjunctions = Conjunctions(len(index), arrays.get("conjunctions", np.empty((0, 2), np.int32)))
         conjunctions.check()
-        parameters = Parameters(len(config["labels"]), offsets, arrays["labels"], arrays["arcs"])
+        pairs = PairWeights(arrays["pair_offsets"], arrays["pair_arcs"]) if "pair_arcs" in arrays else None
+        n_states = len(config["labels"]) * settings.latent
+        parameters = Parameters(n_states, offsets, arrays["labels"], arrays["arcs"], pairs, settings.latent)
         parameters.check(conjunctions.n_attributes)
         if arrays["weights"].shape != (len(parameters),) or not np.isfinite(arrays["weights"]).all():
             raise ValueError(f"{len(parameters)} finite weights expected, others found")
@@ -236,7 +253,9 @@ def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
 def _found(templates: Templates, lengths: Array, columns: Sequence[Column]) -> Found:
     """The attributes that templates make."""
     keys, counts, places = _attributes(templates, lengths, columns)
-    return Found(counts, keys, None, lambda entries: templates.names(places[entries], lengths, columns))
+    of_template = np.array([template.pairs for template in templates.templates])
+    on_pairs = of_template[places[:, 1]] if any(each.pairs and each.references for each in templates.templates) else None
+    return Found(counts, keys, None, lambda entries: templates.names(places[entries], lengths, columns), on_pairs)
 
 
 def _names(crf: FeatureCRF, kept: Array, rows: AttributeRows, found: Found, n_atomic: int) -> Sequence[str]:
@@ -264,33 +283,41 @@ def _read_names(path: Path, n_attributes: int) -> list[str]:
     return names
 
 
-def _refuse_observed_pairs(templates: Templates) -> None:
-    for template in templates.templates:
-        if template.pairs and template.references:
-            problem = f"expected B alone; scores of neighbouring tags cannot depend on columns yet: {template.text}"
-            raise DataError("template", f"{problem}; begin the line with U to score single tags")
-
-
-def _labels_of(train: Sequence[Sentence], scheme: str | None) -> Labels:
-    """The tags as they are written: a weight is learned only for what was seen."""
+def _gold_of(train: Sequence[Sentence], scheme: str | None, partial: bool) -> tuple[Labels, Array, Array | None]:
+    """The tags as they are written (a weight is learned only for what was seen), and their codes and sets."""
     tags = [tags_of_gold(sentence) for sentence in train]
-    found = canonical(scheme) if scheme is not None else infer_scheme(tags)
-    return Labels(Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence)), found, found)
+    found = canonical(scheme) if scheme is not None else scheme_of(tags) if partial else infer_scheme(tags)
+    if partial:
+        known, gold, sets = partial_gold(tags)
+        return Labels(Vocabulary(known), found, found), gold, sets
+    vocabulary = Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence))
+    gold = np.concatenate([vocabulary.indices(each) for each in tags]).astype(np.int64)
+    return Labels(vocabulary, found, found), gold, None
 
 
 def _attributes(templates: Templates, lengths: Array, columns: Sequence[Column]) -> tuple[Array, Array, Array]:
     """Keys of all attributes token by token, how many each token has, and (token, template) of each."""
-    single = [row for row, template in enumerate(templates.templates) if not template.pairs]
+    wanted = [row for row, template in enumerate(templates.templates) if template.references or not template.pairs]
     keys, present = templates.keys(lengths, columns)
-    keys, present = keys[:, single], present[:, single]
+    keys, present = keys[:, wanted], present[:, wanted]
     places = np.argwhere(present)
-    places[:, 1] = np.array(single, np.int64)[places[:, 1]]
+    places[:, 1] = np.array(wanted, np.int64)[places[:, 1]]
     return keys[present], present.sum(1), places
 
 
 def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:
-    """(weight, attribute, label) of the n largest weights in absolute value, largest first."""
-    parameters, weights = tagger.crf.parameters, tagger.crf.weights[: tagger.crf.parameters.n_states]
+    """(weight, attribute, label) of the n largest weights in absolute value, largest first.
+
+    Where an attribute looks at two labels, the label is written as before -> label.
+    """
+    parameters, labels = tagger.crf.parameters, tagger.crf.column_names
+    weights = np.concatenate([tagger.crf.weights[: parameters.n_states], tagger.crf.weights[parameters.pair_weights]])
     owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
+    pairs = np.empty(0, np.int64) if parameters.pairs is None else parameters.pairs.listed(len(labels) ** 2)
     for place in np.argsort(-np.abs(weights), kind="stable")[:n]:
-        yield float(weights[place]), tagger.names[owner[place]], tagger.labels.vocabulary[parameters.labels[place]]
+        if place < parameters.n_states:
+            yield float(weights[place]), tagger.names[owner[place]], labels[parameters.labels[place]]
+            continue
+        attribute, arc = divmod(int(pairs[place - parameters.n_states]), len(labels) ** 2)
+        before, label = divmod(arc, len(labels))
+        yield float(weights[place]), tagger.names[attribute], f"{labels[before]} -> {labels[label]}"

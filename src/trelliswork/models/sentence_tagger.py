@@ -19,7 +19,7 @@ from trelliswork.models.labels import Labels, tags_of_gold
 if TYPE_CHECKING:
     from jaxtyping import Bool
 
-    from trelliswork.distributions import LinearChain
+    from trelliswork.distributions.grouped_chain import TagDistribution
 
 TAGGING_BUDGET = 4096  # tokens, padding included, that are tagged at a time
 
@@ -34,7 +34,7 @@ class SentenceTagger:
     metrics: dict[str, Any]
 
     @abstractmethod
-    def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
+    def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
         """p(labels | words) of a batch of sentences; values are indices into `labels.vocabulary`."""
 
     @property
@@ -51,7 +51,7 @@ class SentenceTagger:
         """Inside, answers are given and nothing is learned."""
         return torch.no_grad()
 
-    def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> LinearChain:
+    def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> TagDistribution:
         """p(labels | words, pins) of a batch of sentences.
 
         `pins` holds, for each sentence, tags that are known: `{0: "B-NP"}` says that the first token begins an NP.
@@ -66,17 +66,18 @@ class SentenceTagger:
         return [row[: len(sentence)] for row, sentence in zip(best, sentences, strict=True)]
 
     def _allowed(
-        self, sentences: Sequence[Sentence], pins: Sequence[Pins], chain: LinearChain
+        self, sentences: Sequence[Sentence], pins: Sequence[Pins], chain: TagDistribution
     ) -> Bool[Tensor, "batch n c"]:
         """True for each label that the pins leave."""
-        allowed = torch.ones(chain.emissions.shape, dtype=torch.bool)
+        shape = (*chain.batch_shape, *chain.event_shape, len(self.labels.vocabulary))
+        allowed = torch.ones(shape, dtype=torch.bool)
         for row, (sentence, known) in enumerate(zip(sentences, pins, strict=True)):
             for i, tag in known.items():
                 if not 0 <= i < len(sentence):
                     raise TrellisworkError(f"a pin must be on token 0..{len(sentence) - 1}; got {i} ({tag!r})")
                 allowed[row, i] = False
                 allowed[row, i, self.labels.meaning(tag)] = True
-        return allowed.to(chain.emissions.device)
+        return allowed.to(chain.log_partition.device)
 
     def tag(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[list[str]]:
         """The best tags of each sentence, in the scheme of the training data; `pins` as in `distribution`.

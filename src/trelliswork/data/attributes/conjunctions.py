@@ -71,6 +71,10 @@ class Conjunctions:
         offsets = np.concatenate([[0], np.cumsum(counts)])
         return offsets, self.pairs[order, 0], (self.n_atomic + order).astype(np.int32)
 
+    def widened(self, flags: Array | None) -> Array | None:
+        """Flags of the atomic attributes as flags of all, False for conjunctions."""
+        return None if flags is None else np.concatenate([flags, np.zeros(len(self), np.bool_)])
+
     def names(self, atomic: Sequence[str]) -> list[str]:
         """Names of all attributes, given those of the atomic ones."""
         return [*atomic, *(" & ".join(sorted(atomic[i] for i in parts)) for parts in self.parts())]

@@ -22,6 +22,7 @@ class Found:
     keys: Array  # [entries] uint64
     values: Array | None
     names_of: Callable[[Array], list[str]]  # the names of some entries
+    looks_at_pairs: Array | None = None  # [entries] whether it scores neighbouring labels; None: none does
 
     def and_by(self, function: FeatureFunction | None, sentences: Sequence[Sentence]) -> Found:
         """With what a function says of the sentences, after what is there."""
@@ -39,4 +40,15 @@ class Found:
             found[own] = [names[place - n_before] for place in places[own]]
             return list(found)
 
-        return Found(counts, keys, values, names_of)
+        pairs = self.looks_at_pairs
+        if pairs is not None:
+            pairs = np.concatenate([pairs, np.zeros(len(more_keys), np.bool_)])[order]
+        return Found(counts, keys, values, names_of, pairs)
+
+    def on_pairs(self, ids: Array, n_attributes: int) -> Array | None:
+        """True for the attributes that score neighbouring labels, given the attribute of each entry; None if none."""
+        if self.looks_at_pairs is None:
+            return None
+        found = np.zeros(n_attributes, np.bool_)
+        found[ids[self.looks_at_pairs]] = True
+        return found

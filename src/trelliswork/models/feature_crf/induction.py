@@ -18,6 +18,7 @@ from trelliswork.models.feature_crf import induction_kernels as kernels
 from trelliswork.models.feature_crf.learning import LearningConfig, parameters_of
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.objective import Likelihood
+from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.training.lbfgs import LBFGS
 
 Array = np.ndarray[Any, Any]
@@ -49,10 +50,15 @@ def induce(
     config: LearningConfig,
     *,
     arcs: bool = True,
+    sets: Array | None = None,
+    on_pairs: Array | None = None,
     rounds: int = ROUNDS,
     on_round: Callable[[Round], bool] | None = None,
 ) -> Conjunctions:
-    """`config.induce` conjunctions, fewer if there are no more that pay; ends early if `on_round` returns True."""
+    """`config.induce` conjunctions, fewer if there are no more that pay; ends early if `on_round` returns True.
+
+    `gold`, `sets` and `on_pairs` are as for `Parameters.of`; attributes that look at neighbouring labels are left alone.
+    """
     conjunctions = Conjunctions.none(n_atomic)
     model: FeatureCRF | None = None
     for number in range(1, rounds + 1):
@@ -60,9 +66,13 @@ def induce(
         if wanted <= 0:
             continue
         extended = conjunctions.extended(rows)
-        model, loss = _trained(extended, gold, conjunctions, n_labels, config, arcs, model)
+        flags = conjunctions.widened(on_pairs)
+        parameters = parameters_of(
+            extended, gold, conjunctions.n_attributes, n_labels, config, arcs=arcs, sets=sets, on_pairs=flags
+        )
+        model, loss = _trained(extended, gold, parameters, config, sets, model)
         marginals = np.concatenate([np.empty((0, n_labels)), *model.marginals(extended)])
-        pairs, gains = propose(rows, extended, gold, marginals, conjunctions, wanted, config)
+        pairs, gains = propose(rows, extended, gold, marginals, conjunctions, wanted, config, flags)
         conjunctions = conjunctions.joined(pairs)
         if on_round is not None and on_round(Round(number, rounds, conjunctions, gains, loss)):
             break
@@ -74,24 +84,21 @@ def induce(
 def _trained(
     rows: AttributeRows,
     gold: Array,
-    conjunctions: Conjunctions,
-    n_labels: int,
+    parameters: Parameters,
     config: LearningConfig,
-    arcs: bool,
+    sets: Array | None,
     before: FeatureCRF | None,
 ) -> tuple[FeatureCRF, float]:
     """A model after some iterations from the weights of the last one, and its loss."""
-    parameters = parameters_of(rows, gold, conjunctions.n_attributes, n_labels, config, arcs=arcs)
     weights = np.zeros(len(parameters))
     if before is not None:  # new attributes come last
         n_known = before.parameters.n_states
         weights[:n_known] = before.weights[:n_known]
         weights[parameters.n_states :] = before.weights[n_known:]
     learner, loss = LBFGS(l2=config.c2, l1=config.c1, max_iterations=ITERATIONS), np.inf
-    for step in learner.minimise(Likelihood(rows, gold, parameters), weights):
+    for step in learner.minimise(Likelihood(rows, gold, parameters, sets=sets), weights):
         weights, loss = step.weights, step.loss
-    labels = tuple(map(str, range(n_labels)))
-    return FeatureCRF(labels, KeyIndex(), parameters, weights, conjunctions), loss
+    return FeatureCRF(tuple(map(str, range(parameters.n_labels))), KeyIndex(), parameters, weights), loss
 
 
 def propose(
@@ -102,11 +109,15 @@ def propose(
     known: Conjunctions,
     n_wanted: int,
     config: LearningConfig,
+    unused: Array | None = None,
 ) -> tuple[Array, Array]:
-    """The `n_wanted` pairs of attributes with the highest gains, and these; fewer if fewer pay."""
+    """The `n_wanted` pairs of attributes with the highest gains, and these; fewer if fewer pay.
+
+    Attributes that are True in `unused` are not paired.
+    """
     n = known.n_attributes
     occurs = np.bincount(extended.ids, minlength=n)
-    usable = occurs >= MIN_COUNT
+    usable = occurs >= MIN_COUNT if unused is None else (occurs >= MIN_COUNT) & ~unused
     index = _candidates(extended, gold, marginals, known, usable)
     size = len(index), marginals.shape[1]
     counts, observed, expected, variance = np.zeros(size[0], np.int64), np.zeros(size), np.zeros(size), np.zeros(size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,16 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex, KeyIndex
 from trelliswork.distributions import LinearChain
+from trelliswork.distributions.grouped_chain import GroupedChain, TagDistribution
+from trelliswork.models.feature_crf.edges import edge_rows
 from trelliswork.models.feature_crf.online_kernels import score_tokens
-from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.feature_crf.parameters import ANY, PairWeights, Parameters
+from trelliswork.models.feature_crf.set_kernels import EdgeRows, add_pairs
+from trelliswork.models.feature_crf.states import StateSpace
 
 Array = np.ndarray[Any, Any]
 TOKENS_AT_A_TIME = 8192
+SCORES_AT_A_TIME = 1 << 23  # transition scores by position: 64 MB
 
 
 @dataclass(frozen=True)
@@ -39,12 +45,22 @@ class FeatureCRF:
         """The same model without weights of 0 (as float32 has them) and attributes that have no other; and the
         numbers that the attributes left had before."""
         weights = self.weights.astype(np.float32).astype(np.float64)
-        parameters, n_states = self.parameters, self.parameters.n_states
-        keep, owner = weights != 0, parameters.owners()
-        counts = np.bincount(owner[keep[:n_states]], minlength=len(parameters.offsets) - 1)
-        index, conjunctions, kept = self._without(counts == 0)
-        offsets, arcs = np.concatenate([[0], np.cumsum(counts[kept])]), parameters.arcs[keep[n_states:]]
-        smaller = Parameters(parameters.n_labels, offsets, parameters.labels[keep[:n_states]], arcs)
+        parameters, keep = self.parameters, weights != 0
+        if parameters.order == 2:  # its states are the pairs that have a weight, be it 0
+            keep[parameters.arc_weights] |= parameters.arcs[:, 0] == ANY
+        n_attributes = len(parameters.offsets) - 1
+        on_states, on_pairs = keep[: parameters.n_states], keep[parameters.pair_weights]
+        counts = np.bincount(_owners(parameters.offsets)[on_states], minlength=n_attributes)
+        pairs, pair_counts = parameters.pairs, np.zeros(n_attributes, np.int64)
+        if pairs is not None:
+            pair_counts = np.bincount(_owners(pairs.offsets)[on_pairs], minlength=n_attributes)
+        index, conjunctions, kept = self._without(counts + pair_counts == 0)
+        if pairs is not None:
+            pairs = PairWeights(_offsets(pair_counts[kept]), pairs.arcs[on_pairs]) if on_pairs.any() else None
+        smaller = Parameters(
+            parameters.n_labels, _offsets(counts[kept]), parameters.labels[on_states],
+            parameters.arcs[keep[parameters.arc_weights]], pairs, parameters.latent,
+        )  # fmt: skip
         return FeatureCRF(self.labels, index, smaller, weights[keep], conjunctions), kept
 
     def _without(self, unused: Array) -> tuple[KeyIndex | HashedIndex, Conjunctions, Array]:
@@ -59,8 +75,8 @@ class FeatureCRF:
         return index, conjunctions, np.flatnonzero(keep)
 
     def emissions(self, rows: AttributeRows) -> Array:
-        """Scores [tokens, labels]."""
-        scores = np.empty((rows.n_tokens, len(self.labels)))
+        """Scores [tokens, labels], or those of all copies of the labels if there are latent ones."""
+        scores = np.empty((rows.n_tokens, self.parameters.n_labels))
         values = np.empty(0) if rows.values is None else rows.values
         score_tokens(
             0, rows.n_tokens, rows.offsets, rows.ids, values, self.parameters.offsets, self.parameters.labels,
@@ -68,21 +84,65 @@ class FeatureCRF:
         )  # fmt: skip
         return scores
 
-    def chain(self, rows: AttributeRows) -> LinearChain:
+    def chain(self, rows: AttributeRows) -> TagDistribution:
         """p(labels | attributes) of all sentences as one batch."""
         return self._chain(rows, torch.from_numpy(self.emissions(rows)), np.arange(len(rows.lengths)))
 
-    def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, LinearChain]]:
+    def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, TagDistribution]]:
         """The sentences in batches of like length: their numbers, and the distribution over their labels."""
         scores = torch.from_numpy(self.emissions(rows))
-        for batch in _batches(rows.lengths):
-            yield batch, self._chain(rows, scores, batch)
+        at_a_time, edges = TOKENS_AT_A_TIME, None
+        if self.parameters.n_pairs:
+            edges = edge_rows(rows, self.parameters)
+            at_a_time = min(at_a_time, SCORES_AT_A_TIME // self.space.c**2 + 1)
+        for batch in _batches(rows.lengths, at_a_time):
+            yield batch, self._chain(rows, scores, batch, edges)
 
-    def _chain(self, rows: AttributeRows, scores: Tensor, batch: Array) -> LinearChain:
-        starts, lengths = rows.starts, torch.from_numpy(rows.lengths[batch])
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The labels, or the names of their latent copies: B-NP#1, B-NP#2, ..."""
+        latent = self.parameters.latent
+        return self.labels if latent == 1 else tuple(f"{y}#{z}" for y in self.labels for z in range(1, latent + 1))
+
+    def arc_names(self) -> list[tuple[float, str, str]]:
+        """(weight, label before, label) of each arc; of second order, the two labels before."""
+        names = [*self.column_names, "(begin)"]
+        weights = self.weights[self.parameters.arc_weights].tolist()
+        return [
+            (weight, " ".join(names[i] for i in before if i != ANY), names[label])
+            for weight, (*before, label) in zip(weights, self.parameters.arcs.tolist(), strict=True)
+        ]
+
+    @cached_property
+    def space(self) -> StateSpace:
+        """The states of the chain."""
+        return StateSpace.of(self.parameters)
+
+    def _chain(
+        self, rows: AttributeRows, scores: Tensor, batch: Array, edges: EdgeRows | None = None
+    ) -> TagDistribution:
+        starts, lengths, space = rows.starts, torch.from_numpy(rows.lengths[batch]), self.space
         padded = pad_sequence([scores[starts[s] : starts[s + 1]] for s in batch], batch_first=True)
-        transitions = torch.from_numpy(self.parameters.transitions(self.weights))
-        return LinearChain(padded, transitions, lengths=lengths)
+        transitions = space.transitions(self.weights[self.parameters.arc_weights])
+        if self.parameters.n_pairs:
+            edges = edges or edge_rows(rows, self.parameters)
+            transitions = self._transitions_by_position(rows, batch, transitions, edges)
+        if space.is_plain:
+            return LinearChain(padded, torch.from_numpy(transitions), lengths=lengths)
+        padded, start = padded[..., torch.from_numpy(space.columns)], torch.from_numpy(space.start)
+        chain = LinearChain(padded, torch.from_numpy(transitions), start, lengths=lengths)
+        return GroupedChain(chain, torch.from_numpy(space.label_of), one_path_each=space.order == 2)
+
+    def _transitions_by_position(self, rows: AttributeRows, batch: Array, shared: Array, edges: EdgeRows) -> Array:
+        """Scores [sentences, n-1, labels, labels], with what the attributes of each token add to its arcs [S4.81]."""
+        n, c = int(rows.lengths[batch].max(initial=0)), len(shared)
+        scores, starts = np.zeros((len(batch), max(n - 1, 1), c, c)), rows.starts
+        weights = np.ascontiguousarray(self.weights[self.parameters.pair_weights])
+        for row, sentence in enumerate(batch.tolist()):
+            length = int(rows.lengths[sentence])
+            if length > 1:
+                add_pairs(int(starts[sentence]), length, 1.0, edges, weights, shared[None, None], scores[row : row + 1])
+        return scores[:, : max(n - 1, 0)]
 
     def predict(self, rows: AttributeRows) -> list[list[str]]:
         """The best labels of each sentence."""
@@ -101,11 +161,20 @@ class FeatureCRF:
         return out
 
 
-def _batches(lengths: Array) -> Iterator[Array]:
-    """Sentences (empty ones left out) by length, so many together that they have about `TOKENS_AT_A_TIME` tokens."""
+def _owners(offsets: Array) -> Array:
+    """The attribute of each weight."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def _offsets(counts: Array) -> Array:
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+def _batches(lengths: Array, tokens_at_a_time: int) -> Iterator[Array]:
+    """Sentences (empty ones left out) by length, so many together that they have about so many tokens."""
     order = np.argsort(-lengths, kind="stable")
     order = order[lengths[order] > 0]
     while len(order):
-        n = max(1, TOKENS_AT_A_TIME // int(lengths[order[0]]))
+        n = max(1, tokens_at_a_time // int(lengths[order[0]]))
         yield order[:n]
         order = order[n:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -9,9 +10,12 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
-from trelliswork.models.feature_crf import kernels
+from trelliswork.models.feature_crf import kernels, set_kernels
+from trelliswork.models.feature_crf.edges import edge_rows
+from trelliswork.models.feature_crf.observed import follows
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.plan import Plan
+from trelliswork.models.feature_crf.states import StateSpace
 from trelliswork.structures.threads import row_ranges, side_by_side
 
 Array = np.ndarray[Any, Any]
@@ -19,40 +23,74 @@ BLOCK = 8  # sentences whose scores are in the cache at the same time
 
 
 class Likelihood:
-    """`loss, gradient = likelihood(weights)`, without regularizer; `gold` has one label a token."""
+    """`loss, gradient = likelihood(weights)`, without regularizer.
+
+    `gold` has one label a token, or codes for labels that are not known, with `sets` (see `observed`): the loss is
+    Σ_s weights_s (log Z_s - log Z_s of the labels that gold allows) [S4.131]. So it is with latent variables, where
+    gold allows every state of its label [S4.128-133].
+    """
 
     def __init__(
-        self, rows: AttributeRows, gold: Array, parameters: Parameters, sentence_weights: Array | None = None
+        self,
+        rows: AttributeRows,
+        gold: Array,
+        parameters: Parameters,
+        sentence_weights: Array | None = None,
+        sets: Array | None = None,
     ) -> None:
-        self.parameters, self.plan = parameters, Plan.of(rows, parameters)
-        self._gold = gold[self.plan.tokens].astype(np.int64)
+        self.parameters, self.plan, self._space = parameters, Plan.of(rows, parameters), StateSpace.of(parameters)
+        codes, self._sets = self._space.gold(gold, sets, follows(rows))
+        self._gold = codes[self.plan.tokens].astype(np.int64)
         weights = np.ones(len(rows.lengths)) if sentence_weights is None else sentence_weights.astype(np.float64)
         self._weights = weights[self.plan.order]
         self._ranges = self._share_out()
+        self._edges = edge_rows(rows, parameters, self.plan.tokens)
+        self._plain = self._space.is_plain and not parameters.n_pairs and (not len(codes) or int(codes.min()) >= 0)
 
     def _share_out(self) -> list[tuple[int, int]]:
         """Ranges of sentences with about the same number of tokens, one a thread."""
         lengths = self.plan.rows.lengths
-        c = self.parameters.n_labels
+        c = self._space.c
         done = np.cumsum(lengths)
         n_parts = len(row_ranges(len(lengths), int(done[-1]) * c * c)) if len(lengths) else 1
         bounds = [0, *np.searchsorted(done, [done[-1] * k / n_parts for k in range(1, n_parts)]).tolist(), len(lengths)]
         return list(pairwise(bounds))
 
     def __call__(self, weights: Array) -> tuple[float, Array]:
-        transitions = self.parameters.transitions(weights)[None, None]
-        table, loose = self.plan.spread_out(weights)
-        pass_over = partial(
-            kernels.loss_and_gradient, rows=self.plan.rows, gold=self._gold, weights=self._weights,
-            transitions=transitions, table=table, loose=loose, block=BLOCK,
-        )  # fmt: skip
+        pass_over = self._plain_pass(weights) if self._plain else self._set_pass(weights)
         found = side_by_side([partial(pass_over, first, last) for first, last in self._ranges])
-        loss, d_transitions, d_table, d_loose = found[0]
+        loss, *totals = found[0]
         for other in found[1:]:
             loss += other[0]
-            for total, part in zip((d_transitions, d_table, d_loose), other[1:], strict=True):
+            for total, part in zip(totals, other[1:], strict=True):
                 total += part
+        d_transitions, d_table, d_loose, *d_pairs = totals
         gradient = np.empty(len(self.parameters))
         self.plan.collect(d_table, d_loose, gradient)
-        gradient[self.parameters.n_states :] = d_transitions[0, 0][tuple(self.parameters.arcs.T)]
+        gradient[self.parameters.arc_weights] = self._space.collect(d_transitions)
+        if d_pairs:
+            gradient[self.parameters.pair_weights] = d_pairs[0]
         return loss, gradient
+
+    def _plain_pass(self, weights: Array) -> Callable[[int, int], Any]:
+        table, loose = self.plan.spread_out(weights)
+        return partial(
+            kernels.loss_and_gradient, rows=self.plan.rows, gold=self._gold, weights=self._weights,
+            transitions=self.parameters.transitions(weights)[None, None], table=table, loose=loose, block=BLOCK,
+        )  # fmt: skip
+
+    def _set_pass(self, weights: Array) -> Callable[[int, int], Any]:
+        space, rows, parameters = self._space, self.plan.rows, self.parameters
+        table, loose = self.plan.spread_out(weights)
+        transitions = space.transitions(weights[parameters.arc_weights])[None, None]
+        pair_weights = np.ascontiguousarray(weights[parameters.pair_weights])
+
+        def pass_over(first: int, last: int) -> Any:
+            longest = int(rows.lengths[first:last].max(initial=0))
+            room = set_kernels.room_for(longest, space.c, bool(len(self._edges.ids)))
+            return set_kernels.loss_and_gradient(
+                first, last, rows, self._edges, self._gold, self._sets, self._weights, space.columns, space.start,
+                transitions, table, loose, pair_weights, room,
+            )  # fmt: skip
+
+        return pass_over

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
+from trelliswork.models.feature_crf.edges import edge_rows
 from trelliswork.models.feature_crf.online_kernels import epoch
 from trelliswork.models.feature_crf.parameters import Parameters
 
@@ -46,13 +47,14 @@ class OnlineLearner:
         places = np.full((parameters.n_labels, parameters.n_labels), -1, np.int64)
         places[tuple(parameters.arcs.T)] = parameters.n_states + np.arange(len(parameters.arcs))
         values = np.empty(0) if rows.values is None else rows.values
+        edges = edge_rows(rows, parameters)
         order, random = np.flatnonzero(rows.lengths), np.random.default_rng(self.seed)
         clock = 1.0
         for number in range(1, self.max_epochs + 1):
             random.shuffle(order)
             total, clock, n_wrong = epoch(
                 order, rows.lengths, rows.starts, rows.offsets, rows.ids, values, parameters.offsets, parameters.labels,
-                parameters.arcs, places, gold, weights, sums, variance, clock, RULES.index(self.rule),
+                parameters.arcs, places, edges, gold, weights, sums, variance, clock, RULES.index(self.rule),
                 self.aggressiveness, self.error_sensitive,
             )  # fmt: skip
             average = weights - sums / clock if self.averaging and self.rule != "arow" else weights.copy()

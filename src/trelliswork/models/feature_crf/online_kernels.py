@@ -1,7 +1,8 @@
 """CPU kernels that learn from one sentence at a time: decode, compare with the gold labels, move the weights.
 
 `offsets` and `labels` are those of `Parameters`; state weights are `weights[:len(labels)]`, those of arc (i, j) are at
-arc_places[i, j], or nowhere if that is -1.
+arc_places[i, j], or nowhere if that is -1. `edges` (see `set_kernels.EdgeRows`) have the attributes that look at two
+labels.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
+from trelliswork.models.feature_crf.set_kernels import add_pairs
 from trelliswork.structures.chain.path_kernels import best_paths
 from trelliswork.structures.kernel_math import EXACT, KERNEL
 
@@ -65,6 +67,22 @@ def _collect(first, n, entries, ids, values, offsets, labels, arc_places, gold, 
 
 
 @njit(**EXACT)
+def _collect_pairs(first, n, edges, first_pair, gold, tags, c, change, touched, n_touched):
+    """The same for the weights of pairs, which are weights[first_pair:]."""
+    for i in range(1, n):
+        t = first + i
+        if gold[t] == tags[i] and gold[t - 1] == tags[i - 1]:
+            continue
+        for e in range(edges.offsets[t], edges.offsets[t + 1]):
+            value = edges.values[e] if edges.values.shape[0] > 0 else 1.0
+            for sign, arc in ((1.0, gold[t - 1] * c + gold[t]), (-1.0, tags[i - 1] * c + tags[i])):
+                place = _weight_of(edges.ids[e], arc, edges.pair_offsets, edges.pair_arcs)
+                if place >= 0:
+                    n_touched = _change(first_pair + place, sign * value, change, touched, n_touched)
+    return n_touched
+
+
+@njit(**EXACT)
 def _change(weight, amount, change, touched, n_touched):
     if weight >= 0:
         if np.isnan(change[weight]):  # not touched yet; 0 would not tell, changes may cancel
@@ -77,7 +95,7 @@ def _change(weight, amount, change, touched, n_touched):
 
 @njit(**EXACT)
 def epoch(
-    order, lengths, starts, entries, ids, values, offsets, labels, arcs, arc_places, gold,
+    order, lengths, starts, entries, ids, values, offsets, labels, arcs, arc_places, edges, gold,
     weights, sums, variance, clock, rule, aggressiveness, error_sensitive,
 ):  # fmt: skip
     """One pass over the sentences in this order; returns (sum of losses, clock, wrong labels).
@@ -87,7 +105,9 @@ def epoch(
     """
     c = arc_places.shape[0]
     longest = lengths.max()
-    emissions, transitions = np.empty((1, longest, c)), np.zeros((1, 1, c, c))
+    emissions, shared = np.empty((1, longest, c)), np.zeros((1, 1, c, c))
+    by_position, first_pair = edges.ids.shape[0] > 0, labels.shape[0] + arcs.shape[0]
+    matrices = np.empty((1, max(longest - 1, 1) if by_position else 0, c, c))
     tags, possible, edge = np.zeros((1, longest), np.int64), np.empty(1, np.bool_), np.zeros(c)
     change = np.full(weights.shape[0], np.nan)
     touched = np.empty(weights.shape[0], np.int64)
@@ -96,7 +116,11 @@ def epoch(
         n, first = lengths[s], starts[s]
         score_tokens(first, first + n, entries, ids, values, offsets, labels, weights, emissions[0])
         for a in range(arcs.shape[0]):
-            transitions[0, 0, arcs[a, 0], arcs[a, 1]] = weights[labels.shape[0] + a]
+            shared[0, 0, arcs[a, 0], arcs[a, 1]] = weights[labels.shape[0] + a]
+        transitions = shared
+        if by_position:
+            add_pairs(first, n, 1.0, edges, weights[first_pair:], shared, matrices)
+            transitions = matrices
         best_paths(0, 1, emissions, transitions, edge, edge, lengths[s : s + 1], tags, possible)
         wrong = 0
         for i in range(n):
@@ -106,6 +130,8 @@ def epoch(
             n_touched = _collect(
                 first, n, entries, ids, values, offsets, labels, arc_places, gold, tags[0], change, touched
             )
+            if by_position:
+                n_touched = _collect_pairs(first, n, edges, first_pair, gold, tags[0], c, change, touched, n_touched)
             margin, norm = 0.0, 0.0
             for k in range(n_touched):
                 w = touched[k]

@@ -10,9 +10,13 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
+from trelliswork.models.feature_crf.edges import edge_rows
+from trelliswork.models.feature_crf.observed import follows
 from trelliswork.models.feature_crf.online import Epoch
 from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.feature_crf.set_kernels import EdgeRows, Room, room_for
 from trelliswork.models.feature_crf.sgd_kernels import sgd_epoch
+from trelliswork.models.feature_crf.states import StateSpace
 
 Array = np.ndarray[Any, Any]
 
@@ -41,12 +45,23 @@ class StochasticDescent:
         if not self.l2 > 0:
             raise ScoreError(f"c2 must be above 0 here, as the rate follows from it; got {self.l2:g}; give 0.001")
 
-    def learn(self, rows: AttributeRows, gold: Array, parameters: Parameters) -> Iterator[Epoch]:
+    def learn(
+        self,
+        rows: AttributeRows,
+        gold: Array,
+        parameters: Parameters,
+        *,
+        sentence_weights: Array | None = None,
+        sets: Array | None = None,
+        start: Array | None = None,
+    ) -> Iterator[Epoch]:
+        """One `Epoch` a pass; `gold`, `sentence_weights` and `sets` as for `Likelihood`, `start` the first weights."""
         order, random = np.flatnonzero(rows.lengths), np.random.default_rng(self.seed)
-        run = _Run(rows, gold, parameters, self.l2 / max(len(order), 1))
+        first = np.zeros(len(parameters)) if start is None else start
+        run = _Run.of(rows, gold, parameters, self.l2 / max(len(order), 1), sentence_weights, sets, first)
         random.shuffle(order)
         first_clock = self._calibrated(run, order[: self.n_sentences])
-        weights, scale, clock, losses = np.zeros(len(parameters)), 1.0, 0.0, list[float]()
+        weights, scale, clock, losses = first.copy(), 1.0, 0.0, list[float]()
         for number in range(1, self.max_epochs + 1):
             random.shuffle(order)
             loss, scale, clock = run(order, weights, scale, clock, first_clock)
@@ -58,9 +73,9 @@ class StochasticDescent:
     def _calibrated(self, run: _Run, order: Array) -> float:
         """The first clock that makes the best of the rates tried; higher ones first, then lower ones."""
         best, best_rate, found, up, rate = np.inf, self.rate, 0, True, self.rate
-        start = _loss_at_zero(run, order)
+        start = run.loss_at_start(order)
         for _ in range(self.max_trials):
-            weights = np.zeros(len(run.parameters))
+            weights = run.first.copy()
             loss, scale, _ = run(order, weights, 1.0, 0.0, 1.0 / (2 * run.l2 * rate))
             loss += self.l2 * scale * scale * float(weights @ weights) * len(order) / max(len(run.rows.lengths), 1)
             if np.isfinite(loss) and loss < start:
@@ -75,10 +90,6 @@ class StochasticDescent:
         return 1.0 / (2 * run.l2 * best_rate)
 
 
-def _loss_at_zero(run: _Run, order: Array) -> float:
-    return float(run.rows.lengths[order].sum() * np.log(run.parameters.n_labels))
-
-
 @dataclass(frozen=True)
 class _Run:
     """Passes over one corpus; `l2` is the share of one sentence."""
@@ -87,6 +98,35 @@ class _Run:
     gold: Array
     parameters: Parameters
     l2: float
+    shares: Array
+    sets: Array
+    first: Array
+    edges: EdgeRows
+    room: Room
+
+    @classmethod
+    def of(
+        cls,
+        rows: AttributeRows,
+        gold: Array,
+        parameters: Parameters,
+        l2: float,
+        shares: Array | None,
+        sets: Array | None,
+        first: Array,
+    ) -> _Run:
+        edges, c = edge_rows(rows, parameters), parameters.n_labels
+        gold, sets = StateSpace.of(parameters).gold(gold, sets, follows(rows))
+        shares = np.ones(len(rows.lengths)) if shares is None else shares.astype(np.float64)
+        room = room_for(int(rows.lengths.max(initial=0)), c, bool(len(edges.ids)))
+        return cls(rows, gold, parameters, l2, shares, sets, first, edges, room)
+
+    def loss_at_start(self, order: Array) -> float:
+        """The loss of these sentences if every labelling were as likely as any other."""
+        sizes = np.append(self.sets.sum(1)[::-1], np.ones(self.parameters.n_labels))  # of the codes, lowest first
+        free = np.log(self.parameters.n_labels) - np.log(sizes[self.gold + len(self.sets)])
+        totals = np.diff(np.concatenate([[0.0], np.cumsum(free)])[self.rows.starts])
+        return float((self.shares * totals)[order].sum())
 
     def __call__(
         self, order: Array, weights: Array, scale: float, clock: float, first_clock: float
@@ -95,6 +135,7 @@ class _Run:
         values = np.empty(0) if rows.values is None else rows.values
         found: tuple[float, float, float] = sgd_epoch(
             parameters.n_labels, order, rows.lengths, rows.starts, rows.offsets, rows.ids, values, parameters.offsets,
-            parameters.labels, parameters.arcs, self.gold, weights, scale, clock, first_clock, self.l2,
+            parameters.labels, parameters.arcs, self.edges, self.gold, self.sets, self.shares, self.room,
+            weights, scale, clock, first_clock, self.l2,
         )  # fmt: skip
         return found

@@ -6,72 +6,50 @@ import numpy as np
 from numba import njit
 
 from trelliswork.models.feature_crf.online_kernels import score_tokens
+from trelliswork.models.feature_crf.set_kernels import add_pairs, sentence_loss, spread_arcs
 from trelliswork.structures.chain import kernels as chain
 from trelliswork.structures.kernel_math import KERNEL
 
 
 @njit(**KERNEL)
 def sgd_epoch(
-    c, order, lengths, starts, entries, ids, values, offsets, labels, arcs, gold, weights, scale, clock, first_clock, l2
-):
-    """One pass [S4.134-135]; returns (Σ -log p of the sentences as they were met, scale, clock).
+    c, order, lengths, starts, entries, ids, values, offsets, labels, arcs, edges, gold, sets, shares, room,
+    weights, scale, clock, first_clock, l2,
+):  # fmt: skip
+    """One pass [S4.134-135]; returns (Σ_s shares_s · -log p of the sentences as they were met, scale, clock).
 
     The true weights are scale · weights: the L2 term shrinks all of them by changing one number. The rate is
     1 / (2 l2 (first_clock + clock)).
     """
-    longest, n_states = lengths.max(), labels.shape[0]
-    shape, width = (1, longest, c), (c + 7) // 8 * 8
-    emissions, alphas, emits, d_emissions = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape)
-    finals, log_z, wide, one = np.empty(1), np.empty(1), np.empty(1, np.bool_), np.ones(1)
-    transitions, arc_weights, arc_shifts = np.zeros((1, 1, c, c)), np.empty((1, 1, c, width)), np.empty((1, 1))
-    d_transitions, edge, none_kept = np.empty((1, 1, c, c)), np.zeros(c), np.empty((0, 0, 0))
-    row, valued, loss = np.zeros(1, np.int64), values.shape[0] > 0, 0.0
+    n_states, width = labels.shape[0], (c + 7) // 8 * 8
+    pair_weights = weights[n_states + arcs.shape[0] :]
+    transitions, d_transitions, start = np.zeros((1, 1, c, c)), np.empty((1, 1, c, c)), np.zeros(c)
+    arc_weights, arc_shifts = np.empty((1, 1, c, width)), np.empty((1, 1))
+    valued, by_position, loss = values.shape[0] > 0, edges.ids.shape[0] > 0, 0.0
     for s in order:
         n, first = lengths[s], starts[s]
-        length = lengths[s : s + 1]
+        emissions, d_emissions = room.emissions[: n * c].reshape(1, n, c), room.d_emissions[: n * c].reshape(1, n, c)
         score_tokens(first, first + n, entries, ids, values, offsets, labels, weights, emissions[0])
         for i in range(n):
             for j in range(c):
                 emissions[0, i, j] *= scale
         for a in range(arcs.shape[0]):
             transitions[0, 0, arcs[a, 0], arcs[a, 1]] = scale * weights[n_states + a]
-        chain.exp_arcs(transitions, arc_weights, arc_shifts)
-        chain.forward_scaled(
-            0,
-            1,
-            emissions,
-            transitions,
-            arc_weights,
-            arc_shifts,
-            edge,
-            edge,
-            length,
-            alphas,
-            emits,
-            finals,
-            log_z,
-            wide,
+        scores, d_scores, exp_scores, shifts = transitions, d_transitions, arc_weights, arc_shifts
+        if by_position:
+            m = max(n - 1, 1)
+            scores = room.transitions[: m * c * c].reshape(1, m, c, c)
+            add_pairs(first, n, scale, edges, pair_weights, transitions, scores)
+            exp_scores, shifts = room.arcs[: m * c * width].reshape(1, m, c, width), room.shifts[:m].reshape(1, m)
+            d_scores = room.d_transitions[: m * c * c].reshape(1, m, c, c)
+        for t in range(d_scores.shape[1]):
+            for i in range(c):
+                for j in range(c):
+                    d_scores[0, t, i, j] = 0.0
+        chain.exp_arcs(scores, exp_scores, shifts)
+        loss += sentence_loss(
+            first, gold, sets, shares[s], emissions, scores, exp_scores, shifts, start, room, d_emissions, d_scores
         )
-        sums = chain.backward_scaled(
-            0, 1, alphas, emits, arc_weights, edge, finals, length, one, d_emissions, none_kept, False
-        )
-        for i in range(c):
-            for j in range(c):
-                d_transitions[0, 0, i, j] = sums[0, i, j] * arc_weights[0, 0, i, j]
-        if wide[0]:
-            log_alphas, arrivals = np.empty((1, longest, c)), np.empty((1, longest, c))
-            chain.forward_log(row, emissions, transitions, edge, edge, length, log_alphas, arrivals, log_z)
-            chain.backward_log(
-                row, transitions, edge, length, log_alphas, arrivals, log_z, one, d_emissions, d_transitions
-            )
-        loss += log_z[0]
-        for i in range(n):
-            label = gold[first + i]
-            loss -= emissions[0, i, label]
-            d_emissions[0, i, label] -= 1.0
-            if i > 0:
-                loss -= transitions[0, 0, gold[first + i - 1], label]
-                d_transitions[0, 0, gold[first + i - 1], label] -= 1.0
         rate = 1.0 / (2.0 * l2 * (first_clock + clock))
         scale *= 1.0 - 2.0 * l2 * rate
         step = rate / scale
@@ -80,8 +58,11 @@ def sgd_epoch(
                 amount = step * (values[e] if valued else 1.0)
                 for p in range(offsets[ids[e]], offsets[ids[e] + 1]):
                     weights[p] -= amount * d_emissions[0, t - first, labels[p]]
-        for a in range(arcs.shape[0]):
-            weights[n_states + a] -= step * d_transitions[0, 0, arcs[a, 0], arcs[a, 1]]
+        for t in range(d_scores.shape[1]):
+            for a in range(arcs.shape[0]):
+                weights[n_states + a] -= step * d_scores[0, t, arcs[a, 0], arcs[a, 1]]
+        if by_position:
+            spread_arcs(first, n, -step, edges, d_scores, pair_weights)
         clock += 1.0
         if scale < 1e-9:
             weights *= scale

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.feature_crf.model import FeatureCRF
+from trelliswork.models.feature_crf.parameters import ANY
 
 Array = np.ndarray[Any, Any]
 SHOWN = 6  # votes a token
@@ -84,50 +85,88 @@ def _bar(vote: Vote, top: float) -> str:
 def explain(
     crf: FeatureCRF, rows: AttributeRows, tokens: Sequence[Sequence[str]], names: Sequence[str]
 ) -> list[Explanation]:
-    """The votes behind the best labels of each sentence."""
+    """The votes behind the best labels of each sentence.
+
+    With latent states, these are the labels: B-NP#1, B-NP#2, ...
+    """
+    if crf.parameters.latent > 1:
+        crf = replace(crf, labels=crf.column_names, parameters=replace(crf.parameters, latent=1))
     best, marginals, starts = crf.predict(rows), crf.marginals(rows), rows.starts
-    transitions = crf.parameters.transitions(crf.weights)
+    arcs = _Arcs.of(crf)
     number = {label: i for i, label in enumerate(crf.labels)}
     out = []
     for s, words in enumerate(tokens):
         path = [number[label] for label in best[s]]
         found = []
         for i, word in enumerate(words):
-            votes = _votes(crf, rows, int(starts[s]) + i, names)
             before = path[i - 1] if i else None
-            totals = [sum(v.score for v in votes.get(j, ())) + _arc(transitions, before, j) for j in range(len(number))]
+            votes = _votes(crf, rows, int(starts[s]) + i, names, before)
+            for j in range(len(number)):
+                votes.setdefault(j, []).extend(arcs.votes(path[max(i - 2, 0) : i], j))
+            totals = [sum(vote.score for vote in votes[j]) for j in range(len(number))]
             order = sorted((j for j in range(len(number)) if j != path[i]), key=lambda j: -totals[j])
             rival = order[0] if order else None
             found.append(
                 TokenVotes(
-                    word, crf.labels[path[i]], float(marginals[s][i, path[i]]),
-                    _ranked(votes, path[i], before, transitions, crf.labels),
-                    None if rival is None else crf.labels[rival],
-                    () if rival is None else _ranked(votes, rival, before, transitions, crf.labels),
+                    word, crf.labels[path[i]], float(marginals[s][i, path[i]]), _ranked(votes[path[i]]),
+                    None if rival is None else crf.labels[rival], () if rival is None else _ranked(votes[rival]),
                 )
             )  # fmt: skip
         out.append(Explanation(tuple(found)))
     return out
 
 
-def _arc(transitions: Array, before: int | None, label: int) -> float:
-    return 0.0 if before is None else float(transitions[before, label])
+@dataclass(frozen=True)
+class _Arcs:
+    """The weight of each arc, by its labels."""
+
+    labels: tuple[str, ...]
+    weights: dict[tuple[int, ...], float]
+    order: int
+
+    @classmethod
+    def of(cls, crf: FeatureCRF) -> _Arcs:
+        arcs, weights = crf.parameters.arcs.tolist(), crf.weights[crf.parameters.arc_weights].tolist()
+        found = {tuple(arc): weight for arc, weight in zip(arcs, weights, strict=True)}
+        return cls(crf.labels, found, crf.parameters.order)
+
+    def votes(self, before: Sequence[int], label: int) -> list[Vote]:
+        """What the labels before (two at most) add to the score of a label."""
+        if not before:
+            return []
+        near = Vote(f"after {self.labels[before[-1]]}", self.weights.get(self._key(ANY, before[-1], label), 0.0))
+        if self.order == 1:
+            return [near]
+        far = len(self.labels) if len(before) == 1 else before[0]
+        name = "the beginning" if len(before) == 1 else self.labels[far]
+        weight = self.weights.get((far, before[-1], label), 0.0)
+        return [near, Vote(f"after {name} and {self.labels[before[-1]]}", weight)]
+
+    def _key(self, *arc: int) -> tuple[int, ...]:
+        return arc[-self.order - 1 :]
 
 
-def _votes(crf: FeatureCRF, rows: AttributeRows, t: int, names: Sequence[str]) -> dict[int, list[Vote]]:
-    """The votes of a token's attributes, by label."""
+def _votes(
+    crf: FeatureCRF, rows: AttributeRows, t: int, names: Sequence[str], before: int | None
+) -> dict[int, list[Vote]]:
+    """The votes of a token's attributes, by label; some look at the label before too."""
     votes: dict[int, list[Vote]] = {}
+    pairs, n_labels = crf.parameters.pairs, len(crf.labels)
     for e in range(rows.offsets[t], rows.offsets[t + 1]):
         attribute = int(rows.ids[e])
         value = 1.0 if rows.values is None else float(rows.values[e])
         for p in range(crf.parameters.offsets[attribute], crf.parameters.offsets[attribute + 1]):
             vote = Vote(names[attribute], value * float(crf.weights[p]))
             votes.setdefault(int(crf.parameters.labels[p]), []).append(vote)
+        if pairs is None or before is None:
+            continue
+        for p in range(pairs.offsets[attribute], pairs.offsets[attribute + 1]):
+            if pairs.arcs[p] // n_labels == before:
+                weight = float(crf.weights[crf.parameters.pair_weights.start + p])
+                vote = Vote(f"{names[attribute]} after {crf.labels[before]}", value * weight)
+                votes.setdefault(int(pairs.arcs[p] % n_labels), []).append(vote)
     return votes
 
 
-def _ranked(
-    votes: dict[int, list[Vote]], label: int, before: int | None, transitions: Array, labels: Sequence[str]
-) -> tuple[Vote, ...]:
-    arc = [] if before is None else [Vote(f"after {labels[before]}", float(transitions[before, label]))]
-    return tuple(sorted([*votes.get(label, []), *arc], key=lambda vote: -abs(vote.score)))
+def _ranked(votes: Sequence[Vote]) -> tuple[Vote, ...]:
+    return tuple(sorted(votes, key=lambda vote: -abs(vote.score)))
