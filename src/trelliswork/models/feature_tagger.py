@@ -254,7 +254,9 @@ def _found(templates: Templates, lengths: Array, columns: Sequence[Column]) -> F
     """The attributes that templates make."""
     keys, counts, places = _attributes(templates, lengths, columns)
     of_template = np.array([template.pairs for template in templates.templates])
-    on_pairs = of_template[places[:, 1]] if any(each.pairs and each.references for each in templates.templates) else None
+    on_pairs = (
+        of_template[places[:, 1]] if any(each.pairs and each.references for each in templates.templates) else None
+    )
     return Found(counts, keys, None, lambda entries: templates.names(places[entries], lengths, columns), on_pairs)
 
 

@@ -57,7 +57,7 @@ def induce(
 ) -> Conjunctions:
     """`config.induce` conjunctions, fewer if there are no more that pay; ends early if `on_round` returns True.
 
-    `gold`, `sets` and `on_pairs` are as for `Parameters.of`; attributes that look at neighbouring labels are left alone.
+    `gold`, `sets` and `on_pairs` are as for `Parameters.of`; attributes that look at neighbouring labels are no part.
     """
     conjunctions = Conjunctions.none(n_atomic)
     model: FeatureCRF | None = None

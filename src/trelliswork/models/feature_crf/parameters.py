@@ -144,7 +144,7 @@ class Parameters:
         inside = np.flatnonzero(follows(rows))
         ones, nothing = np.ones(len(inside)), np.zeros(len(inside), np.int64)
         listed = self.arcs[:, 0] * self.n_labels + self.arcs[:, 1]
-        often = _sums(listed, nothing, gold[inside - 1], gold[inside], ones, sets, 0) >= min_frequency
+        often = _sums(listed, nothing, gold[inside - 1], gold[inside], ones, sets, self.n_labels**2) >= min_frequency
         return replace(self, offsets=offsets, labels=self.labels[keep], arcs=self.arcs[often], pairs=pairs)
 
     def common(self, rows: AttributeRows, cutoff: int) -> Parameters:
