@@ -201,3 +201,20 @@ def test_weights_beyond_all_numbers_are_refused() -> None:
 
 def test_lone_surrogates_are_names() -> None:
     assert CRF().fit([[{"\ud800": 1}]], [["a"]]).predict([[{"\ud800": 1}]])[0] == ["a"]
+
+
+def test_attributes_may_be_hashed_cut_off_or_conjoined() -> None:
+    hashed = pickle.loads(pickle.dumps(CRF(hash_bits=12, c2=0.1, max_iterations=30).fit(X, Y)))
+    assert hashed.score(X, Y) == 1.0
+    assert all(name.startswith("#") for name, _ in hashed.state_features_)
+    assert "#" in str(hashed.explain(X[:1])[0])
+    cut = CRF(cutoff=7, max_iterations=5).fit(X, Y)
+    assert {name for name, _ in cut.state_features_ if name.startswith("w:")} == {"w:the", "w:cat", "w:barks"}
+    alike = [[{"first": a, "second": b}] for a in "xyz" for b in "xyz"] * 6
+    same = [[str(token["first"] == token["second"])] for (token,) in alike]
+    induced = CRF(induce=3, c2=0.1).fit(alike, same)
+    assert CRF(c2=0.1).fit(alike, same).score(alike, same) < 1.0
+    assert induced.score(alike, same) == 1.0
+    assert set(induced.attributes_[6:]) == {"first:x & second:x", "first:y & second:y", "first:z & second:z"}
+    with pytest.raises(ScoreError, match="hash_bits must lie in"):
+        CRF(hash_bits=99).fit(X, Y)

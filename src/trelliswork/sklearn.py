@@ -14,10 +14,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from trelliswork.data.attributes import AttributeRows, KeyIndex, from_dicts, token_lists
+from trelliswork.data.attributes import AttributeRows, HashedNames, from_dicts, token_lists
+from trelliswork.data.attributes.hashing import new_index
 from trelliswork.errors import DataError, ScoreError
-from trelliswork.models.feature_crf.config import check_settings
-from trelliswork.models.feature_crf.learning import check_complete, check_weights
+from trelliswork.models.feature_crf.config import LearningConfig, check_settings
+from trelliswork.models.feature_crf.induction import induce
+from trelliswork.models.feature_crf.learning import check_complete, check_weights, parameters_of
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner, Rule
@@ -38,6 +40,10 @@ class CRF(BaseEstimator):
 
     Parameters as in sklearn-crfsuite; None stands for CRFsuite's default. The L2 term is c2 ‖w‖² (no ½), the L1 term
     c1 ‖w‖₁. `linesearch` is accepted and has no effect: there is one line search.
+
+    Beyond it: `cutoff` leaves out attributes that occur less often, whatever their labels (`min_freq` pairs of
+    attribute and label, and of labels); `hash_bits` numbers attributes by 2^bits hashes and keeps no names; `induce`
+    adds so many conjunctions of attributes, those that gain most.
     """
 
     def __init__(
@@ -68,6 +74,9 @@ class CRF(BaseEstimator):
         gamma: float | None = None,
         verbose: bool = False,
         random_state: int = 0,
+        cutoff: int | None = None,
+        hash_bits: int | None = None,
+        induce: int | None = None,
     ) -> None:
         for name, value in locals().items():
             if name not in ("self", "__class__"):
@@ -84,17 +93,16 @@ class CRF(BaseEstimator):
         if (X_dev is None) != (y_dev is None):
             raise ScoreError("Pass both X_dev and y_dev to use the holdout data")
         check_settings(_or(self.c1, 0.0), _or(self.c2, 1.0), self.max_iterations)
+        chosen = self._attribute_settings()
         lengths, counts, keys, values, names = from_dicts(X)
         labels, gold, sets = _numbered(y, lengths)
         shares = None if sample_weight is None else check_weights(sample_weight, len(lengths))
-        index = KeyIndex()
+        index = new_index(self.hash_bits)
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        rows = AttributeRows(lengths, offsets, index.add(keys), None if (values == 1.0).all() else values)
-        parameters = Parameters.of(
-            rows, gold, len(index), len(labels), all_states=bool(self.all_possible_states),
-            all_transitions=bool(self.all_possible_transitions), sets=sets,
-        )  # fmt: skip
-        parameters = parameters.frequent(rows, gold, self.min_freq or 0.0, sets)
+        atomic = AttributeRows(lengths, offsets, index.add(keys), None if (values == 1.0).all() else values)
+        conjunctions = induce(atomic, gold, len(index), len(labels), chosen, sets=sets)
+        rows = conjunctions.extended(atomic)
+        parameters = parameters_of(rows, gold, conjunctions.n_attributes, len(labels), chosen, sets=sets)
         self.training_log_: list[dict[str, float]] = []
         learned = np.zeros(len(parameters))
         for weights, record in self._learn(rows, gold, parameters, shares, sets):
@@ -104,12 +112,22 @@ class CRF(BaseEstimator):
                 print("  ".join(f"{key} {value:.6g}" for key, value in record.items()), flush=True)
         if not np.isfinite(learned).all():
             raise ScoreError("the weights grew beyond all numbers; scale the values of attributes to about 1")
-        known = list(dict.fromkeys(names))
-        self._names = np.array(known, dtype=object) if known else np.empty(0, object)
-        self._model = FeatureCRF(tuple(labels), index, parameters, learned)
+        hashed = self.hash_bits is not None
+        self._names: Sequence[str] = (
+            HashedNames(conjunctions) if hashed else conjunctions.names(list(dict.fromkeys(names)))
+        )
+        self._model = FeatureCRF(tuple(labels), index, parameters, learned, conjunctions=conjunctions)
         if X_dev is not None and self.training_log_:
             self.training_log_[-1]["dev_accuracy"] = self.score(X_dev, y_dev)
         return self
+
+    def _attribute_settings(self) -> LearningConfig:
+        """What concerns the choice of attributes and weights; learners have settings of their own."""
+        return LearningConfig(
+            c1=_or(self.c1, 0.0), c2=_or(self.c2, 1.0), min_count=_or(self.min_freq, 0.0), cutoff=_or(self.cutoff, 0),
+            all_states=bool(self.all_possible_states), all_transitions=bool(self.all_possible_transitions),
+            hash_bits=self.hash_bits, induce=_or(self.induce, 0),
+        )  # fmt: skip
 
     def _learn(
         self, rows: AttributeRows, gold: Array, parameters: Parameters, shares: Array | None, sets: Array
@@ -214,7 +232,7 @@ class CRF(BaseEstimator):
         """For each sentence the votes of its features, token by token: text when printed, a table in a notebook."""
         sentences = token_lists(X)
         names = [[str(i) for i in range(len(sentence))] for sentence in sentences]
-        return explain(self._fitted, self._rows(sentences), names, list(self._names))
+        return explain(self._fitted, self._rows(sentences), names, self._names)
 
     def score(self, X: Any, y: Any) -> float:
         """The share of labels that are right; a label that was never seen in training is wrong."""

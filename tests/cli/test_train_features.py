@@ -78,7 +78,15 @@ def test_explain_needs_features(cli: Cli, model: Path, data: Path) -> None:
         (["--template", "{missing}"], "no such file"),
         (["--algorithm", "adam"], "got 'adam'"),
         (["--c2", "-1"], "c2 must be at least 0"),
-        (["--template", "{far}"], "asks for column 7"),
+        (["--template", "{far}"], "far:1: U:%x[0,7] asks for column 7; the data has"),
+        (
+            ["--features", "nowhere:f"],
+            "feature function nowhere:f cannot be imported: there is no module 'nowhere'",
+        ),
+        (["--features", "nowhere"], "expected package.module:function, got 'nowhere'"),
+        (["--hash-bits", "50"], "hash_bits must lie in 1..28; got 50"),
+        (["--induce", "-1"], "induce must be a whole number from 0 on; got -1"),
+        (["--cutoff", "-1"], "cutoff must be a whole number from 0 on; got -1"),
     ],
 )
 def test_bad_input(cli: Cli, data: Path, tmp_path: Path, options: list[str], message: str) -> None:
@@ -88,3 +96,35 @@ def test_bad_input(cli: Cli, data: Path, tmp_path: Path, options: list[str], mes
     answer = cli("train", data / "train.conll", "--model", "crf", "--out", tmp_path / "out", *given)
     assert answer.status == 2 and message in answer.err
     assert not (tmp_path / "out").exists()
+
+
+FUNCTION = """
+def attributes(sentence):
+    columns = zip(sentence.words, sentence.features[0])
+    return [{"word": word, "ends": word[-2:], "column": column} for word, column in columns]
+"""
+
+
+def test_a_function_where_the_command_runs(
+    cli: Cli, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_attributes.py").write_text(FUNCTION)
+    monkeypatch.chdir(tmp_path)
+    train = ["train", data / "train.conll", "--dev", data / "dev.conll", "--model", "crf", "--tag-column", 3]
+    columns = ["--feature-columns", 2, "--out", tmp_path / "model"]
+    answer = cli(*train, *columns, "--features", "my_attributes:attributes", "--max-iterations", 10, "--induce", 5)
+    assert answer.status == 0
+    assert "round 1 of 5: loss" in answer.err and "conjunction" in answer.err
+    assert cli("evaluate", tmp_path / "model", data / "test.conll").status == 0
+    assert cli("tag", tmp_path / "model", data / "test.conll").status == 0
+    assert "my_attributes:attributes" in cli("info", tmp_path / "model").out
+    explained = cli("explain", tmp_path / "model", data / "test.conll", "--limit", 2)
+    assert explained.status == 0 and "word:" in explained.out
+
+
+def test_hashed_attributes_are_numbers(cli: Cli, data: Path, tmp_path: Path) -> None:
+    options = ["--model", "crf", "--out", tmp_path / "model", "--hash-bits", 14, "--max-iterations", 10, "--cutoff", 2]
+    assert cli("train", data / "train.conll", *options).status == 0
+    assert "names are not kept" in cli("info", tmp_path / "model").out
+    explained = cli("explain", tmp_path / "model", data / "test.conll", "--limit", 1)
+    assert explained.status == 0 and "#" in explained.out and "names are not kept" in explained.err

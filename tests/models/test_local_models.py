@@ -20,9 +20,9 @@ from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.distributions import HMM
 from trelliswork.errors import ScoreError
+from trelliswork.models.feature_crf.config import LearningConfig
 from trelliswork.models.feature_crf.counting import counted_parameters, log_frequencies
 from trelliswork.models.feature_crf.kinds import KINDS, Kind
-from trelliswork.models.feature_crf.config import LearningConfig
 from trelliswork.models.feature_crf.local_likelihood import LocalLikelihood
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.objective import Likelihood

@@ -34,14 +34,17 @@ def explain(
     """
     import itertools
 
-    from trelliswork.cli.inputs import choices_of, kind_of, open_untagged
+    from trelliswork.cli.inputs import choices_of, kind_of, open_untagged, say
     from trelliswork.data import Choices, atomic_write
+    from trelliswork.data.attributes.hashing import HINT
     from trelliswork.models import FeatureTagger
 
     tagger = FeatureTagger.load(model)
     given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
     _, stream = open_untagged(file, kind_of(file, "text" if text else None), choices_of(tagger, given))
     found = tagger.explain(list(itertools.islice(stream, limit)))
+    if tagger.hashed:
+        say(f"note: {HINT}")
     if html is None:
         print("\n\n".join(map(str, found)))
         return

@@ -74,9 +74,13 @@ def _network_sections(tagger: Tagger) -> list[tuple[str, list[tuple[str, str]]]]
 
 
 def _feature_sections(tagger: FeatureTagger, n: int) -> list[tuple[str, list[tuple[str, str]]]]:
+    from trelliswork.data.attributes.hashing import HINT
     from trelliswork.models.feature_tagger import strongest
 
-    sizes = {"templates": len(tagger.templates.templates), "attributes": len(tagger.crf.index)}
+    sizes: dict[str, Any] = {"templates": len(tagger.templates.templates), "attributes": len(tagger.crf.index)}
+    sizes |= {"conjunctions": len(tagger.crf.conjunctions) or None}
+    sizes |= {"function": tagger.features.name if tagger.features is not None else None}
+    sizes |= {"names": HINT if tagger.hashed else None}
     top = [(f"{name} -> {label}", f"{weight:+.2f}") for weight, name, label in strongest(tagger, n)]
     return [("features", _rows(sizes | asdict(tagger.config))), ("strongest features (score added to a tag)", top)]
 

@@ -100,6 +100,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given = [argument for argument in given if argument != TRACEBACK] or ["--help"]
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # what is written matches what is read
+    if "" not in sys.path:
+        sys.path.append("")  # feature functions are found where the command runs; last, so that it hides nothing
     try:
         status = app(given, prog_name="trelliswork", standalone_mode=False)
     except Exception as error:

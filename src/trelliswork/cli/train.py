@@ -86,6 +86,15 @@ def train(
             metavar="FILE", help="CRF++ templates.", show_default="chosen by the columns", rich_help_panel=FEATURES
         ),
     ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="A Python function that is given a sentence and returns a dict or a list of names for each token.",
+            show_default=False,
+            rich_help_panel=FEATURES,
+        ),
+    ] = None,
     algorithm: Annotated[
         str,
         typer.Option(help="lbfgs, sgd, perceptron, pa, arow, margin or herding.", rich_help_panel=FEATURES),
@@ -106,7 +115,23 @@ def train(
     smoothing: Annotated[
         float, typer.Option(help="hmm, naive-bayes: added to every count.", rich_help_panel=FEATURES)
     ] = 0.1,
-    min_freq: Annotated[float, typer.Option(help="Rarer features are left out.", rich_help_panel=FEATURES)] = 0.0,
+    min_freq: Annotated[
+        float, typer.Option(help="Rarer pairs (attribute or tag, tag) are left out.", rich_help_panel=FEATURES)
+    ] = 0.0,
+    cutoff: Annotated[
+        int, typer.Option(help="Rarer attributes are left out, whatever their tags.", rich_help_panel=FEATURES)
+    ] = 0,
+    hash_bits: Annotated[
+        int | None,
+        typer.Option(
+            help="Number attributes by 2^N hashes: bounded size, no names.",
+            show_default="names are kept",
+            rich_help_panel=FEATURES,
+        ),
+    ] = None,
+    induce: Annotated[
+        int, typer.Option(metavar="N", help="Add the N pairs of attributes that gain most.", rich_help_panel=FEATURES)
+    ] = 0,
     all_states: Annotated[
         bool, typer.Option("--all-states", help="Weights for unseen pairs too.", rich_help_panel=FEATURES)
     ] = False,
@@ -132,6 +157,7 @@ def train(
       trelliswork train chunks.txt --feature-columns 2 --out chunker
       trelliswork train chunks.txt --model crf --c2 0.5 --out chunker
       trelliswork train chunks.txt --model hmm --smoothing 0.5 --out quick
+      trelliswork train chunks.txt --model crf --features my.module:attributes --out chunker
     """
     from trelliswork.data import Choices
 
@@ -143,12 +169,14 @@ def train(
         learned |= dict(samples=samples, posterior=posterior)
         learned |= dict(min_count=min_freq, all_states=all_states, all_transitions=all_transitions, seed=seed)
         learned |= dict(latent=latent, order=order, model=model.value, smoothing=smoothing)
+        learned |= dict(cutoff=cutoff, hash_bits=hash_bits, induce=induce)
+        sources = template, features
         train_features(
             train,
             dev,
             Path(out),
             choices,
-            template,
+            sources,
             learned,
             partial=partial,
             force=force,

@@ -17,6 +17,7 @@ from trelliswork.cli.train import check_folder, known_tags, provenance, read_dat
 if TYPE_CHECKING:
     from trelliswork.data import Choices, Sentence
     from trelliswork.models import FeatureTagger
+    from trelliswork.models.feature_crf.induction import Round
     from trelliswork.models.feature_crf.learning import Progress
 
 SCORED_EVERY = 10  # iterations; scoring the dev sentences takes longer than one of them
@@ -27,7 +28,7 @@ def train_features(
     dev_file: str | None,
     out: Path,
     choices: Choices,
-    template: str | None,
+    sources: tuple[str | None, str | None],
     learning: dict[str, Any],
     *,
     partial: bool = False,
@@ -35,15 +36,19 @@ def train_features(
     threads: int,
     quiet: bool,
 ) -> None:
-    """Read, learn, show the dev scores, save; Ctrl-C keeps the weights of the last iteration."""
+    """Read, learn, show the dev scores, save; Ctrl-C keeps the weights of the last iteration.
+
+    `sources` of attributes are a template file and the path of a function.
+    """
     import torch
 
-    from trelliswork.data.attributes import Templates
+    from trelliswork.data.attributes import FeatureFunction, Templates
     from trelliswork.models import FeatureTagger, LearningConfig
 
     config = LearningConfig(**learning)
     check_folder(out, force)
-    templates = None if template is None else Templates.read(template)
+    templates = None if sources[0] is None else Templates.read(sources[0])
+    function = None if sources[1] is None else FeatureFunction.of(sources[1])
     torch.set_num_threads(threads)
     format, train, dev = read_data(train_file, dev_file, choices, quiet)
     scheme = choices.scheme or (format.scheme if format is not None and not partial else None)
@@ -51,15 +56,16 @@ def train_features(
         dev = fully_tagged(dev, dev_file or train_file)
     with Report(dev, quiet, config.max_iterations) as report:
         tagger = FeatureTagger.fit(
-            train, config, templates=templates, scheme=scheme, partial=partial, on_progress=report
-        )
+            train, config, templates=templates, features=function, scheme=scheme, partial=partial, on_progress=report,
+            on_round=report.on_round,
+        )  # fmt: skip
     known_tags(tagger, dev)
     tagger.metrics["data"] = provenance(train_file, dev_file, train, dev, format)
     tagger.metrics["training"] = {"iterations": report.iterations, "seconds": round(report.seconds, 1)}
     scores = score(tagger, dev)
     tagger.metrics["dev"] = tagger.evaluate(dev)
     tagger.save(out)
-    size = f"{count(tagger.n_parameters, 'weight')} of {count(len(tagger.crf.index), 'attribute')}"
+    size = f"{count(tagger.n_parameters, 'weight')} of {count(len(tagger.names), 'attribute')}"
     print(f"{report.iterations} iterations, {report.seconds:.1f} s, {size}; on the dev sentences:\n")
     print(score_text(scores))
     print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE --confidence")
@@ -122,6 +128,14 @@ class Report:
         elif progress.iteration != self.iterations:
             say(text, quiet=self.quiet)
         self.iterations, self._last = progress.iteration, time.perf_counter()
+        return self.interrupted
+
+    def on_round(self, found: Round) -> bool:
+        gains = f", gains {found.gains[0]:.3g} to {found.gains[-1]:.3g}" if len(found.gains) else ""
+        text = (
+            f"round {found.number} of {found.n_rounds}: loss {found.loss:.6g}, {len(found.conjunctions)} conjunctions"
+        )
+        say(text + gains, quiet=self.quiet)
         return self.interrupted
 
 

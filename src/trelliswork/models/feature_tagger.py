@@ -16,8 +16,11 @@ import numpy as np
 import torch
 
 from trelliswork.data import Sentence, Vocabulary
-from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
+from trelliswork.data.attributes import AttributeRows, Conjunctions, FeatureFunction, KeyIndex, Templates
 from trelliswork.data.attributes.defaults import default_templates
+from trelliswork.data.attributes.found import Found
+from trelliswork.data.attributes.function import Function
+from trelliswork.data.attributes.hashing import HashedIndex, HashedNames, new_index
 from trelliswork.data.attributes.templates import Column
 from trelliswork.distributions.grouped_chain import TagDistribution
 from trelliswork.errors import DataError, ModelError, TrellisworkError
@@ -25,10 +28,12 @@ from trelliswork.models.card import model_card
 from trelliswork.models.feature_crf.averaged import AveragedCRF, averaged
 from trelliswork.models.feature_crf.config import LearningConfig
 from trelliswork.models.feature_crf.counting import MARKS, counted_parameters
+from trelliswork.models.feature_crf.induction import Round, induce
 from trelliswork.models.feature_crf.kinds import kind_of
-from trelliswork.models.feature_crf.learning import Progress, check_weights, learn
+from trelliswork.models.feature_crf.learning import Progress, check_weights, learn, parameters_of
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import PairWeights, Parameters
+from trelliswork.models.feature_crf.stored_index import index_arrays, index_of
 from trelliswork.models.feature_crf.votes import Explanation, explain
 from trelliswork.models.labels import Labels, tags_of_gold
 from trelliswork.models.partial_tags import partial_gold, scheme_of
@@ -41,12 +46,24 @@ NAMES = "attributes.txt"
 
 
 class FeatureTagger(SentenceTagger):
-    """Templates make attributes of the columns; a `FeatureCRF` scores them."""
+    """Templates, a function over the sentence, or both make attributes; a `FeatureCRF` scores them.
+
+    `columns_seen` is how many columns beside the words there were in training, all of which a function may read.
+    """
 
     def __init__(
-        self, templates: Templates, labels: Labels, crf: FeatureCRF, config: LearningConfig, names: Sequence[str] = ()
+        self,
+        templates: Templates,
+        labels: Labels,
+        crf: FeatureCRF,
+        config: LearningConfig,
+        names: Sequence[str] = (),
+        *,
+        features: FeatureFunction | None = None,
+        columns_seen: int = 0,
     ) -> None:
         self.templates, self.labels, self.crf, self.config, self.names = templates, labels, crf, config, names
+        self.features, self.columns_seen = features, columns_seen
         self.metrics: dict[str, Any] = {}
 
     @classmethod
@@ -56,58 +73,64 @@ class FeatureTagger(SentenceTagger):
         config: LearningConfig | None = None,
         *,
         templates: Templates | None = None,
+        features: Function | str | FeatureFunction | None = None,
         scheme: str | None = None,
         weights: Sequence[float] | Array | None = None,
         partial: bool = False,
         on_progress: Callable[[Progress, FeatureTagger], bool] | None = None,
+        on_round: Callable[[Round], bool] | None = None,
     ) -> FeatureTagger:
         """Learn from tagged sentences.
 
+        `features` is a function (or "package.module:function") that is given a sentence without its tags and returns
+        for each token a dict or a list of names; with `templates` too, tokens have the attributes of both.
         A sentence counts as often as its entry of `weights` says. With `partial`, the tag ? is unknown and B-NP|B-VP is
-        one of these. `on_progress` sees every iteration and a tagger with its weights; if it returns True, that was the
-        last.
+        one of these. `on_progress` sees every iteration and a tagger with its weights, `on_round` what a round of
+        induction added; if one returns True, that was the last.
         """
         config = config or LearningConfig()
         if not train:
             raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
         labels, gold, sets = _gold_of(train, scheme, partial)
         shares = None if weights is None else check_weights(weights, len(train))
-        templates = templates or default_templates(1 + len(train[0].features))
+        function = None if features is None else FeatureFunction.of(features)
+        if templates is None:
+            templates = default_templates(1 + len(train[0].features)) if function is None else Templates.parse(["B"])
         lengths, columns = columns_of(train)
         templates.check(len(columns))
-        keys, counts, places = _attributes(templates, lengths, columns)
-        index = KeyIndex()
-        rows = AttributeRows(lengths, np.concatenate([[0], np.cumsum(counts)]), index.add(keys))
-        kind, n_named = kind_of(config.model), len(index)
-        parameters = Parameters.of(
-            rows, gold, len(index), len(labels.vocabulary), all_states=config.all_states,
-            all_transitions=config.all_transitions, sets=sets, on_pairs=_on_pairs(templates, rows, places, len(index)),
-        ).frequent(rows, gold, config.min_count, sets)  # fmt: skip
-        paired = kind.transitions and any(each.pairs and not each.references for each in templates.templates)
-        if not paired:  # as in CRF++: no B, no arcs
-            if config.order == 2:
-                raise DataError("template", "expected the template B, which order 2 needs, got none; add a line B")
-            parameters = replace(parameters, arcs=parameters.arcs[:0])
-        parameters = parameters.with_latent(config.latent)
+        kind = kind_of(config.model)
+        # as in CRF++: no B, no arcs
+        arcs = kind.transitions and any(each.pairs and not each.references for each in templates.templates)
+        if config.order == 2 and not arcs:
+            raise DataError("template", "expected the template B, which order 2 needs, got none; add a line B")
+        found = _found(templates, lengths, columns).and_by(function, train)
+        index, n_labels = new_index(config.hash_bits), len(labels.vocabulary)
+        offsets = np.concatenate([[0], np.cumsum(found.counts)])
+        atomic = AttributeRows(lengths, offsets, index.add(found.keys), found.values)
+        on_pairs = found.on_pairs(atomic.ids, len(index))
+        conjunctions = induce(
+            atomic, gold, len(index), n_labels, config, arcs=arcs, sets=sets, on_pairs=on_pairs, on_round=on_round
+        )
+        rows = conjunctions.extended(atomic)
+        parameters = parameters_of(
+            rows, gold, conjunctions.n_attributes, n_labels, config, arcs=arcs, sets=sets,
+            on_pairs=conjunctions.widened(on_pairs),
+        ).with_latent(config.latent)  # fmt: skip
         if config.order == 2:
             parameters = parameters.with_second_order(rows, gold, sets)
-        if kind.counted:
-            parameters = counted_parameters(rows, gold, index, len(labels.vocabulary), transitions=paired)
-        learned, samples = np.zeros(len(parameters)), None
-        tags = tuple(labels.vocabulary)
+        n_named = len(index)
+        if isinstance(index, KeyIndex) and kind.counted:
+            parameters = counted_parameters(rows, gold, index, n_labels, transitions=arcs)
+        tags, start = tuple(labels.vocabulary), np.zeros(len(parameters))
+        crf, samples = FeatureCRF(tags, index, parameters, start, kind.normalised, conjunctions), None
+        tagger = cls(templates, labels, crf, config, features=function, columns_seen=len(columns) - 1)
         for progress in learn(rows, gold, parameters, config, sentence_weights=shares, sets=sets):
-            learned, samples = progress.weights, progress.samples
-            if on_progress is not None:
-                tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, learned, kind.normalised), config)
-                if on_progress(progress, tagger):
-                    break
-        whole = FeatureCRF(tags, index, parameters, learned, kind.normalised)
-        crf, kept = averaged(whole, samples, voting=config.algorithm == "herding").compact()
-        first = np.full(n_named, len(places))
-        np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
-        names = templates.names(places[first[kept[kept < n_named]]], lengths, columns)
-        names += [MARKS[mark] for mark in kept[kept >= n_named] - n_named]
-        return cls(templates, labels, crf, config, names)
+            tagger.crf, samples = replace(crf, weights=progress.weights), progress.samples
+            if on_progress is not None and on_progress(progress, tagger):
+                break
+        tagger.crf, kept = averaged(tagger.crf, samples, voting=config.algorithm == "herding").compact()
+        tagger.names = _names(tagger.crf, kept, atomic, found, n_named)
+        return tagger
 
     # Answers
 
@@ -115,8 +138,8 @@ class FeatureTagger(SentenceTagger):
         """The attributes of sentences that the model knows."""
         lengths, columns = columns_of(sentences)
         self.templates.check(len(columns), sentences[0].file if sentences else "sentence")
-        keys, counts, _ = _attributes(self.templates, lengths, columns)
-        return self.crf.rows(lengths, counts, keys)
+        found = _found(self.templates, lengths, columns).and_by(self.features, sentences)
+        return self.crf.rows(lengths, found.counts, found.keys, found.values)
 
     def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
         return self.crf.chain(self.rows(sentences))
@@ -127,11 +150,17 @@ class FeatureTagger(SentenceTagger):
 
     @property
     def n_columns(self) -> int:
-        return max((part.column for each in self.templates.templates for part in each.references), default=0)
+        named = max((part.column for each in self.templates.templates for part in each.references), default=0)
+        return named if self.features is None else max(named, self.columns_seen)
 
     @property
     def n_parameters(self) -> int:
         return len(self.crf.weights)
+
+    @property
+    def hashed(self) -> bool:
+        """Whether attributes have numbers only, and no names."""
+        return isinstance(self.crf.index, HashedIndex)
 
     # Disk
 
@@ -149,9 +178,11 @@ class FeatureTagger(SentenceTagger):
             "skip_outside": self.templates.skip_outside,
             "n_attributes": len(self.crf.index),
         }
-        index, parameters = self.crf.index, self.crf.parameters
+        if self.features is not None:
+            config |= {"features": self.features.path, "columns_seen": self.columns_seen}
+        parameters = self.crf.parameters
         arrays = {
-            "keys": index.table.view(np.int64), "numbers": index.numbers, "offsets": parameters.offsets,
+            **index_arrays(self.crf), "conjunctions": self.crf.conjunctions.pairs,
             "labels": parameters.labels, "arcs": parameters.arcs, "weights": self.crf.weights.astype(np.float32),
         }  # fmt: skip
         if parameters.pairs is not None:
@@ -159,7 +190,8 @@ class FeatureTagger(SentenceTagger):
         if isinstance(self.crf, AveragedCRF):
             arrays["samples"] = self.crf.samples.astype(np.float32)
         weights = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-        texts = {NAMES: "".join(f"{_one_line(name)}\n" for name in self.names), **(extra or {})}
+        names = {} if self.hashed else {NAMES: "".join(f"{_one_line(name)}\n" for name in self.names)}
+        texts = {**names, **(extra or {})}
         write_model(directory, StoredModel("FeatureTagger", config, weights, self.metrics, self.card(), texts))
 
     def card(self) -> str:
@@ -167,7 +199,7 @@ class FeatureTagger(SentenceTagger):
         kind, data = kind_of(self.config.model).phrase, f"for {self.labels.data_scheme} tags"
         return model_card(
             "FeatureTagger",
-            summary=f"{kind[0].upper()}{kind[1:]} over {len(self.crf.index):,} attributes, {data}.",
+            summary=f"{kind[0].upper()}{kind[1:]} over {len(self.names):,} attributes, {data}.",
             labels=self.labels.vocabulary.to_list(),
             settings=asdict(self.config),
             metrics=self.metrics,
@@ -175,15 +207,25 @@ class FeatureTagger(SentenceTagger):
         )
 
     @classmethod
-    def load(cls, directory: str | Path) -> FeatureTagger:
-        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
+    def load(cls, directory: str | Path, *, features: Function | str | None = None) -> FeatureTagger:
+        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`.
+
+        If a function made the attributes, it is imported by the name that it had, or is the one given.
+        """
         stored = read_model(directory, "FeatureTagger")
         try:
             tagger = cls._from_stored(stored.config, {name: each.numpy() for name, each in stored.weights.items()})
-            tagger.names = _read_names(Path(directory) / NAMES, len(tagger.crf.index))
+            if "features" in stored.config:
+                tagger.features = FeatureFunction.again(stored.config["features"], features, str(directory))
+                tagger.columns_seen = int(stored.config["columns_seen"])
+            conjunctions = tagger.crf.conjunctions
+            if tagger.hashed:
+                tagger.names = HashedNames(conjunctions)
+            else:
+                tagger.names = _read_names(Path(directory) / NAMES, conjunctions.n_attributes)
         except KeyError as error:
             raise ModelError(f"{directory}: the model lacks {error}; copy it again") from error
-        except ModelError:
+        except TrellisworkError:
             raise
         except (TypeError, ValueError, IndexError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
@@ -194,20 +236,21 @@ class FeatureTagger(SentenceTagger):
     def _from_stored(cls, config: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureTagger:
         labels = Labels(Vocabulary(config["labels"]), config["data_scheme"], config["data_scheme"])
         templates = Templates.parse(config["templates"], skip_outside=config["skip_outside"])
-        index = KeyIndex(arrays["keys"].view(np.uint64), arrays["numbers"], config["n_attributes"])
-        pairs = PairWeights(arrays["pair_offsets"], arrays["pair_arcs"]) if "pair_arcs" in arrays else None
         settings = LearningConfig(**config["settings"])
+        index, offsets = index_of(arrays, config["n_attributes"], settings.hash_bits)
+        conjunctions = Conjunctions(len(index), arrays.get("conjunctions", np.empty((0, 2), np.int32)))
+        conjunctions.check()
+        pairs = PairWeights(arrays["pair_offsets"], arrays["pair_arcs"]) if "pair_arcs" in arrays else None
         n_states = len(config["labels"]) * settings.latent
-        parameters = Parameters(n_states, arrays["offsets"], arrays["labels"], arrays["arcs"], pairs, settings.latent)
-        index.check()
-        parameters.check(len(index))
+        parameters = Parameters(n_states, offsets, arrays["labels"], arrays["arcs"], pairs, settings.latent)
+        parameters.check(conjunctions.n_attributes)
         if arrays["weights"].shape != (len(parameters),) or not np.isfinite(arrays["weights"]).all():
             raise ValueError(f"{len(parameters)} finite weights expected, others found")
-        crf = FeatureCRF(tuple(config["labels"]), index, parameters, arrays["weights"].astype(np.float64))
-        crf = replace(crf, normalised=kind_of(settings.model).normalised)
         samples = arrays["samples"].astype(np.float64) if "samples" in arrays else None
         if samples is not None and (samples.shape[1:] != (len(parameters),) or not np.isfinite(samples).all()):
             raise ValueError(f"samples of {len(parameters)} finite weights expected, others found")
+        weights, normalised = arrays["weights"].astype(np.float64), kind_of(settings.model).normalised
+        crf = FeatureCRF(tuple(config["labels"]), index, parameters, weights, normalised, conjunctions)
         return cls(templates, labels, averaged(crf, samples, voting=settings.algorithm == "herding"), settings)
 
 
@@ -222,6 +265,28 @@ def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
     words = Column.of(word for sentence in sentences for word in sentence.words)
     others = [Column.of(x for sentence in sentences for x in sentence.features[c]) for c in range(n_columns)]
     return lengths, [words, *others]
+
+
+def _found(templates: Templates, lengths: Array, columns: Sequence[Column]) -> Found:
+    """The attributes that templates make."""
+    keys, counts, places = _attributes(templates, lengths, columns)
+    of_template = np.array([template.pairs for template in templates.templates])
+    on_pairs = (
+        of_template[places[:, 1]] if any(each.pairs and each.references for each in templates.templates) else None
+    )
+    return Found(counts, keys, None, lambda entries: templates.names(places[entries], lengths, columns), on_pairs)
+
+
+def _names(crf: FeatureCRF, kept: Array, rows: AttributeRows, found: Found, n_atomic: int) -> Sequence[str]:
+    """The names of the attributes that were kept, each as it was first found; numbers for hashed ones."""
+    if isinstance(crf.index, HashedIndex):
+        return HashedNames(crf.conjunctions)
+    first = np.full(n_atomic, len(rows.ids))
+    np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
+    named = crf.conjunctions.names(found.names_of(first[kept[kept < n_atomic]]))
+    if crf.normalised != "jointly":
+        return named
+    return [*named, *(MARKS[mark] for mark in kept[kept >= n_atomic] - n_atomic)]
 
 
 def _one_line(name: str) -> str:
@@ -250,16 +315,6 @@ def _gold_of(train: Sequence[Sentence], scheme: str | None, partial: bool) -> tu
     vocabulary = Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence))
     gold = np.concatenate([vocabulary.indices(each) for each in tags]).astype(np.int64)
     return Labels(vocabulary, found, found), gold, None
-
-
-def _on_pairs(templates: Templates, rows: AttributeRows, places: Array, n_attributes: int) -> Array | None:
-    """True for the attributes of templates such as B01:%x[0,1]; None if there are none."""
-    of_template = np.array([template.pairs for template in templates.templates])
-    if not any(template.pairs and template.references for template in templates.templates):
-        return None
-    found = np.zeros(n_attributes, np.bool_)
-    found[rows.ids[of_template[places[:, 1]]]] = True
-    return found
 
 
 def _attributes(templates: Templates, lengths: Array, columns: Sequence[Column]) -> tuple[Array, Array, Array]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ class Template:
 
     parts: tuple[str | Reference, ...]
     pairs: bool = False
+    line: int | None = field(default=None, compare=False, repr=False)  # of its file
 
     @classmethod
     def parse(cls, text: str, *, file: str = "template", line: int | None = None) -> Template:
@@ -62,7 +63,7 @@ class Template:
         if "%" in (rest := text[end:]):
             at = end + rest.index("%") + 1
             raise DataError(file, f"expected %x[row,column], got {rest[rest.index('%') :]!r}", line=line, column=at)
-        return cls(tuple(part for part in (*parts, rest) if part != ""), text[0] == "B")
+        return cls(tuple(part for part in (*parts, rest) if part != ""), text[0] == "B", line)
 
     @property
     def references(self) -> list[Reference]:
@@ -104,6 +105,7 @@ class Templates:
 
     templates: tuple[Template, ...]
     skip_outside: bool = False
+    file: str = field(default="template", compare=False)
 
     @classmethod
     def parse(cls, lines: Iterable[str], *, file: str = "template", skip_outside: bool = False) -> Templates:
@@ -112,20 +114,26 @@ class Templates:
         wanted = [(number, line) for number, line in numbered if line and not line.startswith("#")]
         if not wanted:
             raise DataError(file, "expected at least one template such as U00:%x[0,0], got none")
-        return cls(tuple(Template.parse(line, file=file, line=number) for number, line in wanted), skip_outside)
+        return cls(tuple(Template.parse(line, file=file, line=number) for number, line in wanted), skip_outside, file)
 
     @classmethod
     def read(cls, path: str | Path) -> Templates:
         return cls.parse([line for _, line in numbered_lines(path)], file=name_of(path))
 
-    def check(self, n_columns: int, file: str = "template") -> None:
-        """Refuse templates that speak of columns which the data does not have."""
+    def check(self, n_columns: int, data: str | None = None) -> None:
+        """Refuse templates that speak of columns which the data does not have.
+
+        The place named is that of the template, or `data` if the templates are those of a model that was trained.
+        """
         for template in self.templates:
             for reference in template.references:
                 if reference.column >= n_columns:
                     has = f"columns 0..{n_columns - 1}" if n_columns > 1 else "column 0 only"
                     problem = f"{template.text} asks for column {reference.column}; the data has {has}"
-                    raise DataError(file, f"{problem}; correct the template or give the column")
+                    if data is not None:
+                        raise DataError(data, f"the model's template {problem}; give the column (--feature-columns)")
+                    fix = f"{problem} (0 is the word, then --feature-columns); correct the template or give the column"
+                    raise DataError(self.file, fix, line=template.line)
 
     def keys(self, lengths: Array, columns: Sequence[Column]) -> tuple[Array, Array]:
         """Keys [tokens, templates] of all attributes, and which of them are present."""

@@ -11,6 +11,7 @@ import torch
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.distributions import LinearChain, average_chain
+from trelliswork.distributions.grouped_chain import TagDistribution
 from trelliswork.models.feature_crf.model import FeatureCRF
 
 Array = np.ndarray[Any, Any]
@@ -50,14 +51,19 @@ class AveragedCRF(FeatureCRF):
     def chain(self, rows: AttributeRows) -> LinearChain:
         """The average of all sentences as one batch."""
         lengths = torch.from_numpy(rows.lengths)
-        return average_chain([each.chain(rows) for each in self.members], lengths=lengths, voting=self.voting)
+        return average_chain([_plain(each.chain(rows)) for each in self.members], lengths=lengths, voting=self.voting)
 
     def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, LinearChain]]:
         """The averages, in batches of like length."""
         for found in zip(*(each.distributions(rows) for each in self.members), strict=True):
             batch = found[0][0]
             lengths = torch.from_numpy(rows.lengths[batch])
-            yield batch, average_chain([chain for _, chain in found], lengths=lengths, voting=self.voting)
+            yield batch, average_chain([_plain(chain) for _, chain in found], lengths=lengths, voting=self.voting)
+
+
+def _plain(chain: TagDistribution) -> LinearChain:
+    assert isinstance(chain, LinearChain), "samples are drawn of chains whose states are labels"
+    return chain
 
 
 def averaged(crf: FeatureCRF, samples: Array | None, *, voting: bool = False) -> FeatureCRF:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from trelliswork.data.attributes import HashedIndex
 from trelliswork.errors import ScoreError
 from trelliswork.models.feature_crf.kinds import Kind, kind_of
 from trelliswork.models.feature_crf.posterior import METHODS, Method
@@ -19,6 +20,10 @@ PROBABILISTIC = ("lbfgs", "sgd")  # know what an unknown label is, and a sentenc
 @dataclass(frozen=True)
 class LearningConfig:
     """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as CRFsuite has it).
+
+    `min_count` leaves out rare pairs (attribute with label, label with label), as CRFsuite's feature.minfreq does;
+    `cutoff` rare attributes, whatever their labels, as CRF++'s -f does. With `hash_bits` attributes are numbered by
+    2^bits hashes and no names are kept. `induce` so many conjunctions of attributes are added (see `induction`).
 
     `latent` states of each label, which the data does not show [S4.128]; `order` labels before a label that its score
     looks at. With `samples`, so many weight vectors are drawn from the `posterior` (or from the trajectory of herding)
@@ -40,6 +45,9 @@ class LearningConfig:
     posterior: Method = "laplace"
     model: Kind = "crf"
     smoothing: float = 0.1
+    cutoff: int = 0
+    hash_bits: int | None = None
+    induce: int = 0
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -47,6 +55,7 @@ class LearningConfig:
         if self.c1 and self.algorithm != "lbfgs":
             raise ScoreError(f"c1 needs the algorithm lbfgs; got {self.algorithm}")
         check_settings(self.c1, self.c2, self.max_iterations)
+        check_attribute_settings(self.cutoff, self.hash_bits, self.induce)
         if self.algorithm in ("sgd", "margin") and self.c2 == 0:
             raise ScoreError(f"c2 must be above 0 for the algorithm {self.algorithm}; got 0; give 0.001")
         self._check_states()
@@ -89,6 +98,10 @@ class LearningConfig:
             raise ScoreError(f"the model {self.model} needs the algorithm lbfgs; got {self.algorithm}")
         if self.model != "crf" and (self.latent > 1 or self.order == 2 or self.samples):
             raise ScoreError(f"latent, order and samples need the model crf; got {self.model}; leave them out")
+        if kind.counted and (self.hash_bits is not None or self.induce or self.cutoff):
+            raise ScoreError(f"hash_bits, induce and cutoff need the model crf or memm; got {self.model}")
+        if self.induce and self.model != "crf":
+            raise ScoreError(f"induce needs the model crf; got {self.model}; leave it out")
 
 
 def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
@@ -98,3 +111,12 @@ def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
             raise ScoreError(f"{name} must be at least 0 and finite; got {value:g}")
     if max_iterations is not None and max_iterations < 1:
         raise ScoreError(f"max_iterations must be at least 1; got {max_iterations}; leave it out for no limit")
+
+
+def check_attribute_settings(cutoff: int, hash_bits: int | None, induce: int) -> None:
+    """Refuse what no attributes can be made by."""
+    for name, value in (("cutoff", cutoff), ("induce", induce)):
+        if not 0 <= value < np.inf:
+            raise ScoreError(f"{name} must be a whole number from 0 on; got {value}")
+    if hash_bits is not None:
+        HashedIndex(hash_bits)

@@ -54,6 +54,29 @@ class Corpus:
     sets: Array | None = None
 
 
+def parameters_of(
+    rows: AttributeRows,
+    gold: Array,
+    n_attributes: int,
+    n_labels: int,
+    config: LearningConfig,
+    *,
+    arcs: bool = True,
+    sets: Array | None = None,
+    on_pairs: Array | None = None,
+) -> Parameters:
+    """The weights that the settings ask for, for labels as they are seen; without `arcs` none between neighbours.
+
+    `gold`, `sets` and `on_pairs` are as for `Parameters.of`.
+    """
+    found = Parameters.of(
+        rows, gold, n_attributes, n_labels, all_states=config.all_states, all_transitions=config.all_transitions,
+        sets=sets, on_pairs=on_pairs,
+    )  # fmt: skip
+    found = found.frequent(rows, gold, config.min_count, sets).common(rows, config.cutoff)
+    return found if arcs else replace(found, arcs=found.arcs[:0])
+
+
 def learn(
     rows: AttributeRows,
     gold: Array,
@@ -86,9 +109,7 @@ def _lbfgs(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> It
         yield replace(progress, samples=found)
 
 
-def _objective(
-    corpus: Corpus, parameters: Parameters, config: LearningConfig
-) -> Likelihood | LocalLikelihood:
+def _objective(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> Likelihood | LocalLikelihood:
     if kind_of(config.model).normalised == "locally" or config.model == "logistic":
         return LocalLikelihood(corpus.rows, corpus.gold, parameters)
     return Likelihood(corpus.rows, corpus.gold, parameters, corpus.sentence_weights, corpus.sets)

@@ -120,7 +120,8 @@ class Parameters:
             raise ValueError(f"arcs of pairs must lie in 0..{self.n_labels**2 - 1}")
 
     def frequent(self, rows: AttributeRows, gold: Array, min_frequency: float, sets: Array | None = None) -> Parameters:
-        """Without the (attribute, label) pairs whose values sum up to less than `min_frequency` in the data.
+        """Without the (attribute, label) pairs whose values sum up to less than `min_frequency` in the data, and the
+        (label, label) pairs that occur less often: CRFsuite's feature.minfreq.
 
         A token whose label is not known counts for each label that it may have.
         """
@@ -140,7 +141,28 @@ class Parameters:
             listed = pairs.listed(n_arcs)
             often = _sums(listed, *entries, sets, n_arcs) >= min_frequency
             pairs = PairWeights.of(listed[often], len(self.offsets) - 1, n_arcs)
-        return replace(self, offsets=offsets, labels=self.labels[keep], pairs=pairs)
+        inside = np.flatnonzero(follows(rows))
+        ones, nothing = np.ones(len(inside)), np.zeros(len(inside), np.int64)
+        listed = self.arcs[:, 0] * self.n_labels + self.arcs[:, 1]
+        often = _sums(listed, nothing, gold[inside - 1], gold[inside], ones, sets, self.n_labels**2) >= min_frequency
+        return replace(self, offsets=offsets, labels=self.labels[keep], arcs=self.arcs[often], pairs=pairs)
+
+    def common(self, rows: AttributeRows, cutoff: int) -> Parameters:
+        """Without the weights of attributes that occur less than `cutoff` times, with whatever label: CRF++'s -f."""
+        if cutoff <= 1:
+            return self
+        n_attributes, pairs = len(self.offsets) - 1, self.pairs
+        often = np.bincount(rows.ids, minlength=n_attributes) >= cutoff
+        counts = np.where(often, np.diff(self.offsets), 0)
+        if pairs is not None:
+            listed = pairs.listed(self.n_labels**2)
+            pairs = PairWeights.of(listed[often[listed // self.n_labels**2]], n_attributes, self.n_labels**2)
+        labels = self.labels[np.repeat(often, np.diff(self.offsets))]
+        return replace(self, offsets=np.concatenate([[0], np.cumsum(counts)]), labels=labels, pairs=pairs)
+
+    def owners(self) -> Array:
+        """The attribute of each state weight."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     def with_latent(self, latent: int) -> Parameters:
         """So many copies of each label, each with weights for all that the label has weights for [S4.128]."""

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
+from trelliswork.distributions import LinearChain
 from trelliswork.errors import ScoreError
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import Parameters
@@ -38,6 +39,7 @@ def curvature(rows: AttributeRows, parameters: Parameters, weights: Array) -> Ar
     spread, arcs = np.zeros((rows.n_tokens, len(labels))), np.zeros((len(labels), len(labels)))
     starts = rows.starts
     for batch, chain in FeatureCRF(labels, KeyIndex(), parameters, weights).distributions(rows):
+        assert isinstance(chain, LinearChain), "states are labels here"
         pairs = chain.pairwise_marginals
         arcs += (pairs * (1 - pairs)).sum((0, 1)).numpy()
         for s, table in zip(batch, chain.marginals.numpy(), strict=True):

@@ -1,0 +1,102 @@
+"""Attributes that a token has when it has two others: "U01:the & U11:NN"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data.attributes.conjunction_kernels import extend_rows
+from trelliswork.data.attributes.rows import AttributeRows
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Conjunctions:
+    """Attribute n_atomic + k stands for "both of pairs[k]": an atomic attribute (below n_atomic), and a later one.
+
+    The later one may be a conjunction itself, one before k; so there are conjunctions of three and more.
+    """
+
+    n_atomic: int
+    pairs: Array  # [conjunctions, 2] int32, pairs[:, 0] < pairs[:, 1]
+
+    @classmethod
+    def none(cls, n_atomic: int) -> Conjunctions:
+        return cls(n_atomic, np.empty((0, 2), np.int32))
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def n_attributes(self) -> int:
+        """Atomic ones and conjunctions."""
+        return self.n_atomic + len(self.pairs)
+
+    def check(self) -> None:
+        """Raise `ValueError` unless each stands for attributes before it."""
+        if self.pairs.dtype != np.int32 or self.pairs.shape[1:] != (2,):
+            raise ValueError("conjunctions must be pairs of whole numbers of 32 bits")
+        first, second = self.pairs[:, 0], self.pairs[:, 1]
+        known = self.n_atomic + np.arange(len(self))
+        if not ((first >= 0) & (first < np.minimum(second, self.n_atomic)) & (second < known)).all():
+            raise ValueError("a conjunction must stand for an atomic attribute and one between that and itself")
+
+    def joined(self, pairs: Array) -> Conjunctions:
+        """With further pairs."""
+        return Conjunctions(self.n_atomic, np.concatenate([self.pairs, pairs.astype(np.int32)]))
+
+    def extended(self, rows: AttributeRows) -> AttributeRows:
+        """Each token with the conjunctions that it has, valued by the product; `rows` has atomic attributes."""
+        if not len(self):
+            return rows
+        values = np.empty(0) if rows.values is None else rows.values
+        given = rows.offsets, rows.ids, values, self.n_attributes, *self._by_second
+        counts, nothing = np.empty(rows.n_tokens, np.int64), np.empty(0, np.int32)
+        extend_rows(*given, np.empty(0, np.int64), counts, nothing, np.empty(0))
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        ids, products = np.empty(offsets[-1], np.int32), np.empty(offsets[-1] if len(values) else 0)
+        extend_rows(*given, offsets, counts, ids, products)
+        return AttributeRows(rows.lengths, offsets, ids, None if rows.values is None else products)
+
+    @cached_property
+    def _by_second(self) -> tuple[Array, Array, Array]:
+        """For each attribute: where its conjunctions as the later one are listed, their other attribute and number."""
+        order = np.argsort(self.pairs[:, 1], kind="stable")
+        counts = np.bincount(self.pairs[:, 1], minlength=self.n_attributes)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        return offsets, self.pairs[order, 0], (self.n_atomic + order).astype(np.int32)
+
+    def widened(self, flags: Array | None) -> Array | None:
+        """Flags of the atomic attributes as flags of all, False for conjunctions."""
+        return None if flags is None else np.concatenate([flags, np.zeros(len(self), np.bool_)])
+
+    def names(self, atomic: Sequence[str]) -> list[str]:
+        """Names of all attributes, given those of the atomic ones."""
+        return [*atomic, *(" & ".join(sorted(atomic[i] for i in parts)) for parts in self.parts())]
+
+    def parts(self) -> list[list[int]]:
+        """The atomic attributes of each conjunction, in order."""
+        found: list[list[int]] = []
+        for first, second in self.pairs.tolist():
+            others = [second] if second < self.n_atomic else found[second - self.n_atomic]
+            found.append(sorted([first, *others]))
+        return found
+
+    def needed(self, wanted: Array) -> Array:
+        """Which attributes must be kept for those that are `wanted` [attributes]."""
+        keep = wanted.copy()
+        for k in range(len(self) - 1, -1, -1):
+            if keep[self.n_atomic + k]:
+                keep[self.pairs[k]] = True
+        return keep
+
+    def kept(self, keep: Array) -> Conjunctions:
+        """Only those that are kept, in the numbers that the attributes then have."""
+        numbers = np.cumsum(keep) - 1
+        pairs = numbers[self.pairs[keep[self.n_atomic :]]].astype(np.int32)
+        return Conjunctions(int(keep[: self.n_atomic].sum()), pairs.reshape(-1, 2))
