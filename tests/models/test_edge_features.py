@@ -7,8 +7,9 @@ import pytest
 
 from tests.models import feature_oracle as oracle
 from trelliswork.data.attributes import AttributeRows, KeyIndex
+from trelliswork.models.feature_crf import learning
 from trelliswork.models.feature_crf.config import Algorithm, LearningConfig
-from trelliswork.models.feature_crf.learning import ON_PAIRS, learn
+from trelliswork.models.feature_crf.learning import learn
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner
@@ -122,7 +123,7 @@ def parity() -> tuple[AttributeRows, np.ndarray]:
     return AttributeRows(lengths, np.arange(241), ids), gold
 
 
-@pytest.mark.parametrize("algorithm", ON_PAIRS)
+@pytest.mark.parametrize("algorithm", learning.ON_PAIRS)
 def test_every_learner_uses_them(algorithm: Algorithm) -> None:
     rows, gold = parity()
     parameters = Parameters.of(rows, gold, 3, 2, on_pairs=np.array([True, True, False]))
