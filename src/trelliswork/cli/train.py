@@ -96,6 +96,9 @@ def train(
     posterior: Annotated[
         str, typer.Option(help="How lbfgs draws them: laplace or hamiltonian.", rich_help_panel=FEATURES)
     ] = "laplace",
+    temperature: Annotated[
+        float, typer.Option(help="Width of the posterior; 1 is the exact one.", rich_help_panel=FEATURES)
+    ] = 0.03,
     min_freq: Annotated[float, typer.Option(help="Rarer features are left out.", rich_help_panel=FEATURES)] = 0.0,
     all_states: Annotated[
         bool, typer.Option("--all-states", help="Weights for unseen pairs too.", rich_help_panel=FEATURES)
@@ -123,7 +126,7 @@ def train(
         from trelliswork.cli.train_features import train_features
 
         learned: dict[str, Any] = dict(algorithm=algorithm, c1=c1, c2=c2, max_iterations=max_iterations)
-        learned |= dict(samples=samples, posterior=posterior)
+        learned |= dict(samples=samples, posterior=posterior, temperature=temperature)
         learned |= dict(min_count=min_freq, all_states=all_states, all_transitions=all_transitions, seed=seed)
         train_features(train, dev, Path(out), choices, template, learned, force=force, threads=threads, quiet=quiet)
         return

@@ -30,7 +30,8 @@ class LearningConfig:
     """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as CRFsuite has it).
 
     With `samples`, answers are averages over so many weight vectors: with lbfgs drawn from the `posterior` (laplace or
-    hamiltonian), with herding those of the last epochs, which vote.
+    hamiltonian), sharpened by a `temperature` below 1; with herding those of the last epochs, which vote. At temperature
+    1, the posterior itself, so many rare weights are so uncertain that the average is worse than the optimum.
     """
 
     algorithm: Algorithm = "lbfgs"
@@ -43,6 +44,7 @@ class LearningConfig:
     seed: int = 0
     samples: int = 0
     posterior: Method = "laplace"
+    temperature: float = 0.03
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -59,6 +61,8 @@ class LearningConfig:
             raise ScoreError(f"samples must be at least 0; got {self.samples}")
         if self.posterior not in METHODS:
             raise ScoreError(f"posterior must be one of {', '.join(METHODS)}; got {self.posterior!r}")
+        if not 0 < self.temperature < np.inf:
+            raise ScoreError(f"temperature must be above 0 and finite; got {self.temperature:g}; 1 is the posterior")
         if self.samples and self.algorithm not in ("lbfgs", "herding"):
             raise ScoreError(f"samples need the algorithm lbfgs or herding; got {self.algorithm}; leave them out")
         if self.samples and self.algorithm == "lbfgs" and (self.c1 or not self.c2):
@@ -101,7 +105,10 @@ def learn(rows: AttributeRows, gold: Array, parameters: Parameters, config: Lear
             yield progress
         if config.samples:
             curved = curvature(rows, parameters, progress.weights)
-            found = draw(likelihood, config.c2, progress.weights, curved, config.samples, config.posterior, config.seed)
+            found = draw(
+                likelihood, config.c2, progress.weights, curved, config.samples, config.posterior, config.seed,
+                config.temperature,
+            )  # fmt: skip
             yield replace(progress, samples=found)
         return
     if config.algorithm == "margin":

@@ -31,12 +31,17 @@ class Likelihood:
         self._ranges = self._share_out()
 
     def _share_out(self) -> list[tuple[int, int]]:
-        """Ranges of sentences with about the same number of tokens, one a thread."""
+        """Ranges of sentences with about the same number of tokens, one a thread; empty ones left out."""
         lengths = self.plan.rows.lengths
         c = self.parameters.n_labels
         done = np.cumsum(lengths)
         n_parts = len(row_ranges(len(lengths), int(done[-1]) * c * c)) if len(lengths) else 1
-        bounds = [0, *np.searchsorted(done, [done[-1] * k / n_parts for k in range(1, n_parts)]).tolist(), len(lengths)]
+        filled = int(np.searchsorted(lengths, 1))  # the plan has the shortest first; empty ones say nothing
+        bounds = [
+            filled,
+            *np.searchsorted(done, [done[-1] * k / n_parts for k in range(1, n_parts)]).tolist(),
+            len(lengths),
+        ]
         return list(pairwise(bounds))
 
     def __call__(self, weights: Array) -> tuple[float, Array]:
