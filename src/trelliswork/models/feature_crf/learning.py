@@ -30,8 +30,8 @@ class LearningConfig:
     """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as CRFsuite has it).
 
     With `samples`, answers are averages over so many weight vectors: with lbfgs drawn from the `posterior` (laplace or
-    hamiltonian), sharpened by a `temperature` below 1; with herding those of the last epochs, which vote. At temperature
-    1, the posterior itself, so many rare weights are so uncertain that the average is worse than the optimum.
+    hamiltonian), sharpened by a `temperature` below 1; with herding those of the last epochs, which vote. At
+    temperature 1, the posterior itself, rare weights are so uncertain that the average is worse than the optimum.
     """
 
     algorithm: Algorithm = "lbfgs"
