@@ -76,7 +76,10 @@ def test_explain_needs_features(cli: Cli, model: Path, data: Path) -> None:
     [
         (["--template", "{bad}"], "bad:1: expected a template that begins with U or B, got 'W:%x[0,0]'"),
         (["--template", "{missing}"], "no such file"),
-        (["--algorithm", "adam"], "got 'adam'"),
+        (
+            ["--algorithm", "adam"],
+            "algorithm must be one of lbfgs, sgd, perceptron, pa, arow, margin, herding; got 'adam'",
+        ),
         (["--c2", "-1"], "c2 must be at least 0"),
         (["--template", "{far}"], "far:1: U:%x[0,7] asks for column 7; the data has"),
         (

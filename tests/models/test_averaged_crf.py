@@ -103,7 +103,7 @@ def on_a_grid(rows: AttributeRows, gold: np.ndarray, c2: float) -> tuple[np.ndar
 def test_samples_of_the_posterior_against_a_grid(method: Method, tolerance: float) -> None:
     rows, gold, parameters = lone_tokens()
     mean, covariance, probability = on_a_grid(rows, gold, 0.25)
-    config = LearningConfig(c2=0.25, samples=3000, posterior=method)
+    config = LearningConfig(c2=0.25, samples=3000, posterior=method, temperature=1.0)
     *_, last = learn(rows, gold, parameters, config)
     assert last.samples is not None
     apart = last.samples[:, 1] - last.samples[:, 0]
@@ -130,6 +130,18 @@ def test_curvature_is_the_diagonal_of_the_hessian() -> None:
     found = curvature(rows, parameters, weights)
     np.testing.assert_allclose(found[: parameters.n_states], wanted[: parameters.n_states], atol=1e-6)
     assert (found[parameters.n_states :] >= 0).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_low_temperature_keeps_near_the_optimum(method: Method) -> None:
+    rows, gold, parameters = lone_tokens()
+    spreads = []
+    for temperature in (1.0, 0.01):
+        config = LearningConfig(c2=0.25, samples=400, posterior=method, temperature=temperature)
+        *_, last = learn(rows, gold, parameters, config)
+        assert last.samples is not None
+        spreads.append(float((last.samples - last.weights).std()))
+    assert spreads[1] == pytest.approx(0.1 * spreads[0], rel=0.3)
 
 
 def test_draws_are_repeatable() -> None:
@@ -197,6 +209,7 @@ def test_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         ({"samples": 3, "algorithm": "pa"}, "got pa"),
         ({"samples": 3, "c2": 0.0}, "c2 above 0"),
         ({"samples": 3, "c1": 1.0}, "c1 = 0"),
+        ({"temperature": 0.0}, "temperature must be above 0"),
         ({"posterior": "guess"}, "laplace, hamiltonian; got 'guess'"),
     ],
 )

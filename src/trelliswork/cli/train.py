@@ -112,6 +112,9 @@ def train(
     posterior: Annotated[
         str, typer.Option(help="How lbfgs draws them: laplace or hamiltonian.", rich_help_panel=FEATURES)
     ] = "laplace",
+    temperature: Annotated[
+        float, typer.Option(help="Width of the posterior; 1 is the exact one.", rich_help_panel=FEATURES)
+    ] = 0.03,
     smoothing: Annotated[
         float, typer.Option(help="hmm, naive-bayes: added to every count.", rich_help_panel=FEATURES)
     ] = 0.1,
@@ -167,7 +170,7 @@ def train(
         from trelliswork.cli.train_features import train_features
 
         learned: dict[str, Any] = dict(algorithm=algorithm, c1=c1, c2=c2, max_iterations=max_iterations)
-        learned |= dict(samples=samples, posterior=posterior)
+        learned |= dict(samples=samples, posterior=posterior, temperature=temperature)
         learned |= dict(min_count=min_freq, all_states=all_states, all_transitions=all_transitions, seed=seed)
         learned |= dict(latent=latent, order=order, model=model.value, smoothing=smoothing)
         learned |= dict(cutoff=cutoff, hash_bits=hash_bits, induce=induce)

@@ -26,8 +26,10 @@ class LearningConfig:
     2^bits hashes and no names are kept. `induce` so many conjunctions of attributes are added (see `induction`).
 
     `latent` states of each label, which the data does not show [S4.128]; `order` labels before a label that its score
-    looks at. With `samples`, so many weight vectors are drawn from the `posterior` (or from the trajectory of herding)
-    and answers are averages over them [S4.140]. `model` is another reading of the same weights (see `kinds`);
+    looks at. With `samples`, answers are averages over so many weight vectors [S4.140]: with lbfgs drawn from the
+    `posterior` (laplace or hamiltonian), sharpened by a `temperature` below 1; with herding those of the last epochs,
+    which vote. At temperature 1, the posterior itself, rare weights are so uncertain that the average is worse than the
+    optimum. `model` is another reading of the same weights (see `kinds`);
     `smoothing` is added to every count of those that count.
     """
 
@@ -43,6 +45,7 @@ class LearningConfig:
     order: int = 1
     samples: int = 0
     posterior: Method = "laplace"
+    temperature: float = 0.03
     model: Kind = "crf"
     smoothing: float = 0.1
     cutoff: int = 0
@@ -78,6 +81,8 @@ class LearningConfig:
             raise ScoreError(f"samples must be at least 0; got {self.samples}")
         if self.posterior not in METHODS:
             raise ScoreError(f"posterior must be one of {', '.join(METHODS)}; got {self.posterior!r}")
+        if not 0 < self.temperature < np.inf:
+            raise ScoreError(f"temperature must be above 0 and finite; got {self.temperature:g}; 1 is the posterior")
         if not self.samples:
             return
         if self.algorithm not in ("lbfgs", "herding"):

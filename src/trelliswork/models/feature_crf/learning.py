@@ -105,7 +105,10 @@ def _lbfgs(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> It
         yield progress
     if config.samples:
         curved = curvature(corpus.rows, parameters, progress.weights)
-        found = draw(likelihood, config.c2, progress.weights, curved, config.samples, config.posterior, config.seed)
+        found = draw(
+            likelihood, config.c2, progress.weights, curved, config.samples, config.posterior, config.seed,
+            config.temperature,
+        )  # fmt: skip
         yield replace(progress, samples=found)
 
 

@@ -137,7 +137,7 @@ def epoch(
                 w = touched[k]
                 margin += change[w] * weights[w]
                 norm += change[w] * change[w] * (variance[w] if rule == 4 else 1.0)
-            cost = math.sqrt(wrong) if error_sensitive else 1.0
+            cost = float(wrong) if rule == 4 else math.sqrt(wrong) if error_sensitive else 1.0  # as CRFsuite has them
             loss = cost - margin
             total += wrong / n if rule == 0 else max(loss, 0.0)
             rate = _rate(rule, loss, norm, aggressiveness)

@@ -81,11 +81,15 @@ class Plan:
         return cls(planned, order, tokens, cells, np.flatnonzero(in_table), loose, int(is_dense.sum()), width)
 
     def shares(self, work: int) -> list[tuple[int, int]]:
-        """Ranges of sentences with about the same number of tokens, one a thread; `work` is that of one token."""
+        """Ranges of sentences with about the same number of tokens, one a thread; `work` is that of one token.
+
+        Empty ones, which say nothing, are left out: the plan has the shortest first.
+        """
         lengths = self.rows.lengths
         done = np.cumsum(lengths)
         n_parts = len(row_ranges(len(lengths), int(done[-1]) * work)) if len(lengths) else 1
-        bounds = [0, *np.searchsorted(done, [done[-1] * k / n_parts for k in range(1, n_parts)]).tolist(), len(lengths)]
+        inner = np.searchsorted(done, [done[-1] * k / n_parts for k in range(1, n_parts)]).tolist()
+        bounds = [int(np.searchsorted(lengths, 1)), *inner, len(lengths)]
         return list(pairwise(bounds))
 
     def spread_out(self, weights: Array) -> tuple[Array, Array]:

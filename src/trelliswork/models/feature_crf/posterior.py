@@ -106,15 +106,26 @@ def _kinetic(momentum: Array, precision: Array) -> float:
 
 
 def draw(
-    likelihood: Objective, c2: float, mode: Array, curved: Array, n_samples: int, method: Method, seed: int
+    likelihood: Objective,
+    c2: float,
+    mode: Array,
+    curved: Array,
+    n_samples: int,
+    method: Method,
+    seed: int,
+    temperature: float = 1.0,
 ) -> Array:
-    """Samples [n_samples, weights] of the posterior; `mode` is the optimum, `curved` the likelihood's curvature."""
-    precision = curved + 2 * c2
+    """Samples [n_samples, weights] of the posterior; `mode` is the optimum, `curved` the likelihood's curvature.
+
+    A `temperature` below 1 sharpens the posterior to exp(-loss / temperature): weights stay nearer to the optimum.
+    """
+    precision = (curved + 2 * c2) / temperature
     if method == "laplace":
         return laplace(mode, precision, n_samples, seed)
 
     def energy(weights: Array) -> tuple[float, Array]:
         loss, gradient = likelihood(weights)
-        return loss + c2 * float(weights @ weights), gradient + 2 * c2 * weights
+        loss, gradient = loss + c2 * float(weights @ weights), gradient + 2 * c2 * weights
+        return loss / temperature, gradient / temperature
 
     return Hamiltonian(seed=seed).sample(energy, mode, precision, n_samples)

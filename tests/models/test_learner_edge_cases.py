@@ -1,0 +1,92 @@
+"""Every learner on corpora at the edge, the same again for the same seed, and CRFsuite's own steps on one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from trelliswork.data.attributes import AttributeRows
+from trelliswork.models.feature_crf.config import ALGORITHMS, Algorithm, LearningConfig
+from trelliswork.models.feature_crf.learning import learn
+from trelliswork.models.feature_crf.online import OnlineLearner, Rule
+from trelliswork.models.feature_crf.parameters import Parameters
+
+ONE = AttributeRows(
+    np.array([4]), np.array([0, 2, 4, 5, 7]), np.array([0, 1, 0, 2, 1, 2, 3], np.int32),
+    np.array([1.0, -0.5, 1.0, 2.0, 1.0, 1.0, 0.0]),
+)  # fmt: skip
+GOLD = np.array([0, 1, 0, 2])
+
+
+def lone_tokens() -> AttributeRows:
+    return AttributeRows(np.ones(4, np.int64), ONE.offsets, ONE.ids, ONE.values)
+
+
+def bare_tokens() -> AttributeRows:
+    return AttributeRows(np.array([0, 3, 0, 1]), np.zeros(5, np.int64), np.empty(0, np.int32))
+
+
+CORPORA = {
+    "one sentence": (ONE, GOLD, 3),
+    "one label": (ONE, np.zeros(4, np.int64), 1),
+    "sentences of one token, no transition seen": (lone_tokens(), GOLD, 3),
+    "no attributes, empty sentences": (bare_tokens(), GOLD, 3),
+    "values of 0 alone": (AttributeRows(ONE.lengths, ONE.offsets, ONE.ids, np.zeros(7)), GOLD, 3),
+    "negative values": (AttributeRows(ONE.lengths, ONE.offsets, ONE.ids, -np.ones(7)), GOLD, 3),
+}
+
+
+@pytest.mark.parametrize("name", CORPORA)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_learners_live_through_the_edges(algorithm: Algorithm, name: str) -> None:
+    rows, gold, n_labels = CORPORA[name]
+    parameters = Parameters.of(rows, gold, 4, n_labels)
+    config = LearningConfig(algorithm=algorithm, max_iterations=6)
+    weights = [np.zeros(len(parameters))]
+    for progress in learn(rows, gold, parameters, config):
+        assert np.isfinite(progress.loss)
+        assert np.isfinite(progress.weights).all() and progress.weights.shape == (len(parameters),)
+        weights.append(progress.weights)
+    if name == "values of 0 alone":
+        assert not weights[-1][: parameters.n_states].any(), "what is always 0 teaches nothing"
+    again = [progress.weights for progress in learn(rows, gold, parameters, config)]
+    np.testing.assert_array_equal(np.array(weights[1:]), np.array(again))
+
+
+@pytest.mark.parametrize(
+    ("rule", "settings", "theirs"),
+    [
+        ("perceptron", {}, ("ap", {})),
+        ("pa", {}, ("pa", {"type": 0})),
+        ("pa-1", {}, ("pa", {"type": 1})),
+        ("pa-2", {}, ("pa", {"type": 2})),
+        ("pa-1", {"error_sensitive": False}, ("pa", {"error_sensitive": False})),
+        ("pa-1", {"averaging": False}, ("pa", {"averaging": False})),
+        ("arow", {}, ("arow", {})),
+        ("arow", {"variance": 2.0, "aggressiveness": 0.5}, ("arow", {"variance": 2.0, "gamma": 0.5})),
+    ],
+)
+@pytest.mark.parametrize("epochs", [1, 2, 5])
+def test_steps_are_those_of_crfsuite(
+    rule: Rule, settings: dict[str, Any], theirs: tuple[str, dict[str, Any]], epochs: int, tmp_path: Path
+) -> None:
+    """With one sentence there is no order to draw: every step can be compared."""
+    pycrfsuite = pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed")
+    parameters = Parameters.of(ONE, GOLD, 4, 3)
+    *_, last = OnlineLearner(rule, max_epochs=epochs, **settings).learn(ONE, GOLD, parameters)
+    algorithm, options = theirs
+    trainer = pycrfsuite.Trainer(algorithm, options | {"max_iterations": epochs}, verbose=False)
+    values = ONE.values if ONE.values is not None else np.ones(7)
+    tokens = [range(*ONE.offsets[t : t + 2]) for t in range(4)]
+    trainer.append([{str(ONE.ids[e]): float(values[e]) for e in token} for token in tokens], [str(y) for y in GOLD])
+    trainer.train(str(tmp_path / "model"))
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(tmp_path / "model"))
+    info = tagger.info()
+    owner = np.repeat(np.arange(4), np.diff(parameters.offsets))
+    wanted = [info.state_features.get((str(a), str(y)), 0.0) for a, y in zip(owner, parameters.labels, strict=True)]
+    wanted += [info.transitions.get((str(i), str(j)), 0.0) for i, j in parameters.arcs]
+    np.testing.assert_allclose(last.weights, wanted, atol=1e-6)  # they print six digits
