@@ -234,9 +234,8 @@ def comparison(results: dict[str, Result]) -> list[str]:
     says = f"On the same attributes {order}: checked by this benchmark, {held}."
     bias = (
         f"MEMM and CRF have the same weights and the same regularizer and differ in what is normalised: "
-        f"{_less(f1, 'crf', 'memm')} points of F1. The attributes look two tokens ahead, which hides most of the label "
-        f"bias{_past(f1)}. Where only a later token can tell, the MEMM is wrong however weak the regularizer is: "
-        f"`tests/models/test_local_models.py::test_label_bias`. The tag before is worth "
+        f"{_less(f1, 'crf', 'memm')} points of F1.{_past(f1)} Where only a later token can tell, the MEMM is wrong "
+        f"however weak the regularizer is: `tests/models/test_local_models.py::test_label_bias`. The tag before is worth "
         f"{_less(f1, 'memm', 'logistic')} points to the MEMM (over logistic regression) and "
         f"{_less(f1, 'hmm', 'naive-bayes')} to the HMM (over naive Bayes)."
     )
@@ -244,8 +243,9 @@ def comparison(results: dict[str, Result]) -> list[str]:
 
 
 def _past(f1: dict[str, float]) -> str:
-    known = "crf-past" in f1 and "memm-past" in f1
-    return f"; without that lookahead the difference is {_less(f1, 'crf-past', 'memm-past')}" if known else ""
+    if "crf-past" not in f1 or "memm-past" not in f1:
+        return ""
+    return f" With attributes that look at no later token it is {_less(f1, 'crf-past', 'memm-past')}."
 
 
 def _less(f1: dict[str, float], one: str, other: str) -> str:
