@@ -235,8 +235,8 @@ def comparison(results: dict[str, Result]) -> list[str]:
     bias = (
         f"MEMM and CRF have the same weights and the same regularizer and differ in what is normalised: "
         f"{_less(f1, 'crf', 'memm')} points of F1.{_past(f1)} Where only a later token can tell, the MEMM is wrong "
-        f"however weak the regularizer is: `tests/models/test_local_models.py::test_label_bias`. The tag before is worth "
-        f"{_less(f1, 'memm', 'logistic')} points to the MEMM (over logistic regression) and "
+        f"however weak the regularizer is: `tests/models/test_local_models.py::test_label_bias`. The tag before "
+        f"is worth {_less(f1, 'memm', 'logistic')} points to the MEMM (over logistic regression) and "
         f"{_less(f1, 'hmm', 'naive-bayes')} to the HMM (over naive Bayes)."
     )
     return ["### What normalisation is worth", says, fill(bias, 120, break_long_words=False, break_on_hyphens=False)]
