@@ -44,8 +44,8 @@ def template(name: str) -> str:
     return f"U{name}=" + "|".join(hole.replace("]", f",{c}]") for hole, c in zip(holes, columns, strict=True))
 
 
-def attributes(sentences: list[Sentence]) -> tuple[AttributeRows, int]:
-    """All attributes of the corpus, with those for the first and the last token; and how many there are."""
+def template_keys(sentences: list[Sentence]) -> tuple[Any, Any, Any]:
+    """Lengths, attributes a token, and their keys, with those for the first and the last token."""
     templates = Templates.parse([template(name) for name in (*SINGLE, *JOINED)], skip_outside=True)
     lengths, columns = columns_of(sentences)
     keys, present = templates.keys(lengths, columns)
@@ -54,9 +54,14 @@ def attributes(sentences: list[Sentence]) -> tuple[AttributeRows, int]:
     first_last[ends - lengths, 0] = first_last[ends - 1, 1] = True
     marks = np.broadcast_to(keys_of(["__BOS__", "__EOS__"]), first_last.shape)
     keys, present = np.concatenate([keys, marks], 1), np.concatenate([present, first_last], 1)
+    return lengths, present.sum(1), keys[present]
+
+
+def attributes(sentences: list[Sentence]) -> tuple[AttributeRows, int]:
+    """All attributes of the corpus, and how many there are."""
+    lengths, counts, keys = template_keys(sentences)
     index = KeyIndex()
-    offsets = np.concatenate([[0], np.cumsum(present.sum(1))])
-    return AttributeRows(lengths, offsets, index.add(keys[present])), len(index)
+    return AttributeRows(lengths, np.concatenate([[0], np.cumsum(counts)]), index.add(keys)), len(index)
 
 
 def likelihood(sentences: list[Sentence]) -> Likelihood:

@@ -26,4 +26,4 @@ def test_goals_and_the_order_of_models_are_checked() -> None:
     results = {"hmm": {"f1": 90.0}, "memm": {"f1": 92.0}, "crf": {"f1": 93.6}}
     assert accuracy.missed(results) == []
     assert accuracy.missed(results | {"memm": {"f1": 93.7}}) == ["the order HMM < MEMM < CRF does not hold"]
-    assert accuracy.missed(results | {"crf": {"f1": 93.5}}) == ["CRF: F1 93.50, goal 93.6"]
+    assert accuracy.missed(results | {"crf-l1": {"f1": 93.5}}) == ["CRF with L1: F1 93.50, goal 93.6"]
