@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from tests.models import feature_oracle as oracle
 from trelliswork.data import Sentence
@@ -63,6 +64,19 @@ def test_known_labels_give_the_plain_loss_whichever_kernel_runs() -> None:
     assert plain._plain
     np.testing.assert_allclose(general(weights)[1], plain(weights)[1], atol=1e-12)
     assert general(weights)[0] == pytest.approx(plain(weights)[0])
+
+
+def test_threads_share_the_sentences(worth_splitting: None) -> None:
+    rows, gold = oracle.corpus(3, n_sentences=12)
+    gold = hidden(gold)
+    parameters = Parameters.of(rows, gold, 12, 3, sets=SETS, on_pairs=ON_PAIRS)
+    weights = np.random.default_rng(3).normal(size=len(parameters))
+    shared = Likelihood(rows, gold, parameters, sets=SETS)
+    assert len(shared._ranges) == 2
+    torch.set_num_threads(1)
+    alone = Likelihood(rows, gold, parameters, sets=SETS)(weights)
+    np.testing.assert_allclose(shared(weights)[1], alone[1], atol=1e-12)
+    assert shared(weights)[0] == pytest.approx(alone[0])
 
 
 def test_weights_are_for_all_labels_that_are_possible() -> None:

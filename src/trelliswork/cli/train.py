@@ -139,6 +139,7 @@ def train(
       trelliswork train chunks.txt --feature-columns 2 --out chunker
       trelliswork train chunks.txt --model crf --c2 0.5 --out chunker
       trelliswork train chunks.txt --model crf --features my.module:attributes --out chunker
+      trelliswork train half.txt --dev dev.txt --model crf --partial --out chunker
     """
     from trelliswork.data import Choices
 

@@ -353,8 +353,9 @@ class LinearChain(StructuredDistribution):
         owned = [(row, span) for row, each in enumerate(spans) for span in each]
         if not owned:
             return [log_z.new_zeros(0, dtype=self.dtype) for _ in spans]
-        # Each span takes a row of n x c scores: thousands of spans in one long text go in groups.
-        size = max(1, GROUP_SCORES // self._chain.emissions[0].numel())
+        # Each span takes a row of scores, transitions by position included: thousands of spans go in groups.
+        own = [scores[0].numel() for scores in (self._chain.emissions, self._chain.transitions) if scores.dim() > 2]
+        size = max(1, GROUP_SCORES // sum(own))
         groups = [owned[first : first + size] for first in range(0, len(owned), size)]
         found = torch.cat([self._span_log_probs(group, log_z, list(tags), scheme) for group in groups])
         return list(found.exp().to(self.dtype).split(counts))
