@@ -18,6 +18,7 @@ import torch
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
 from trelliswork.data.attributes.defaults import default_templates
+from trelliswork.data.attributes.expansion import Places, expand
 from trelliswork.data.attributes.templates import Column
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import DataError, ModelError, TrellisworkError
@@ -68,7 +69,8 @@ class FeatureTagger(SentenceTagger):
         _refuse_observed_pairs(templates)
         keys, counts, places = _attributes(templates, lengths, columns)
         index = KeyIndex()
-        rows = AttributeRows(lengths, np.concatenate([[0], np.cumsum(counts)]), index.add(keys))
+        rows = AttributeRows(lengths, places.offsets, index.add(keys))
+        del keys, counts  # as large as the rows
         gold = np.concatenate([labels.vocabulary.indices(tags_of_gold(each)) for each in train]).astype(np.int64)
         parameters = Parameters.of(
             rows, gold, len(index), len(labels.vocabulary), all_states=config.all_states,
@@ -85,9 +87,7 @@ class FeatureTagger(SentenceTagger):
                 if on_progress(progress, tagger):
                     break
         crf, kept = FeatureCRF(tags, index, parameters, weights).compact()
-        first = np.full(len(index), len(places))
-        np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
-        names = templates.names(places[first[kept]], lengths, columns)
+        names = templates.names(places[rows.first_entries(len(index))[kept]], lengths, columns)
         return cls(templates, labels, crf, config, names)
 
     # Answers
@@ -223,14 +223,10 @@ def _labels_of(train: Sequence[Sentence], scheme: str | None) -> Labels:
     return Labels(Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence)), found, found)
 
 
-def _attributes(templates: Templates, lengths: Array, columns: Sequence[Column]) -> tuple[Array, Array, Array]:
+def _attributes(templates: Templates, lengths: Array, columns: Sequence[Column]) -> tuple[Array, Array, Places]:
     """Keys of all attributes token by token, how many each token has, and (token, template) of each."""
     single = [row for row, template in enumerate(templates.templates) if not template.pairs]
-    keys, present = templates.keys(lengths, columns)
-    keys, present = keys[:, single], present[:, single]
-    places = np.argwhere(present)
-    places[:, 1] = np.array(single, np.int64)[places[:, 1]]
-    return keys[present], present.sum(1), places
+    return expand(templates, single, lengths, columns)
 
 
 def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:

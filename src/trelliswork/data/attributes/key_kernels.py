@@ -91,3 +91,20 @@ def find_keys(table, numbers, keys, ids):
     for i in range(keys.shape[0]):
         slot = _slot(table, keys[i])
         ids[i] = numbers[slot] if table[slot] != EMPTY else -1
+
+
+@njit(**EXACT)
+def by_token(keys, present, out, rows, counts):
+    """The present ones of keys [rows, tokens], token by token: the keys, their rows, how many a token has.
+
+    Returns how many there are.
+    """
+    n = 0
+    for t in range(keys.shape[1]):
+        before = n
+        for row in range(keys.shape[0]):
+            if present[row, t]:
+                out[n], rows[n] = keys[row, t], row
+                n += 1
+        counts[t] = n - before
+    return n

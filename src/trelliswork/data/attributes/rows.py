@@ -35,6 +35,12 @@ class AttributeRows:
         """The token of each entry."""
         return np.repeat(np.arange(self.n_tokens), np.diff(self.offsets))
 
+    def first_entries(self, n_attributes: int) -> Array:
+        """Where each attribute occurs first among the entries; their number for one that does not."""
+        first = np.full(n_attributes, len(self.ids), np.int64)
+        first[self.ids[::-1]] = np.arange(len(self.ids) - 1, -1, -1)
+        return first
+
     def kept(self, keep: Array, numbers: Array) -> AttributeRows:
         """Only the entries where `keep`, their ids replaced by numbers[id]."""
         counts = np.bincount(self.tokens()[keep], minlength=self.n_tokens)

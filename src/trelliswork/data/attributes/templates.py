@@ -23,6 +23,7 @@ from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
 
 Array = np.ndarray[Any, Any]
+Views = dict[tuple[int, str], tuple[Array, Array, Array]]  # (column, spelling) -> codes, texts, offsets
 _REFERENCE = re.compile(r"%x\[\s*(-?\d+)\s*,\s*(\d+)(?:\.(\w+))?\s*\]")
 
 
@@ -127,26 +128,39 @@ class Templates:
                     problem = f"{template.text} asks for column {reference.column}; the data has {has}"
                     raise DataError(file, f"{problem}; correct the template or give the column")
 
+    def views(self, columns: Sequence[Column]) -> Views:
+        """What the templates look at: columns, as they are or through a spelling, with their texts in UTF-8."""
+        views: Views = {}
+        for template in self.templates:
+            for part in template.references:
+                if (at := (part.column, part.spelling)) not in views:
+                    column = columns[part.column]
+                    column = column.seen_through(part.spelling) if part.spelling else column
+                    views[at] = column.codes, *encoded(column.values)
+        return views
+
     def keys(self, lengths: Array, columns: Sequence[Column]) -> tuple[Array, Array]:
         """Keys [tokens, templates] of all attributes, and which of them are present."""
-        n_tokens = int(lengths.sum())
-        keys = np.empty((len(self.templates), n_tokens), np.uint64)
-        present = np.ones((len(self.templates), n_tokens), np.bool_)
-        seen: dict[tuple[int, str], tuple[Array, Array, Array]] = {}
-        for row, template in enumerate(self.templates):
-            keys[row] = key_kernels.SEED
-            for part in template.parts:
+        keys, present = self.keys_of(lengths, 0, range(len(self.templates)), self.views(columns))
+        return keys.T, present.T
+
+    def keys_of(self, lengths: Array, first: int, wanted: Sequence[int], views: Views) -> tuple[Array, Array]:
+        """Keys [templates, tokens] of the wanted templates for sentences of these lengths, which begin at token
+        `first`; and which of them are present."""
+        last = first + int(lengths.sum())
+        keys = np.full((len(wanted), last - first), key_kernels.SEED)
+        present = np.ones(keys.shape, np.bool_)
+        for row, template in enumerate(wanted):
+            for part in self.templates[template].parts:
                 if isinstance(part, str):
                     key_kernels.extend_by_text(keys[row], encoded([part])[0])
                     continue
-                at = part.column, part.spelling
-                if at not in seen:
-                    column = columns[part.column]
-                    column = column.seen_through(part.spelling) if part.spelling else column
-                    seen[at] = column.codes, *encoded(column.values)
-                outside = [] if self.skip_outside else _outside(abs(part.shift))
-                key_kernels.extend_by_column(keys[row], present[row], lengths, *seen[at], part.shift, *encoded(outside))
-        return keys.T, present.T
+                codes, *texts = views[part.column, part.spelling]
+                outside = encoded([] if self.skip_outside else _outside(abs(part.shift)))
+                key_kernels.extend_by_column(
+                    keys[row], present[row], lengths, codes[first:last], *texts, part.shift, *outside
+                )
+        return keys, present
 
     def names(self, places: Array, lengths: Array, columns: Sequence[Column]) -> list[str]:
         """The names behind some keys, for people; places [names, 2] are (token, template)."""

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
+from trelliswork.models.feature_crf.plan_kernels import mark_pairs
 
 Array = np.ndarray[Any, Any]
+MOST_MARKS = 1 << 28  # bytes; above, pairs are sorted instead
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,7 @@ class Parameters:
         if all_states:
             pairs = np.arange(n_attributes * n_labels)
         else:
-            labelled = gold[rows.tokens()]
-            found = rows.ids.astype(np.int64)[labelled >= 0] * n_labels + labelled[labelled >= 0]
-            pairs = np.unique(found)
+            pairs = _observed_states(rows, gold, n_attributes, n_labels)
         counts = np.bincount(pairs // n_labels, minlength=n_attributes)
         offsets = np.concatenate([[0], np.cumsum(counts)])
         arcs = _all_arcs(n_labels) if all_transitions else _observed_arcs(rows, gold, n_labels)
@@ -87,6 +87,16 @@ class Parameters:
         scores = np.zeros((self.n_labels, self.n_labels))
         scores[self.arcs[:, 0], self.arcs[:, 1]] = weights[self.n_states :]
         return scores
+
+
+def _observed_states(rows: AttributeRows, gold: Array, n_attributes: int, n_labels: int) -> Array:
+    """attribute · labels + label of the pairs that occur, sorted."""
+    if n_attributes * n_labels <= MOST_MARKS:
+        seen = np.zeros((n_attributes, n_labels), np.bool_)
+        mark_pairs(rows.offsets, rows.ids, gold.astype(np.int64, copy=False), seen)
+        return np.flatnonzero(seen)
+    labelled = gold[rows.tokens()]
+    return np.unique(rows.ids.astype(np.int64)[labelled >= 0] * n_labels + labelled[labelled >= 0])
 
 
 def _all_arcs(n_labels: int) -> Array:
