@@ -61,7 +61,8 @@ def numbered_lines(path: str | Path) -> Generator[tuple[int, str], None, None]:
     try:
         with open_bytes(path) as file:
             for group in _groups(file, one_by_one=str(path) == "-"):
-                for number, line in enumerate(_decoded(group, name, number + 1), number + 1):
+                for line in _decoded(group, name, number + 1):
+                    number += 1
                     yield number, line
     except (EOFError, gzip.BadGzipFile) as error:
         raise DataError(name, "not a whole gzip file; copy or compress it again", line=number + 1) from error

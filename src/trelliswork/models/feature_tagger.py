@@ -78,16 +78,19 @@ class FeatureTagger(SentenceTagger):
         ).frequent(rows, gold, config.min_count)  # fmt: skip
         if not any(template.pairs for template in templates.templates):  # as in CRF++: no B, no transitions
             parameters = replace(parameters, arcs=parameters.arcs[:0])
+        first = places[rows.first_entries(len(index))]
         tagger, weights = None, np.zeros(len(parameters))
-        tags = tuple(labels.vocabulary)
-        for progress in learn(rows, gold, parameters, config):
+        tags, steps = tuple(labels.vocabulary), learn(rows, gold, parameters, config)
+        del rows, places, gold  # learners keep what they need
+        for progress in steps:
             weights = progress.weights
             if on_progress is not None:
                 tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, weights), config)
                 if on_progress(progress, tagger):
                     break
+        del steps  # and what the learner held
         crf, kept = FeatureCRF(tags, index, parameters, weights).compact()
-        names = templates.names(places[rows.first_entries(len(index))[kept]], lengths, columns)
+        names = templates.names(first[kept], lengths, columns)
         return cls(templates, labels, crf, config, names)
 
     # Answers

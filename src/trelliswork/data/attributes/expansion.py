@@ -23,9 +23,9 @@ class Places:
     templates: Array  # [attributes] uint16
 
     def __getitem__(self, entries: Array) -> Array:
-        """[entries, 2]"""
+        """[entries, 2] int32"""
         tokens = np.searchsorted(self.offsets, entries, side="right") - 1
-        return np.stack([tokens, self.templates[entries].astype(np.int64)], 1)
+        return np.stack([tokens.astype(np.int32), self.templates[entries].astype(np.int32)], 1)
 
 
 def expand(
@@ -39,8 +39,7 @@ def expand(
     views, numbers = templates.views(columns), np.array(wanted, np.uint16)
     for sentences, first, last in _blocks(lengths):
         found = templates.keys_of(lengths[sentences], first, wanted, views)
-        n += key_kernels.by_token(*found, keys[n:], rows[n:], counts[first:last])
-    np.take(numbers, rows[:n], out=rows[:n], mode="clip")
+        n += key_kernels.by_token(*found, numbers, keys[n:], rows[n:], counts[first:last])
     return keys[:n], counts, Places(np.concatenate([[0], np.cumsum(counts)]), rows[:n])
 
 

@@ -94,8 +94,8 @@ def find_keys(table, numbers, keys, ids):
 
 
 @njit(**EXACT)
-def by_token(keys, present, out, rows, counts):
-    """The present ones of keys [rows, tokens], token by token: the keys, their rows, how many a token has.
+def by_token(keys, present, numbers, out, rows, counts):
+    """The present ones of keys [rows, tokens], token by token, with the numbers of their rows; counts[t] are token t's.
 
     Returns how many there are.
     """
@@ -104,7 +104,14 @@ def by_token(keys, present, out, rows, counts):
         before = n
         for row in range(keys.shape[0]):
             if present[row, t]:
-                out[n], rows[n] = keys[row, t], row
+                out[n], rows[n] = keys[row, t], numbers[row]
                 n += 1
         counts[t] = n - before
     return n
+
+
+@njit(**EXACT)
+def first_entries(ids, first):
+    """first[id] = the first entry with that id; others stay as they are."""
+    for e in range(ids.shape[0] - 1, -1, -1):
+        first[ids[e]] = e

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from trelliswork.data.attributes.key_kernels import first_entries
+
 Array = np.ndarray[Any, Any]
 
 
@@ -38,7 +40,7 @@ class AttributeRows:
     def first_entries(self, n_attributes: int) -> Array:
         """Where each attribute occurs first among the entries; their number for one that does not."""
         first = np.full(n_attributes, len(self.ids), np.int64)
-        first[self.ids[::-1]] = np.arange(len(self.ids) - 1, -1, -1)
+        first_entries(self.ids, first)
         return first
 
     def kept(self, keep: Array, numbers: Array) -> AttributeRows:

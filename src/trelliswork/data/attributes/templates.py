@@ -9,8 +9,9 @@ B01:%x[0,1]              scores of neighbouring tags that depend on an attribute
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -166,27 +167,28 @@ class Templates:
         """The names behind some keys, for people; places [names, 2] are (token, template)."""
         starts = np.concatenate([[0], np.cumsum(lengths)])
         ends = np.searchsorted(starts, places[:, 0], side="right")
-        bounds = zip(starts[ends - 1].tolist(), starts[ends].tolist(), strict=True)
-        return [
-            self._name(row, token, *bound, columns) for (token, row), bound in zip(places.tolist(), bounds, strict=True)
-        ]
+        names = [""] * len(places)
+        for row in np.unique(places[:, 1]).tolist():
+            chosen = np.flatnonzero(places[:, 1] == row)
+            tokens, bounds = places[chosen, 0], (starts[ends[chosen] - 1], starts[ends[chosen]])
+            parts = [
+                repeat(part, len(chosen)) if isinstance(part, str) else _values(part, tokens, *bounds, columns)
+                for part in self.templates[row].parts
+            ]
+            for i, name in zip(chosen.tolist(), map("".join, zip(*parts, strict=True)), strict=True):
+                names[i] = name
+        return names
 
-    def _name(self, template: int, token: int, first: int, last: int, columns: Sequence[Column]) -> str:
-        pieces = []
-        for part in self.templates[template].parts:
-            if isinstance(part, str):
-                pieces.append(part)
-                continue
-            at = token + part.shift
-            if at < first:
-                pieces.append(f"_B-{first - at}")
-            elif at >= last:
-                pieces.append(f"_B+{at - last + 1}")
-            else:
-                value = columns[part.column].values[columns[part.column].codes[at]]
-                function = spelling_of(part.spelling)
-                pieces.append(function(value) if function else value)
-        return "".join(pieces)
+
+def _values(part: Reference, tokens: Array, first: Array, last: Array, columns: Sequence[Column]) -> Iterator[str]:
+    """What a reference reads at tokens of the sentences first..last."""
+    column = columns[part.column]
+    column = column.seen_through(part.spelling) if part.spelling else column
+    at = tokens + part.shift
+    before, after = first - at, at - last + 1
+    codes = column.codes[np.clip(at, first, last - 1)]
+    for code, b, a in zip(codes.tolist(), before.tolist(), after.tolist(), strict=True):
+        yield f"_B-{b}" if b > 0 else f"_B+{a}" if a > 0 else column.values[code]
 
 
 def _outside(n: int) -> list[str]:

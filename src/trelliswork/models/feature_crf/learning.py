@@ -67,7 +67,9 @@ def learn(rows: AttributeRows, gold: Array, parameters: Parameters, config: Lear
     """One `Progress` an iteration; the last has the weights that were learned."""
     if config.algorithm == "lbfgs":
         learner = LBFGS(l2=config.c2, l1=config.c1, max_iterations=config.max_iterations or 10_000)
-        for step in learner.minimise(Likelihood(rows, gold, parameters), np.zeros(len(parameters))):
+        likelihood = Likelihood(rows, gold, parameters)
+        del rows, gold  # the likelihood has its own
+        for step in learner.minimise(likelihood, np.zeros(len(parameters))):
             yield Progress(step.iteration, step.weights, step.loss, step.gradient_norm)
         return
     for epoch in _online(config).learn(rows, gold, parameters):

@@ -84,7 +84,9 @@ def _tokens_of(rows: AttributeRows, order: Array) -> tuple[Array, Array]:
     return np.arange(starts[-1]) + np.repeat(rows.starts[:-1][order] - starts[:-1], lengths), starts
 
 
-def _laid_out(rows: AttributeRows, tokens: Array, dense_row: Array, parameters: Parameters, place: Array) -> list[Array]:
+def _laid_out(
+    rows: AttributeRows, tokens: Array, dense_row: Array, parameters: Parameters, place: Array
+) -> list[Array]:
     """Dense and loose entries in the order of `tokens`: the last seven fields of `PlannedRows`."""
     values = np.empty(0) if rows.values is None else rows.values
     dense_counts, loose_counts = np.empty(len(tokens), np.int64), np.empty(len(tokens), np.int64)
