@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from trelliswork.data.sentence import Sentence
@@ -165,8 +165,18 @@ def conll_text(sentence: Sentence, *, delimiter: str = "\t") -> str:
     columns = [sentence.words, *sentence.features]
     if sentence.tags is not None:
         columns.append(sentence.tags)
+    return columns_text(columns, sentence, delimiter)
+
+
+def columns_text(columns: Sequence[Sequence[str]], sentence: Sentence, delimiter: str) -> str:
+    """Columns as lines; they are those of `sentence`, which is named if one of the values cannot be written."""
+    rows = list(zip(*columns, strict=True))
+    text = "\n".join(map(delimiter.join, rows))
+    n_ends, n_between = text.count("\n"), text.count(delimiter)
+    if n_ends == max(len(rows) - 1, 0) and n_between == len(rows) * (len(columns) - 1) and "\r" not in text:
+        return text + "\n\n" if rows else "\n"
     for value in itertools.chain(*columns):
         if delimiter in value or "\n" in value or "\r" in value:
             problem = f"columns cannot hold {value!r}: it has a line end or the {delimiter!r} between columns in it"
             raise DataError(sentence.file or "sentence", f"{problem}; write JSON lines", line=sentence.line)
-    return "".join(delimiter.join(row) + "\n" for row in zip(*columns, strict=True)) + "\n"
+    return text + "\n\n"

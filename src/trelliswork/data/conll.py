@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from pathlib import Path
 
 from trelliswork.data.columns import ColumnFormat, NumberedLine, blocks, conll_text, read_lines
@@ -105,7 +106,8 @@ def _delimiter(lines: Sequence[str]) -> str | None:
 
 def _n_columns(lines: Sequence[str], delimiter: str | None) -> int:
     if delimiter is not None:
-        return Counter(line.rstrip(" ").count(delimiter) for line in lines).most_common(1)[0][0] + 1
+        stripped = map(methodcaller("rstrip", " "), lines)
+        return Counter(map(methodcaller("count", delimiter), stripped)).most_common(1)[0][0] + 1
     split = ColumnFormat(None, 0).split
     return Counter(len(split(line)) for line in lines).most_common(1)[0][0]
 

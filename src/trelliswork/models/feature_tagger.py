@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import chain as chained
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.votes import Explanation, explain
 from trelliswork.models.labels import Labels, tags_of_gold
-from trelliswork.models.sentence_tagger import SentenceTagger
+from trelliswork.models.sentence_tagger import Pins, SentenceTagger
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.structures.chain.schemes import canonical, infer_scheme
 
@@ -101,6 +102,13 @@ class FeatureTagger(SentenceTagger):
         self.templates.check(len(columns), sentences[0].file if sentences else "sentence")
         keys, counts, _ = _attributes(self.templates, lengths, columns)
         return self.crf.rows(lengths, counts, keys)
+
+    def tag(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[list[str]]:
+        """The best tags of each sentence; without `pins` the attributes of all are made at once."""
+        if pins is not None or not sentences:
+            return super().tag(sentences, pins)
+        with self.evaluating():
+            return self.crf.predict(self.rows(sentences))
 
     def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
         return self.crf.chain(self.rows(sentences))
@@ -191,8 +199,8 @@ def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
             got = f"expected {n_columns} columns beside the words, got {len(sentence.features)}"
             raise DataError(sentence.file or "sentence", got, line=sentence.line)
     lengths = np.array([len(sentence) for sentence in sentences], np.int64)
-    words = Column.of(word for sentence in sentences for word in sentence.words)
-    others = [Column.of(x for sentence in sentences for x in sentence.features[c]) for c in range(n_columns)]
+    words = Column.of(chained.from_iterable(sentence.words for sentence in sentences))
+    others = [Column.of(chained.from_iterable(each.features[c] for each in sentences)) for c in range(n_columns)]
     return lengths, [words, *others]
 
 

@@ -52,6 +52,9 @@ class AttributeRows:
 
     def known(self) -> AttributeRows:
         """Without the entries whose id is -1."""
-        if self.ids.size == 0 or self.ids.min() >= 0:
+        keep = self.ids >= 0
+        if keep.all():
             return self
-        return self.kept(self.ids >= 0, np.arange(self.ids.max() + 1 if self.ids.max() >= 0 else 1))
+        offsets = np.concatenate([[0], np.cumsum(keep)])[self.offsets]
+        values = None if self.values is None else self.values[keep]
+        return AttributeRows(self.lengths, offsets, self.ids[keep], values)

@@ -89,9 +89,9 @@ class Column:
 
     @classmethod
     def of(cls, values: Iterable[str]) -> Column:
-        known: dict[str, int] = {}
-        codes = np.array([known.setdefault(value, len(known)) for value in values], np.int32)
-        return cls(codes, list(known))
+        listed = list(values)
+        known = {value: code for code, value in enumerate(dict.fromkeys(listed))}
+        return cls(np.fromiter(map(known.__getitem__, listed), np.int32, len(listed)), list(known))
 
     def seen_through(self, spelling: str) -> Column:
         function = spelling_of(spelling)
