@@ -139,15 +139,14 @@ def crfsuite_tag(settings: dict[str, Any], folder: str) -> dict[str, Any]:
 
 
 def ours_train(settings: dict[str, Any], folder: str) -> dict[str, Any]:
-    import torch
-
     from trelliswork.data import Choices, open_conll
     from trelliswork.data.attributes import Templates
     from trelliswork.models import FeatureTagger, LearningConfig
     from trelliswork.models.feature_crf.learning import Progress
+    from trelliswork.structures.threads import use_threads
 
     out = settings.pop("out", f"{folder}/model")
-    torch.set_num_threads(settings.pop("threads", 1))
+    use_threads(settings.pop("threads", 1))
     templates = Templates.parse([*map(template, (*SINGLE, *JOINED)), "B"], skip_outside=True)
     sentences = list(open_conll(DATA / "train.txt", Choices(feature_columns=(2,)))[1])
     found: dict[str, Any] = {}

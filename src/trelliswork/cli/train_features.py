@@ -34,15 +34,14 @@ def train_features(
     quiet: bool,
 ) -> None:
     """Read, learn, show the dev scores, save; Ctrl-C keeps the weights of the last iteration."""
-    import torch
-
     from trelliswork.data.attributes import Templates
     from trelliswork.models import FeatureTagger, LearningConfig
+    from trelliswork.structures.threads import use_threads
 
     config = LearningConfig(**learning)
     check_folder(out, force)
     templates = None if template is None else Templates.read(template)
-    torch.set_num_threads(threads)
+    use_threads(threads)
     format, train, dev = read_data(train_file, dev_file, choices, quiet)
     scheme = choices.scheme or (format.scheme if format is not None else None)
     with Report(dev, quiet) as report:

@@ -11,17 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain as chained
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
 from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.expansion import Places, expand
 from trelliswork.data.attributes.templates import Column
-from trelliswork.distributions import LinearChain
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.models.card import model_card
 from trelliswork.models.feature_crf.learning import LearningConfig, Progress, learn
@@ -32,6 +30,9 @@ from trelliswork.models.labels import Labels, tags_of_gold
 from trelliswork.models.sentence_tagger import Pins, SentenceTagger
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.structures.chain.schemes import canonical, infer_scheme
+
+if TYPE_CHECKING:
+    from trelliswork.distributions import LinearChain
 
 Array = np.ndarray[Any, Any]
 NAMES = "attributes.txt"
@@ -107,8 +108,7 @@ class FeatureTagger(SentenceTagger):
         """The best tags of each sentence; without `pins` the attributes of all are made at once."""
         if pins is not None or not sentences:
             return super().tag(sentences, pins)
-        with self.evaluating():
-            return self.crf.predict(self.rows(sentences))
+        return self.crf.predict(self.rows(sentences))
 
     def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
         return self.crf.chain(self.rows(sentences))
@@ -146,9 +146,8 @@ class FeatureTagger(SentenceTagger):
             "keys": index.table.view(np.int64), "numbers": index.numbers, "offsets": parameters.offsets,
             "labels": parameters.labels, "arcs": parameters.arcs, "weights": self.crf.weights.astype(np.float32),
         }  # fmt: skip
-        weights = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
         texts = {NAMES: "".join(f"{_one_line(name)}\n" for name in self.names), **(extra or {})}
-        write_model(directory, StoredModel("FeatureTagger", config, weights, self.metrics, self.card(), texts))
+        write_model(directory, StoredModel("FeatureTagger", config, arrays, self.metrics, self.card(), texts))
 
     def card(self) -> str:
         """The text of MODEL_CARD.md."""

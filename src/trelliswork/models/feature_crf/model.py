@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
-from trelliswork.distributions import LinearChain
-from trelliswork.models.feature_crf.online_kernels import score_tokens
+from trelliswork.models.feature_crf.online_kernels import best_labels, score_tokens
 from trelliswork.models.feature_crf.parameters import Parameters
+
+if TYPE_CHECKING:
+    from trelliswork.distributions import LinearChain
 
 Array = np.ndarray[Any, Any]
 TOKENS_AT_A_TIME = 8192
@@ -59,27 +59,32 @@ class FeatureCRF:
 
     def chain(self, rows: AttributeRows) -> LinearChain:
         """p(labels | attributes) of all sentences as one batch."""
-        return self._chain(rows, torch.from_numpy(self.emissions(rows)), np.arange(len(rows.lengths)))
+        return self._chain(rows, self.emissions(rows), np.arange(len(rows.lengths)))
 
     def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, LinearChain]]:
         """The sentences in batches of like length: their numbers, and the distribution over their labels."""
-        scores = torch.from_numpy(self.emissions(rows))
+        scores = self.emissions(rows)
         for batch in _batches(rows.lengths):
             yield batch, self._chain(rows, scores, batch)
 
-    def _chain(self, rows: AttributeRows, scores: Tensor, batch: Array) -> LinearChain:
+    def _chain(self, rows: AttributeRows, scores: Array, batch: Array) -> LinearChain:
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        from trelliswork.distributions import LinearChain
+
         starts, lengths = rows.starts, torch.from_numpy(rows.lengths[batch])
-        padded = pad_sequence([scores[starts[s] : starts[s + 1]] for s in batch], batch_first=True)
+        table = torch.from_numpy(scores)
+        padded = pad_sequence([table[starts[s] : starts[s + 1]] for s in batch], batch_first=True)
         transitions = torch.from_numpy(self.parameters.transitions(self.weights))
         return LinearChain(padded, transitions, lengths=lengths)
 
     def predict(self, rows: AttributeRows) -> list[list[str]]:
         """The best labels of each sentence."""
-        out: list[list[str]] = [[] for _ in rows.lengths]
-        for batch, chain in self.distributions(rows):
-            for sentence, tags in zip(batch, chain.argmax.tolist(), strict=True):
-                out[sentence] = [self.labels[tag] for tag in tags[: rows.lengths[sentence]]]
-        return out
+        tags = np.empty(rows.n_tokens, np.int64)
+        best_labels(rows.starts, self.emissions(rows), self.parameters.transitions(self.weights), tags)
+        names = list(map(self.labels.__getitem__, tags.tolist()))
+        return [names[first:last] for first, last in pairwise(rows.starts.tolist())]
 
     def marginals(self, rows: AttributeRows) -> list[Array]:
         """p(label | x) [n, labels] of each sentence."""
