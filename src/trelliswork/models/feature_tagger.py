@@ -108,7 +108,9 @@ class FeatureTagger(SentenceTagger):
         """The best tags of each sentence; without `pins` the attributes of all are made at once."""
         if pins is not None or not sentences:
             return super().tag(sentences, pins)
-        return self.crf.predict(self.rows(sentences))
+        filled = [sentence for sentence in sentences if len(sentence)]
+        found = iter(self.crf.predict(self.rows(filled)))
+        return [next(found) if len(sentence) else [] for sentence in sentences]
 
     def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
         return self.crf.chain(self.rows(sentences))
