@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cached_property
 from itertools import chain as chained
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -210,15 +211,36 @@ def _one_line(name: str) -> str:
     return name.replace("\r", "\\r").replace("\n", "\\n")
 
 
-def _read_names(path: Path, n_attributes: int) -> list[str]:
-    """The names of the attributes, one a line."""
+def _read_names(path: Path, n_attributes: int) -> Sequence[str]:
+    """The names of the attributes, one a line; counted now, taken apart when one is asked for."""
     try:
-        names = path.read_text(encoding="utf-8").split("\n")[:-1]
+        text = path.read_bytes()
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}); copy the model again") from error
-    if len(names) != n_attributes:
-        raise ModelError(f"{path}: expected {n_attributes} names, got {len(names)}; copy the model again")
-    return names
+    if (found := text.count(b"\n")) != n_attributes or (text and not text.endswith(b"\n")):
+        raise ModelError(f"{path}: expected {n_attributes} names, got {found}; copy the model again")
+    return NamesInLines(text, n_attributes)
+
+
+class NamesInLines(Sequence[str]):
+    """Names in UTF-8, one a line: the list is made when it is first needed, since tagging never does."""
+
+    def __init__(self, text: bytes, n: int) -> None:
+        self._text, self._n = text, n
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return self._text.decode("utf-8", errors="replace").split("\n")[:-1]
+
+    @overload
+    def __getitem__(self, i: int) -> str: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[str]: ...
+    def __getitem__(self, i: int | slice) -> str | list[str]:
+        return self._names[i]
+
+    def __len__(self) -> int:
+        return self._n
 
 
 def _refuse_observed_pairs(templates: Templates) -> None:

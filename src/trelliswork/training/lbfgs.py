@@ -40,7 +40,7 @@ class LBFGS:
 
     l2: float = 0.0
     l1: float = 0.0
-    memory: int = 6
+    memory: int = 10
     epsilon: float = 1e-5
     delta: float = 1e-5
     period: int = 10
