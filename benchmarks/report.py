@@ -39,6 +39,19 @@ class Contest:
 
 
 @dataclass(frozen=True)
+class Figures:
+    """Numbers measured once, of a job that takes long or is no time at all; `found` has `OURS` and the peers.
+
+    `targets` says how many times ours each should be.
+    """
+
+    task: str
+    size: str
+    found: dict[str, float]
+    targets: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Growth:
     """How our time grows: `call(n)` prepares a problem of size n; `exponent` is what math.md says."""
 
@@ -48,7 +61,12 @@ class Growth:
     call: Callable[[int], Callable[[], object]]
 
 
-def measure(contest: Contest, quick: bool) -> Row:
+def measure(contest: Contest | Figures, quick: bool) -> Row:
+    if isinstance(contest, Figures):
+        ms = {f"{name}@1": value for name, value in contest.found.items()}
+        ratios = {name: value / contest.found[OURS] for name, value in ms.items()}
+        row = {"task": contest.task, "size": contest.size, "ms": ms, "ratios": ratios, "targets": contest.targets}
+        return row if contest.task.endswith("ms") else {**row, "other_unit": True}
     found = sample(contest.candidates, rounds=5 if quick else 21)
     own = found[OURS, 1]
     ms = {f"{name}@{threads}": median(values) for (name, threads), values in found.items()}
@@ -143,7 +161,7 @@ def main(
     name: str,
     title: str,
     note: str,
-    contests: Callable[[], Iterator[Contest]],
+    contests: Callable[[], Iterator[Contest | Figures]],
     growths: Callable[[], Iterator[Growth]] = lambda: iter(()),
 ) -> None:
     """Run all, print as it goes, and write the results unless --quick."""

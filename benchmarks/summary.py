@@ -14,7 +14,8 @@ ORDER = ("chain", "segments", "constituency", "dependency", "ctc", "automata", "
 
 def lines(name: str) -> list[list[str]]:
     """The first contest of each task of a benchmark: size, our milliseconds, how many times as long the peers take."""
-    rows = [row for row in json.loads((RESULTS / f"bench-{name}.json").read_text()) if "task" in row]
+    found = json.loads((RESULTS / f"bench-{name}.json").read_text())
+    rows = [row for row in found if "task" in row and not row.get("other_unit")]
     first = {row["task"]: row for row in reversed(rows) if len(row["ratios"]) > 1}
     link = f"[{name}](docs/results/bench-{name}.md)"
     tasks = dict.fromkeys(row["task"] for row in rows if row["task"] in first)

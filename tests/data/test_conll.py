@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from trelliswork.data import Choices, ColumnFormat, Sentence, conll_text, infer_format, open_conll, read_conll
+from trelliswork.data import (
+    Choices,
+    ColumnFormat,
+    Sentence,
+    columns,
+    conll_text,
+    files,
+    infer_format,
+    open_conll,
+    read_conll,
+)
 from trelliswork.errors import DataError
 
 Write = Callable[..., Path]
@@ -191,3 +201,48 @@ def test_public_corpora(shared_data: Path, name: str, n_sentences: int, n_tokens
     lengths = [len(sentence) for sentence in sentences]
     assert (len(lengths), sum(lengths)) == (n_sentences, n_tokens)
     assert format.describe() == layout
+
+
+ODD_FILES = {
+    "plain": "a X O\nb Y O\n\nc Z O\n",
+    "mark and windows": "\ufeffa X O\r\nb Y O\r\n\r\n\r\nc Z O\r\n",
+    "no end": "a X O\nb Y O",
+    "blanks at ends": "a X O \nb Y O\n \t \nc Z O",
+    "other blanks": "a\xa0b X O\nc Y O\n\n\u3000 X O\n",
+    "tabs": "a b\tX\tO\nc\t \tO\n",
+    "comments": "# one\na X O\n# two\nb Y O\n\n-DOCSTART- X O\n\nc Z O\n",
+    "empty column": "a X O\nb  O\n",
+    "short line": "a X O\nb Y\nc Z O\n",
+    "long line": "a X O\nb Y Z O\n",
+}
+
+
+@pytest.mark.parametrize("name", ODD_FILES)
+@pytest.mark.parametrize("with_tags", [True, False])
+def test_sentences_read_at_once_are_those_read_token_by_token(
+    name: str, with_tags: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "odd.conll"
+    path.write_bytes(ODD_FILES[name].encode())
+
+    def answer() -> object:
+        try:
+            return [(s, s.lines) for s in read_conll(path, with_tags=with_tags)]
+        except DataError as error:
+            return str(error)
+
+    at_once = answer()
+    monkeypatch.setattr(columns, "_regular", lambda *_: None)
+    monkeypatch.setattr(
+        files, "_decoded", lambda group, file, n: (files._decode(r, file, n + i) for i, r in enumerate(group))
+    )
+    assert answer() == at_once
+
+
+@pytest.mark.parametrize("size", [1, 7, 1 << 17])
+def test_groups_of_lines_leave_no_trace(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "READ_AT_A_TIME", size)
+    path = tmp_path / "lines.txt"
+    path.write_bytes("\ufeffone\ntwo é\n\nfour\r\n five".encode())
+    lines = [(1, "one"), (2, "two é"), (3, ""), (4, "four"), (5, " five")]
+    assert list(files.numbered_lines(path)) == lines

@@ -190,3 +190,17 @@ def test_crfsuite_reaches_the_same_optimum(tmp_path: object) -> None:
     theirs = trainer.logparser.last_iteration["loss"]
     *_, last = LBFGS(l2=0.3, delta=1e-9).minimise(Likelihood(rows, gold, parameters), np.zeros(len(parameters)))
     assert last.loss == pytest.approx(theirs, rel=1e-4)
+
+
+def test_labels_are_those_of_the_chain() -> None:
+    """`predict` decodes without a distribution; its labels are the distribution's."""
+    rows, gold = corpus(5)
+    lengths = np.concatenate([rows.lengths[:4], [0], rows.lengths[4:]])  # a sentence without tokens among them
+    rows = AttributeRows(lengths, rows.offsets, rows.ids, rows.values)
+    parameters = Parameters.of(rows, gold, 40, 5)
+    crf = model_of(rows, parameters, np.random.default_rng(3).normal(size=len(parameters)))
+    wanted: list[list[str]] = [[] for _ in lengths]
+    for batch, chain in crf.distributions(rows):
+        for s, tags in zip(batch, chain.argmax.tolist(), strict=True):
+            wanted[s] = [str(tag) for tag in tags[: lengths[s]]]
+    assert crf.predict(rows) == wanted

@@ -40,7 +40,7 @@ def test_saved_and_loaded_it_answers_the_same(tagger: FeatureTagger, tmp_path: P
     assert again.tag(TEST) == tagger.tag(TEST)
     assert again.confidences(TEST[:3]) == tagger.confidences(TEST[:3])
     assert list(strongest(again, 5)) == list(strongest(tagger, 5))
-    assert again.names == tagger.names
+    assert list(again.names) == list(tagger.names)
     assert len(again.names) == len(again.crf.index)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import sys
 
 import pytest
 import torch
 
-from trelliswork.structures.threads import WORTH_SPLITTING, over_rows, row_ranges, side_by_side
+from trelliswork.structures.threads import WORTH_SPLITTING, n_threads, over_rows, row_ranges, side_by_side, use_threads
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,20 @@ def test_a_forked_child_has_threads_of_its_own(two_threads: None) -> None:
     child.start()
     assert queue.get(timeout=20) == [0, 1, 2, 3]
     child.join(timeout=20)
+
+
+def test_the_number_of_threads_is_torchs(two_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert n_threads() == 2
+    use_threads(1)
+    assert (n_threads(), torch.get_num_threads()) == (1, 1)
+
+
+def test_the_number_of_threads_without_torch(two_threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delitem(sys.modules, "torch")
+    assert n_threads() == 7
+    use_threads(3)
+    assert n_threads() == 3
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert n_threads() >= 1

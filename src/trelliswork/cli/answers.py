@@ -14,7 +14,7 @@ from trelliswork.errors import ConstraintError, DataError
 if TYPE_CHECKING:
     from trelliswork.models import Analysis, Confidences, SentenceTagger
 
-BATCH = 256  # sentences in memory at a time
+BATCH = 2048  # sentences in memory at a time
 
 
 @dataclass(frozen=True)

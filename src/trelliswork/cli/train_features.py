@@ -40,16 +40,15 @@ def train_features(
 
     `sources` of attributes are a template file and the path of a function.
     """
-    import torch
-
     from trelliswork.data.attributes import FeatureFunction, Templates
     from trelliswork.models import FeatureTagger, LearningConfig
+    from trelliswork.structures.threads import use_threads
 
     config = LearningConfig(**learning)
     check_folder(out, force)
     templates = None if sources[0] is None else Templates.read(sources[0])
     function = None if sources[1] is None else FeatureFunction.of(sources[1])
-    torch.set_num_threads(threads)
+    use_threads(threads)
     format, train, dev = read_data(train_file, dev_file, choices, quiet)
     scheme = choices.scheme or (format.scheme if format is not None and not partial else None)
     if partial:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from trelliswork.data import conll_text, json_text
+from trelliswork.data import json_text
+from trelliswork.data.columns import columns_text
 from trelliswork.structures.chain.schemes import spans_of
 
 if TYPE_CHECKING:
@@ -41,13 +42,12 @@ def conll_writer(delimiter: str) -> Writer:
 
 
 def _block(answer: Answer, tags: Sequence[str], is_best: bool, delimiter: str) -> str:
-    tagged = replace(answer.sentence, tags=tuple(tags))
-    if answer.confidences is None:
-        return conll_text(tagged, delimiter=delimiter)
-    n = len(tags)
-    columns = _confidence_columns(answer.confidences) if is_best else ((NOTHING,) * n, (NOTHING,) * n)
-    as_features = replace(tagged, tags=None, features=(*tagged.features, tuple(tags), *columns))
-    return conll_text(as_features, delimiter=delimiter)
+    sentence = answer.sentence
+    columns: list[Sequence[str]] = [sentence.words, *sentence.features, tags]
+    if answer.confidences is not None:
+        unsure = ((NOTHING,) * len(tags), (NOTHING,) * len(tags))
+        columns += _confidence_columns(answer.confidences) if is_best else unsure
+    return columns_text(columns, sentence, delimiter)
 
 
 def _confidence_columns(confidences: Confidences) -> tuple[tuple[str, ...], tuple[str, ...]]:

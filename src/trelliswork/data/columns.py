@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from trelliswork.data.sentence import Sentence
@@ -23,6 +24,7 @@ NumberedLine = tuple[int, str]
 
 _BLANKS = re.compile(r"[ \t]+")
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # CoNLL-U: a multiword token 1-2 or an empty node 1.1
+_NOT_TOKENS = ("-DOCSTART-", "#")
 _DELIMITER_NAMES = {"\t": "tab-separated", " ": "space-separated", None: "separated by white space"}
 
 
@@ -77,12 +79,16 @@ def read_lines(
     """The sentences in numbered lines of a known layout; at least one, or it is an error."""
     n_sentences = 0
     for block in blocks(lines, format):
-        rows = [(number, format.split(line)) for number, line in block]
-        if format.conllu:
-            rows = [(number, columns) for number, columns in rows if not _NOT_A_WORD.fullmatch(columns[0])]
-        if rows:
-            n_sentences += 1
-            yield _sentence(rows, file, format, with_tags)
+        sentence = _regular(block, file, format, with_tags)
+        if sentence is None:
+            rows = [(number, format.split(line)) for number, line in block]
+            if format.conllu:
+                rows = [(number, columns) for number, columns in rows if not _NOT_A_WORD.fullmatch(columns[0])]
+            if not rows:
+                continue
+            sentence = _sentence(rows, file, format, with_tags)
+        n_sentences += 1
+        yield sentence
     if n_sentences == 0:
         raise DataError(file, "expected at least one sentence, got none; the file is empty")
 
@@ -90,15 +96,30 @@ def read_lines(
 def blocks(lines: Iterable[NumberedLine], format: ColumnFormat) -> Iterator[list[NumberedLine]]:
     """Token lines, grouped by the blank lines between them; comments and document marks are dropped."""
     block: list[NumberedLine] = []
-    for number, line in lines:
-        if not line.strip():
+    for numbered in lines:
+        line = numbered[1]
+        if not line or line.isspace():
             if block:
                 yield block
-            block = []
-        elif not (line.startswith("-DOCSTART-") or format.is_comment(line)):
-            block.append((number, line))
+                block = []
+        elif not (line.startswith(_NOT_TOKENS) and (line[0] == "-" or format.is_comment(line))):
+            block.append(numbered)
     if block:
         yield block
+
+
+def _regular(block: list[NumberedLine], file: str, format: ColumnFormat, with_tags: bool) -> Sentence | None:
+    """The sentence of a block if each of its lines has all columns, none of them empty; None if in doubt."""
+    if format.delimiter is None or format.conllu:
+        return None
+    try:
+        columns = list(zip(*[line.rstrip(" ").split(format.delimiter) for _, line in block], strict=True))
+    except ValueError:  # lines of different lengths
+        return None
+    if len(columns) != format.n_columns or any(not all(each) or any(map(str.isspace, each)) for each in columns):
+        return None
+    columns = [tuple(map(sys.intern, each)) for each in columns]  # a word that comes again takes no room again
+    return _of_columns(lambda i: columns[i - 1], [number for number, _ in block], file, format, with_tags)
 
 
 def _sentence(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat, with_tags: bool) -> Sentence:
@@ -108,12 +129,17 @@ def _sentence(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat
     def column(i: int) -> tuple[str, ...]:
         return tuple(columns[i - 1] for _, columns in rows)
 
+    return _of_columns(column, [number for number, _ in rows], file, format, with_tags)
+
+
+def _of_columns(
+    column: Callable[[int], tuple[str, ...]], numbers: list[int], file: str, format: ColumnFormat, with_tags: bool
+) -> Sentence:
+    """A sentence whose tokens are on the lines `numbers`."""
     tags = column(format.tag_column) if with_tags and format.tag_column is not None else None
     features = tuple(column(i) for i in format.feature_columns)
-    numbers = tuple(number for number, _ in rows)
-    first = numbers[0]
-    lines = () if numbers[-1] == first + len(rows) - 1 else numbers  # lines in between were skipped
-    return Sentence(column(format.word_column), tags, features, line=first, file=file, lines=lines)
+    lines = () if numbers[-1] == numbers[0] + len(numbers) - 1 else tuple(numbers)  # lines in between were skipped
+    return Sentence(column(format.word_column), tags, features, line=numbers[0], file=file, lines=lines)
 
 
 def _check_row(columns: list[str], file: str, number: int, format: ColumnFormat, with_tags: bool) -> None:
@@ -139,8 +165,18 @@ def conll_text(sentence: Sentence, *, delimiter: str = "\t") -> str:
     columns = [sentence.words, *sentence.features]
     if sentence.tags is not None:
         columns.append(sentence.tags)
+    return columns_text(columns, sentence, delimiter)
+
+
+def columns_text(columns: Sequence[Sequence[str]], sentence: Sentence, delimiter: str) -> str:
+    """Columns as lines; they are those of `sentence`, which is named if one of the values cannot be written."""
+    rows = list(zip(*columns, strict=True))
+    text = "\n".join(map(delimiter.join, rows))
+    n_ends, n_between = text.count("\n"), text.count(delimiter)
+    if n_ends == max(len(rows) - 1, 0) and n_between == len(rows) * (len(columns) - 1) and "\r" not in text:
+        return text + "\n\n" if rows else "\n"
     for value in itertools.chain(*columns):
         if delimiter in value or "\n" in value or "\r" in value:
             problem = f"columns cannot hold {value!r}: it has a line end or the {delimiter!r} between columns in it"
             raise DataError(sentence.file or "sentence", f"{problem}; write JSON lines", line=sentence.line)
-    return "".join(delimiter.join(row) + "\n" for row in zip(*columns, strict=True)) + "\n"
+    return text + "\n\n"

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from pathlib import Path
 
 from trelliswork.data.columns import ColumnFormat, NumberedLine, blocks, conll_text, read_lines
@@ -33,7 +34,6 @@ __all__ = [
 SAMPLE_LINES = 50_000  # enough to tell the scheme; the rest of the file streams by
 
 _CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
-_UNEVEN_BLANKS = re.compile(r"[ \t]{2}|\t")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def read_conll(path: str | Path, format: ColumnFormat | None = None, *, with_tag
 
 def format_of(sample: Sequence[NumberedLine], file: str, choices: Choices, *, with_tags: bool = True) -> ColumnFormat:
     """The layout that fits the sampled lines."""
-    tokens = [line for _, line in sample if line.strip() and not line.startswith("-DOCSTART-")]
+    tokens = [line for _, line in sample if line and not line.isspace() and not line.startswith("-DOCSTART-")]
     sure = [line for line in tokens if not line.startswith("#")] or tokens
     if not sure:
         raise DataError(file, "expected at least one sentence, got none; the file is empty")
@@ -92,7 +92,7 @@ def format_of(sample: Sequence[NumberedLine], file: str, choices: Choices, *, wi
     odd = [line for line in tokens if line.startswith("#") and len(format.split(line)) != n_columns]
     format = replace(format, comments=format.conllu or bool(odd))
     format = _name_columns(format, choices, file, with_tags)
-    return replace(format, scheme=_scheme(sample, format, choices))
+    return replace(format, scheme=_scheme(sample, format, choices)) if with_tags else format
 
 
 def _delimiter(lines: Sequence[str]) -> str | None:
@@ -100,12 +100,16 @@ def _delimiter(lines: Sequence[str]) -> str | None:
     n_tabs = sum("\t" in line for line in lines)
     if n_tabs >= 0.9 * len(lines):
         return "\t"
-    return None if any(_UNEVEN_BLANKS.search(line.strip()) for line in lines) else " "
+    stripped = "\n".join(map(str.strip, lines))
+    return None if "\t" in stripped or "  " in stripped else " "
 
 
 def _n_columns(lines: Sequence[str], delimiter: str | None) -> int:
-    counts = Counter(len(ColumnFormat(delimiter, 0).split(line)) for line in lines)
-    return counts.most_common(1)[0][0]
+    if delimiter is not None:
+        stripped = map(methodcaller("rstrip", " "), lines)
+        return Counter(map(methodcaller("count", delimiter), stripped)).most_common(1)[0][0] + 1
+    split = ColumnFormat(None, 0).split
+    return Counter(len(split(line)) for line in lines).most_common(1)[0][0]
 
 
 def _is_conllu(lines: Sequence[str], format: ColumnFormat) -> bool:

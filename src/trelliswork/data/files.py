@@ -14,6 +14,8 @@ from typing import IO, Any, BinaryIO, cast
 
 from trelliswork.errors import DataError, OutputError
 
+READ_AT_A_TIME = 1 << 17  # bytes
+
 
 def name_of(path: str | Path) -> str:
     """How a path is called in messages: "-" reads as standard input."""
@@ -58,12 +60,34 @@ def numbered_lines(path: str | Path) -> Generator[tuple[int, str], None, None]:
     number = 0
     try:
         with open_bytes(path) as file:
-            for number, raw in enumerate(file, 1):
-                yield number, _decode(raw, name, number)
+            for group in _groups(file, one_by_one=str(path) == "-"):
+                for line in _decoded(group, name, number + 1):
+                    number += 1
+                    yield number, line
     except (EOFError, gzip.BadGzipFile) as error:
         raise DataError(name, "not a whole gzip file; copy or compress it again", line=number + 1) from error
     except OSError as error:
         raise DataError(name, _why_unreadable(error), line=number + 1) from error
+
+
+def _groups(file: BinaryIO, *, one_by_one: bool) -> Iterator[list[bytes]]:
+    """Lines, many at a time, or each as soon as it is there."""
+    if one_by_one:
+        yield from ([raw] for raw in file)
+        return
+    while group := file.readlines(READ_AT_A_TIME):
+        yield group
+
+
+def _decoded(group: list[bytes], name: str, first: int) -> Iterator[str]:
+    """The lines of a group, which begins with line `first`: all at once, or one by one if something is unusual."""
+    text = b"".join(group)
+    if b"\0" not in text and b"\r" not in text:
+        with contextlib.suppress(UnicodeDecodeError):
+            decoded = text.decode("utf-8")
+            lines = (decoded.removeprefix("\ufeff") if first == 1 else decoded).split("\n")
+            return iter(lines[: len(group)])
+    return (_decode(raw, name, number) for number, raw in enumerate(group, first))
 
 
 def _decode(raw: bytes, name: str, number: int) -> str:

@@ -1,14 +1,33 @@
-"""Models: features, network and structure put together, with a folder format."""
+"""Models: features, network and structure put together, with a folder format.
+
+Names are imported when first used: a feature CRF is trained without torch, which takes more memory than its data.
+"""
 
 from __future__ import annotations
 
-from trelliswork.models.config import TaggerConfig
-from trelliswork.models.explanation import Analysis, Confidences, SpanConfidence
-from trelliswork.models.feature_crf.config import LearningConfig
-from trelliswork.models.feature_tagger import FeatureTagger
-from trelliswork.models.loading import load_tagger
-from trelliswork.models.sentence_tagger import SentenceTagger
-from trelliswork.models.tagger import Tagger
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trelliswork.models.config import TaggerConfig
+    from trelliswork.models.explanation import Analysis, Confidences, SpanConfidence
+    from trelliswork.models.feature_crf.config import LearningConfig
+    from trelliswork.models.feature_tagger import FeatureTagger
+    from trelliswork.models.loading import load_tagger
+    from trelliswork.models.sentence_tagger import SentenceTagger
+    from trelliswork.models.tagger import Tagger
+
+_HOME = {
+    "Analysis": "explanation",
+    "Confidences": "explanation",
+    "FeatureTagger": "feature_tagger",
+    "LearningConfig": "feature_crf.config",
+    "SentenceTagger": "sentence_tagger",
+    "SpanConfidence": "explanation",
+    "Tagger": "tagger",
+    "TaggerConfig": "config",
+    "load_tagger": "loading",
+}
 
 __all__ = [
     "Analysis",
@@ -21,3 +40,9 @@ __all__ = [
     "TaggerConfig",
     "load_tagger",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

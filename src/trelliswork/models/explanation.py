@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
 from trelliswork.data import Sentence
 from trelliswork.models.labels import Labels
 from trelliswork.structures.chain.schemes import spans_of
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
+    from torch import Tensor
 
     from trelliswork.distributions.grouped_chain import TagDistribution
 
@@ -55,6 +53,8 @@ def analyses_of(
     """The `top_k` best analyses of each sentence; fewer when fewer are possible."""
     values, scores = distribution.top_k(top_k)  # (k, batch, n), (k, batch)
     exists = scores > -INF
+    import torch
+
     probabilities = torch.where(exists, distribution.log_prob(values), -INF).exp().tolist()
     answers: list[list[Analysis]] = []
     for i, sentence in enumerate(sentences):
@@ -108,6 +108,8 @@ def _tag_probabilities(
     marginals: Float[Tensor, "batch n c"], best: Int[Tensor, "batch n"], labels: Labels
 ) -> Float[Tensor, "batch n"]:
     """P(the token has this tag): the labels that mean the same tag in the data are added up."""
+    import torch
+
     same = torch.zeros(len(labels.vocabulary), len(labels.vocabulary), dtype=marginals.dtype)
     for label, group in enumerate(labels.same_tag):
         same[label, group] = 1

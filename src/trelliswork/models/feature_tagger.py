@@ -10,39 +10,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
-from trelliswork.data import Sentence, Vocabulary
-from trelliswork.data.attributes import AttributeRows, Conjunctions, FeatureFunction, KeyIndex, Templates
+from trelliswork.data import Sentence
+from trelliswork.data.attributes import AttributeRows, FeatureFunction, HashedIndex, Templates
 from trelliswork.data.attributes.defaults import default_templates
-from trelliswork.data.attributes.found import Found
 from trelliswork.data.attributes.function import Function
-from trelliswork.data.attributes.hashing import HashedIndex, HashedNames, new_index
-from trelliswork.data.attributes.templates import Column
-from trelliswork.distributions.grouped_chain import TagDistribution
-from trelliswork.errors import DataError, ModelError, TrellisworkError
+from trelliswork.data.attributes.hashing import HashedNames
+from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.card import model_card
-from trelliswork.models.feature_crf.averaged import AveragedCRF, averaged
+from trelliswork.models.feature_corpus import FeatureCorpus, attributes_of, columns_of, gold_of
 from trelliswork.models.feature_crf.config import LearningConfig
-from trelliswork.models.feature_crf.counting import MARKS, counted_parameters
-from trelliswork.models.feature_crf.induction import Round, induce
+from trelliswork.models.feature_crf.counting import MARKS
+from trelliswork.models.feature_crf.induction import Round
 from trelliswork.models.feature_crf.kinds import kind_of
-from trelliswork.models.feature_crf.learning import Progress, check_weights, learn, parameters_of
+from trelliswork.models.feature_crf.learning import Progress, check_weights, learn
 from trelliswork.models.feature_crf.model import FeatureCRF
-from trelliswork.models.feature_crf.parameters import PairWeights, Parameters
-from trelliswork.models.feature_crf.stored_index import index_arrays, index_of
+from trelliswork.models.feature_crf.stored import crf_arrays, crf_of_arrays
 from trelliswork.models.feature_crf.votes import Explanation, explain
-from trelliswork.models.labels import Labels, tags_of_gold
-from trelliswork.models.partial_tags import partial_gold, scheme_of
-from trelliswork.models.sentence_tagger import SentenceTagger
+from trelliswork.models.feature_names import NAMES, names_text, read_names
+from trelliswork.models.labels import Labels
+from trelliswork.models.sentence_tagger import Pins, SentenceTagger
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
-from trelliswork.structures.chain.schemes import canonical, infer_scheme
+
+if TYPE_CHECKING:
+    from trelliswork.distributions.grouped_chain import TagDistribution
 
 Array = np.ndarray[Any, Any]
-NAMES = "attributes.txt"
 
 
 class FeatureTagger(SentenceTagger):
@@ -50,6 +46,8 @@ class FeatureTagger(SentenceTagger):
 
     `columns_seen` is how many columns beside the words there were in training, all of which a function may read.
     """
+
+    KIND = "FeatureTagger"
 
     def __init__(
         self,
@@ -91,45 +89,29 @@ class FeatureTagger(SentenceTagger):
         config = config or LearningConfig()
         if not train:
             raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
-        labels, gold, sets = _gold_of(train, scheme, partial)
+        labels, gold, sets = gold_of(train, scheme, partial)
         shares = None if weights is None else check_weights(weights, len(train))
         function = None if features is None else FeatureFunction.of(features)
+        n_columns = len(train[0].features)
         if templates is None:
-            templates = default_templates(1 + len(train[0].features)) if function is None else Templates.parse(["B"])
-        lengths, columns = columns_of(train)
-        templates.check(len(columns))
-        kind = kind_of(config.model)
-        # as in CRF++: no B, no arcs
-        arcs = kind.transitions and any(each.pairs and not each.references for each in templates.templates)
-        if config.order == 2 and not arcs:
-            raise DataError("template", "expected the template B, which order 2 needs, got none; add a line B")
-        found = _found(templates, lengths, columns).and_by(function, train)
-        index, n_labels = new_index(config.hash_bits), len(labels.vocabulary)
-        offsets = np.concatenate([[0], np.cumsum(found.counts)])
-        atomic = AttributeRows(lengths, offsets, index.add(found.keys), found.values)
-        on_pairs = found.on_pairs(atomic.ids, len(index))
-        conjunctions = induce(
-            atomic, gold, len(index), n_labels, config, arcs=arcs, sets=sets, on_pairs=on_pairs, on_round=on_round
-        )
-        rows = conjunctions.extended(atomic)
-        parameters = parameters_of(
-            rows, gold, conjunctions.n_attributes, n_labels, config, arcs=arcs, sets=sets,
-            on_pairs=conjunctions.widened(on_pairs),
-        ).with_latent(config.latent)  # fmt: skip
-        if config.order == 2:
-            parameters = parameters.with_second_order(rows, gold, sets)
-        n_named = len(index)
-        if isinstance(index, KeyIndex) and kind.counted:
-            parameters = counted_parameters(rows, gold, index, n_labels, transitions=arcs)
-        tags, start = tuple(labels.vocabulary), np.zeros(len(parameters))
-        crf, samples = FeatureCRF(tags, index, parameters, start, kind.normalised, conjunctions), None
-        tagger = cls(templates, labels, crf, config, features=function, columns_seen=len(columns) - 1)
-        for progress in learn(rows, gold, parameters, config, sentence_weights=shares, sets=sets):
+            templates = default_templates(1 + n_columns) if function is None else Templates.parse(["B"])
+        templates.check(1 + n_columns)
+        corpus = FeatureCorpus.of(train, templates, function, gold, sets, labels, config, on_round)
+        crf, samples = corpus.crf, None
+        tagger = cls(templates, labels, crf, config, features=function, columns_seen=n_columns)
+        steps = learn(corpus.rows, gold, crf.parameters, config, sentence_weights=shares, sets=sets)
+        del corpus.rows, gold, sets  # learners keep what they need
+        for progress in steps:
             tagger.crf, samples = replace(crf, weights=progress.weights), progress.samples
             if on_progress is not None and on_progress(progress, tagger):
                 break
-        tagger.crf, kept = averaged(tagger.crf, samples, voting=config.algorithm == "herding").compact()
-        tagger.names = _names(tagger.crf, kept, atomic, found, n_named)
+        del steps  # and what the learner held
+        if samples is not None:
+            from trelliswork.models.feature_crf.averaged import averaged
+
+            tagger.crf = averaged(tagger.crf, samples, voting=config.algorithm == "herding")
+        tagger.crf, kept = tagger.crf.compact()
+        tagger.names = corpus.names(tagger.crf, kept)
         return tagger
 
     # Answers
@@ -138,8 +120,16 @@ class FeatureTagger(SentenceTagger):
         """The attributes of sentences that the model knows."""
         lengths, columns = columns_of(sentences)
         self.templates.check(len(columns), sentences[0].file if sentences else "sentence")
-        found = _found(self.templates, lengths, columns).and_by(self.features, sentences)
+        found = attributes_of(self.templates, lengths, columns).and_by(self.features, sentences)
         return self.crf.rows(lengths, found.counts, found.keys, found.values)
+
+    def tag(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[list[str]]:
+        """The best tags of each sentence; without `pins` the attributes of all are made at once."""
+        if pins is not None or not sentences:
+            return super().tag(sentences, pins)
+        filled = [sentence for sentence in sentences if len(sentence)]
+        found = iter(self.crf.predict(self.rows(filled)))
+        return [next(found) if len(sentence) else [] for sentence in sentences]
 
     def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
         return self.crf.chain(self.rows(sentences))
@@ -180,25 +170,15 @@ class FeatureTagger(SentenceTagger):
         }
         if self.features is not None:
             config |= {"features": self.features.path, "columns_seen": self.columns_seen}
-        parameters = self.crf.parameters
-        arrays = {
-            **index_arrays(self.crf), "conjunctions": self.crf.conjunctions.pairs,
-            "labels": parameters.labels, "arcs": parameters.arcs, "weights": self.crf.weights.astype(np.float32),
-        }  # fmt: skip
-        if parameters.pairs is not None:
-            arrays |= {"pair_offsets": parameters.pairs.offsets, "pair_arcs": parameters.pairs.arcs}
-        if isinstance(self.crf, AveragedCRF):
-            arrays["samples"] = self.crf.samples.astype(np.float32)
-        weights = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-        names = {} if self.hashed else {NAMES: "".join(f"{_one_line(name)}\n" for name in self.names)}
+        names = {} if self.hashed else {NAMES: names_text(self.names)}
         texts = {**names, **(extra or {})}
-        write_model(directory, StoredModel("FeatureTagger", config, weights, self.metrics, self.card(), texts))
+        write_model(directory, StoredModel(self.KIND, config, crf_arrays(self.crf), self.metrics, self.card(), texts))
 
     def card(self) -> str:
         """The text of MODEL_CARD.md."""
         kind, data = kind_of(self.config.model).phrase, f"for {self.labels.data_scheme} tags"
         return model_card(
-            "FeatureTagger",
+            self.KIND,
             summary=f"{kind[0].upper()}{kind[1:]} over {len(self.names):,} attributes, {data}.",
             labels=self.labels.vocabulary.to_list(),
             settings=asdict(self.config),
@@ -212,119 +192,36 @@ class FeatureTagger(SentenceTagger):
 
         If a function made the attributes, it is imported by the name that it had, or is the one given.
         """
-        stored = read_model(directory, "FeatureTagger")
+        stored = read_model(directory, cls.KIND)
         try:
             tagger = cls._from_stored(stored.config, {name: each.numpy() for name, each in stored.weights.items()})
             if "features" in stored.config:
                 tagger.features = FeatureFunction.again(stored.config["features"], features, str(directory))
                 tagger.columns_seen = int(stored.config["columns_seen"])
             conjunctions = tagger.crf.conjunctions
-            if tagger.hashed:
-                tagger.names = HashedNames(conjunctions)
-            else:
-                tagger.names = _read_names(Path(directory) / NAMES, conjunctions.n_attributes)
+            n_names = len(tagger.crf.index) if not len(conjunctions) else conjunctions.n_attributes
+            tagger.names = HashedNames(conjunctions) if tagger.hashed else read_names(directory, n_names)
         except KeyError as error:
             raise ModelError(f"{directory}: the model lacks {error}; copy it again") from error
         except TrellisworkError:
             raise
-        except (TypeError, ValueError, IndexError) as error:
+        except (TypeError, ValueError, IndexError, AttributeError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         tagger.metrics = dict(stored.metrics)
         return tagger
 
     @classmethod
     def _from_stored(cls, config: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureTagger:
-        labels = Labels(Vocabulary(config["labels"]), config["data_scheme"], config["data_scheme"])
-        templates = Templates.parse(config["templates"], skip_outside=config["skip_outside"])
+        if not all(isinstance(label, str) for label in config["labels"]):
+            raise ValueError("labels that are all text expected, others found")
+        labels = Labels.from_stored(config["labels"], config["data_scheme"], config["data_scheme"])
         settings = LearningConfig(**config["settings"])
-        index, offsets = index_of(arrays, config["n_attributes"], settings.hash_bits)
-        conjunctions = Conjunctions(len(index), arrays.get("conjunctions", np.empty((0, 2), np.int32)))
-        conjunctions.check()
-        pairs = PairWeights(arrays["pair_offsets"], arrays["pair_arcs"]) if "pair_arcs" in arrays else None
-        n_states = len(config["labels"]) * settings.latent
-        parameters = Parameters(n_states, offsets, arrays["labels"], arrays["arcs"], pairs, settings.latent)
-        parameters.check(conjunctions.n_attributes)
-        if arrays["weights"].shape != (len(parameters),) or not np.isfinite(arrays["weights"]).all():
-            raise ValueError(f"{len(parameters)} finite weights expected, others found")
-        samples = arrays["samples"].astype(np.float64) if "samples" in arrays else None
-        if samples is not None and (samples.shape[1:] != (len(parameters),) or not np.isfinite(samples).all()):
-            raise ValueError(f"samples of {len(parameters)} finite weights expected, others found")
-        weights, normalised = arrays["weights"].astype(np.float64), kind_of(settings.model).normalised
-        crf = FeatureCRF(tuple(config["labels"]), index, parameters, weights, normalised, conjunctions)
-        return cls(templates, labels, averaged(crf, samples, voting=settings.algorithm == "herding"), settings)
+        crf = crf_of_arrays(arrays, tuple(config["labels"]), config["n_attributes"], settings)
+        return cls(cls._stored_templates(config), labels, crf, settings)
 
-
-def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
-    """Lengths, and the words and further columns of all tokens."""
-    n_columns = len(sentences[0].features) if sentences else 0
-    for sentence in sentences:
-        if len(sentence.features) != n_columns:
-            got = f"expected {n_columns} columns beside the words, got {len(sentence.features)}"
-            raise DataError(sentence.file or "sentence", got, line=sentence.line)
-    lengths = np.array([len(sentence) for sentence in sentences], np.int64)
-    words = Column.of(word for sentence in sentences for word in sentence.words)
-    others = [Column.of(x for sentence in sentences for x in sentence.features[c]) for c in range(n_columns)]
-    return lengths, [words, *others]
-
-
-def _found(templates: Templates, lengths: Array, columns: Sequence[Column]) -> Found:
-    """The attributes that templates make."""
-    keys, counts, places = _attributes(templates, lengths, columns)
-    of_template = np.array([template.pairs for template in templates.templates])
-    on_pairs = (
-        of_template[places[:, 1]] if any(each.pairs and each.references for each in templates.templates) else None
-    )
-    return Found(counts, keys, None, lambda entries: templates.names(places[entries], lengths, columns), on_pairs)
-
-
-def _names(crf: FeatureCRF, kept: Array, rows: AttributeRows, found: Found, n_atomic: int) -> Sequence[str]:
-    """The names of the attributes that were kept, each as it was first found; numbers for hashed ones."""
-    if isinstance(crf.index, HashedIndex):
-        return HashedNames(crf.conjunctions)
-    first = np.full(n_atomic, len(rows.ids))
-    np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
-    named = crf.conjunctions.names(found.names_of(first[kept[kept < n_atomic]]))
-    if crf.normalised != "jointly":
-        return named
-    return [*named, *(MARKS[mark] for mark in kept[kept >= n_atomic] - n_atomic)]
-
-
-def _one_line(name: str) -> str:
-    """A name as one line of a file."""
-    return name.replace("\r", "\\r").replace("\n", "\\n")
-
-
-def _read_names(path: Path, n_attributes: int) -> list[str]:
-    """The names of the attributes, one a line."""
-    try:
-        names = path.read_text(encoding="utf-8").split("\n")[:-1]
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror}); copy the model again") from error
-    if len(names) != n_attributes:
-        raise ModelError(f"{path}: expected {n_attributes} names, got {len(names)}; copy the model again")
-    return names
-
-
-def _gold_of(train: Sequence[Sentence], scheme: str | None, partial: bool) -> tuple[Labels, Array, Array | None]:
-    """The tags as they are written (a weight is learned only for what was seen), and their codes and sets."""
-    tags = [tags_of_gold(sentence) for sentence in train]
-    found = canonical(scheme) if scheme is not None else scheme_of(tags) if partial else infer_scheme(tags)
-    if partial:
-        known, gold, sets = partial_gold(tags)
-        return Labels(Vocabulary(known), found, found), gold, sets
-    vocabulary = Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence))
-    gold = np.concatenate([vocabulary.indices(each) for each in tags]).astype(np.int64)
-    return Labels(vocabulary, found, found), gold, None
-
-
-def _attributes(templates: Templates, lengths: Array, columns: Sequence[Column]) -> tuple[Array, Array, Array]:
-    """Keys of all attributes token by token, how many each token has, and (token, template) of each."""
-    wanted = [row for row, template in enumerate(templates.templates) if template.references or not template.pairs]
-    keys, present = templates.keys(lengths, columns)
-    keys, present = keys[:, wanted], present[:, wanted]
-    places = np.argwhere(present)
-    places[:, 1] = np.array(wanted, np.int64)[places[:, 1]]
-    return keys[present], present.sum(1), places
+    @classmethod
+    def _stored_templates(cls, config: Mapping[str, Any]) -> Templates:
+        return Templates.parse(config["templates"], skip_outside=config["skip_outside"])
 
 
 def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:

@@ -7,9 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import torch
-from torch import Tensor
-
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.evaluation import evaluate_tags
@@ -18,6 +15,7 @@ from trelliswork.models.labels import Labels, tags_of_gold
 
 if TYPE_CHECKING:
     from jaxtyping import Bool
+    from torch import Tensor
 
     from trelliswork.distributions.grouped_chain import TagDistribution
 
@@ -49,6 +47,8 @@ class SentenceTagger:
 
     def evaluating(self) -> AbstractContextManager[Any]:
         """Inside, answers are given and nothing is learned."""
+        import torch
+
         return torch.no_grad()
 
     def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> TagDistribution:
@@ -69,6 +69,8 @@ class SentenceTagger:
         self, sentences: Sequence[Sentence], pins: Sequence[Pins], chain: TagDistribution
     ) -> Bool[Tensor, "batch n c"]:
         """True for each label that the pins leave."""
+        import torch
+
         shape = (*chain.batch_shape, *chain.event_shape, len(self.labels.vocabulary))
         allowed = torch.ones(shape, dtype=torch.bool)
         for row, (sentence, known) in enumerate(zip(sentences, pins, strict=True)):

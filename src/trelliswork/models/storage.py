@@ -15,14 +15,16 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import safetensors
-import safetensors.torch
-from torch import Tensor
 
 from trelliswork import __version__
 from trelliswork.errors import ModelError, OutputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FORMAT_VERSION = 1
 
@@ -38,7 +40,7 @@ class StoredModel:
 
     kind: str
     config: Mapping[str, Any]
-    weights: Mapping[str, Tensor]
+    weights: Mapping[str, Any]  # torch's tensors, or arrays
     metrics: Mapping[str, Any]
     card: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)  # further text files, by name
@@ -91,11 +93,20 @@ def _write_files(folder: Path, model: StoredModel) -> None:
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.weights.items()}
-    (folder / WEIGHTS).write_bytes(safetensors.torch.save(tensors))
+    (folder / WEIGHTS).write_bytes(_packed(model.weights))
     for path in folder.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
+
+
+def _packed(weights: Mapping[str, Any]) -> bytes:
+    if all(isinstance(each, np.ndarray) for each in weights.values()):
+        import safetensors.numpy
+
+        return safetensors.numpy.save({name: np.ascontiguousarray(array) for name, array in weights.items()})
+    import safetensors.torch
+
+    return safetensors.torch.save({name: each.detach().cpu().contiguous() for name, each in weights.items()})
 
 
 def _replace(target: Path, partial: Path) -> None:
@@ -163,6 +174,8 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
+    import safetensors.torch
+
     if not path.is_file():
         raise ModelError(f"{path}: missing; copy the whole model folder or train again")
     try:

@@ -6,15 +6,31 @@ numba's own parallel loops would load a second OpenMP next to torch's and slow b
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
-import torch
-
 Result = TypeVar("Result")
 WORTH_SPLITTING = 4_000_000  # multiply-adds (a millisecond); below, a thread is not worth waking
+
+
+def n_threads() -> int:
+    """How many threads to use: torch's number, once it is imported."""
+    torch = sys.modules.get("torch")
+    return int(torch.get_num_threads()) if torch is not None else int(os.environ.get("OMP_NUM_THREADS") or _cores())
+
+
+def use_threads(n: int) -> None:
+    """Use `n` threads, in torch too, whether it is imported already or not."""
+    os.environ["OMP_NUM_THREADS"] = str(n)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(n)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @lru_cache(maxsize=1)
@@ -28,7 +44,7 @@ if hasattr(os, "register_at_fork"):  # a forked child has the pool, but none of 
 
 def row_ranges(n_rows: int, work: int) -> list[tuple[int, int]]:
     """Ranges that cover 0..n_rows, one for each thread that is worth starting."""
-    n_parts = min(torch.get_num_threads(), n_rows, 1 + work // WORTH_SPLITTING)
+    n_parts = min(n_threads(), n_rows, 1 + work // WORTH_SPLITTING)
     if n_parts < 2:
         return [(0, n_rows)]
     return [(n_rows * part // n_parts, n_rows * (part + 1) // n_parts) for part in range(n_parts)]
@@ -38,7 +54,7 @@ def side_by_side(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     """The results of some calls, made at the same time; the first in this thread."""
     if len(calls) == 1:
         return [calls[0]()]
-    others = [_pool(torch.get_num_threads()).submit(call) for call in calls[1:]]
+    others = [_pool(n_threads()).submit(call) for call in calls[1:]]
     return [calls[0](), *(other.result() for other in others)]
 
 

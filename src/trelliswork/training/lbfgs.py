@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
+
+from trelliswork.training import vector_kernels as vectors
+from trelliswork.training.vector_kernels import dot
 
 Array = np.ndarray[Any, Any]
 Objective = Callable[[Array], tuple[float, Array]]
+Pair = tuple[Array, Array, float]  # a step and the change of the gradient (float32: it only guides), and their product
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class LBFGS:
 
     l2: float = 0.0
     l1: float = 0.0
-    memory: int = 6
+    memory: int = 10
     epsilon: float = 1e-5
     delta: float = 1e-5
     period: int = 10
@@ -47,13 +50,13 @@ class LBFGS:
     def minimise(self, objective: Objective, weights: Array) -> Iterator[Step]:
         """One `Step` an iteration; the last one is the result."""
         point = _Point(self, objective, weights.copy())
-        pairs: deque[tuple[Array, Array, float]] = deque(maxlen=self.memory)
+        pairs: deque[Pair] = deque()
         losses = [point.loss]
         evaluations = 1
         for iteration in range(1, self.max_iterations + 1):
             direction = _two_loops(pairs, point.slope)
             if self.l1:
-                direction[direction * point.slope >= 0] = 0.0  # stay in the orthant that the slope points into
+                vectors.keep_descent(direction, point.slope)  # stay in the orthant that the slope points into
             first = 1.0 / max(_norm(point.slope), 1e-300) if not pairs else 1.0
             after, tries = self._search(objective, point, direction, first)
             evaluations += tries
@@ -62,9 +65,7 @@ class LBFGS:
                 continue
             if after is None:
                 return
-            s, y = after.weights - point.weights, after.gradient - point.gradient
-            if (curvature := _dot(s, y)) > 1e-300:
-                pairs.append((s, y, curvature))
+            self._remember(pairs, point, after)
             point = after
             losses.append(point.loss)
             norm = _norm(point.slope)
@@ -75,25 +76,34 @@ class LBFGS:
             if len(losses) > self.period and losses[-1 - self.period] - losses[-1] < self.delta * abs(losses[-1]):
                 return
 
+    def _remember(self, pairs: deque[Pair], point: _Point, after: _Point) -> None:
+        """Add the step and the change of the gradient, in the room of the oldest pair if there is no more."""
+        n, full = len(point.weights), len(pairs) == self.memory
+        s, y = pairs.popleft()[:2] if full else (np.empty(n, np.float32), np.empty(n, np.float32))
+        vectors.difference(after.weights, point.weights, s)
+        vectors.difference(after.gradient, point.gradient, y)
+        if (curvature := dot(s, y)) > 1e-300:
+            pairs.append((s, y, curvature))
+
     def _search(self, objective: Objective, point: _Point, direction: Array, step: float) -> tuple[_Point | None, int]:
         """The first of step, step/2, ... that lowers the loss enough; with L1, steps are cut at sign changes.
 
         Without L1 a step that is too short for the curvature condition (Wolfe) is lengthened.
         """
-        descent = _dot(point.slope, direction)
+        descent = dot(point.slope, direction)
         if descent >= 0:
             return None, 0
-        orthant = np.sign(np.where(point.weights != 0, point.weights, -point.slope)) if self.l1 else None
         low, high = 0.0, np.inf
         for tries in range(1, self.max_line_search + 1):
-            weights = point.weights + step * direction
-            if orthant is not None:
-                weights[weights * orthant <= 0] = 0.0
+            weights = np.empty_like(direction)
+            vectors.step_along(point.weights, step, direction, weights)
+            if self.l1:
+                vectors.stay_in_orthant(weights, point.weights, point.slope)
             after = _Point(self, objective, weights)
-            wanted = descent * step if orthant is None else _dot(point.slope, weights - point.weights)
+            wanted = dot(point.slope, weights) - dot(point.slope, point.weights) if self.l1 else descent * step
             if not after.loss <= point.loss + 1e-4 * wanted:
                 high = step
-            elif orthant is None and _dot(after.gradient, direction) < 0.9 * descent:
+            elif not self.l1 and dot(after.gradient, direction) < 0.9 * descent:
                 low = step
             else:
                 return after, tries
@@ -101,13 +111,8 @@ class LBFGS:
         return None, tries
 
 
-def _dot(a: Array, b: Array) -> float:
-    """Σ a b; torch adds up, so that its thread count holds for all that we do."""
-    return float(torch.dot(torch.from_numpy(a), torch.from_numpy(b)))
-
-
 def _norm(a: Array) -> float:
-    return math.sqrt(_dot(a, a))
+    return math.sqrt(dot(a, a))
 
 
 class _Point:
@@ -116,27 +121,25 @@ class _Point:
     def __init__(self, settings: LBFGS, objective: Objective, weights: Array) -> None:
         loss, gradient = objective(weights)
         self.weights = weights
-        self.loss = loss + settings.l2 * _dot(weights, weights) + settings.l1 * float(np.abs(weights).sum())
-        self.gradient = gradient + 2 * settings.l2 * weights if settings.l2 else gradient
-        self.slope = _pseudo_gradient(weights, self.gradient, settings.l1) if settings.l1 else self.gradient
+        self.loss = loss + settings.l2 * dot(weights, weights) + settings.l1 * float(np.abs(weights).sum())
+        if settings.l2:
+            vectors.add_scaled(gradient, 2 * settings.l2, weights)
+        self.gradient = self.slope = gradient
+        if settings.l1:
+            self.slope = np.empty_like(gradient)
+            vectors.pseudo_gradient(weights, gradient, settings.l1, self.slope)
 
 
-def _pseudo_gradient(weights: Array, gradient: Array, l1: float) -> Array:
-    """The least one-sided derivative: 0 where no small move helps."""
-    at_zero = np.where(gradient + l1 < 0, gradient + l1, np.where(gradient - l1 > 0, gradient - l1, 0.0))
-    return np.where(weights != 0, gradient + l1 * np.sign(weights), at_zero)
-
-
-def _two_loops(pairs: deque[tuple[Array, Array, float]], slope: Array) -> Array:
+def _two_loops(pairs: deque[Pair], slope: Array) -> Array:
     """-H · slope, H the inverse Hessian that the last pairs (s, y) suggest."""
-    direction = -slope
+    direction: Array = -slope
     alphas = []
     for s, y, curvature in reversed(pairs):
-        alphas.append(_dot(s, direction) / curvature)
-        direction -= alphas[-1] * y
+        alphas.append(dot(s, direction) / curvature)
+        vectors.add_scaled(direction, -alphas[-1], y)
     if pairs:
         _, y, curvature = pairs[-1]
-        direction *= curvature / _dot(y, y)
+        direction *= curvature / dot(y, y)
     for (s, y, curvature), alpha in zip(pairs, reversed(alphas), strict=True):
-        direction += (alpha - _dot(y, direction) / curvature) * s
+        vectors.add_scaled(direction, alpha - dot(y, direction) / curvature, s)
     return direction

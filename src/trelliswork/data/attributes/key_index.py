@@ -48,7 +48,11 @@ class KeyIndex:
         used = self.table != EMPTY
         if size == 0 or size & (size - 1) or used.all():
             raise ValueError(f"a table of {size} keys is not one that was saved")
-        if not np.array_equal(np.sort(self.numbers[used]), np.arange(self._n_known)):
+        numbers, seen = self.numbers[used], np.zeros(self._n_known, np.bool_)
+        fit = len(numbers) == self._n_known and (not len(numbers) or 0 <= numbers.min() <= numbers.max() < len(seen))
+        if fit:
+            seen[numbers] = True
+        if not (fit and seen.all()):
             raise ValueError(f"the keys are not numbered 0..{self._n_known - 1}")
 
     @classmethod

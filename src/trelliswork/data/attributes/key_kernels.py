@@ -91,3 +91,27 @@ def find_keys(table, numbers, keys, ids):
     for i in range(keys.shape[0]):
         slot = _slot(table, keys[i])
         ids[i] = numbers[slot] if table[slot] != EMPTY else -1
+
+
+@njit(**EXACT)
+def by_token(keys, present, numbers, out, rows, counts):
+    """The present ones of keys [rows, tokens], token by token, with the numbers of their rows; counts[t] are token t's.
+
+    Returns how many there are.
+    """
+    n = 0
+    for t in range(keys.shape[1]):
+        before = n
+        for row in range(keys.shape[0]):
+            if present[row, t]:
+                out[n], rows[n] = keys[row, t], numbers[row]
+                n += 1
+        counts[t] = n - before
+    return n
+
+
+@njit(**EXACT)
+def first_entries(ids, first):
+    """first[id] = the first entry with that id; others stay as they are."""
+    for e in range(ids.shape[0] - 1, -1, -1):
+        first[ids[e]] = e

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from trelliswork.data.attributes.key_kernels import first_entries
+
 Array = np.ndarray[Any, Any]
 
 
@@ -35,15 +37,17 @@ class AttributeRows:
         """The token of each entry."""
         return np.repeat(np.arange(self.n_tokens), np.diff(self.offsets))
 
-    def kept(self, keep: Array, numbers: Array) -> AttributeRows:
-        """Only the entries where `keep`, their ids replaced by numbers[id]."""
-        counts = np.bincount(self.tokens()[keep], minlength=self.n_tokens)
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        values = None if self.values is None else self.values[keep]
-        return AttributeRows(self.lengths, offsets, numbers[self.ids[keep]].astype(np.int32), values)
+    def first_entries(self, n_attributes: int) -> Array:
+        """Where each attribute occurs first among the entries; their number for one that does not."""
+        first = np.full(n_attributes, len(self.ids), np.int64)
+        first_entries(self.ids, first)
+        return first
 
     def known(self) -> AttributeRows:
         """Without the entries whose id is -1."""
-        if self.ids.size == 0 or self.ids.min() >= 0:
+        keep = self.ids >= 0
+        if keep.all():
             return self
-        return self.kept(self.ids >= 0, np.arange(self.ids.max() + 1 if self.ids.max() >= 0 else 1))
+        offsets = np.concatenate([[0], np.cumsum(keep)])[self.offsets]
+        values = None if self.values is None else self.values[keep]
+        return AttributeRows(self.lengths, offsets, self.ids[keep], values)

@@ -9,8 +9,9 @@ B01:%x[0,1]              scores of neighbouring tags that depend on an attribute
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
 
 Array = np.ndarray[Any, Any]
+Views = dict[tuple[int, str], tuple[Array, Array, Array]]  # (column, spelling) -> codes, texts, offsets
 _REFERENCE = re.compile(r"%x\[\s*(-?\d+)\s*,\s*(\d+)(?:\.(\w+))?\s*\]")
 
 
@@ -88,9 +90,9 @@ class Column:
 
     @classmethod
     def of(cls, values: Iterable[str]) -> Column:
-        known: dict[str, int] = {}
-        codes = np.array([known.setdefault(value, len(known)) for value in values], np.int32)
-        return cls(codes, list(known))
+        listed = list(values)
+        known = {value: code for code, value in enumerate(dict.fromkeys(listed))}
+        return cls(np.fromiter(map(known.__getitem__, listed), np.int32, len(listed)), list(known))
 
     def seen_through(self, spelling: str) -> Column:
         function = spelling_of(spelling)
@@ -135,52 +137,66 @@ class Templates:
                     fix = f"{problem} (0 is the word, then --feature-columns); correct the template or give the column"
                     raise DataError(self.file, fix, line=template.line)
 
+    def views(self, columns: Sequence[Column]) -> Views:
+        """What the templates look at: columns, as they are or through a spelling, with their texts in UTF-8."""
+        views: Views = {}
+        for template in self.templates:
+            for part in template.references:
+                if (at := (part.column, part.spelling)) not in views:
+                    column = columns[part.column]
+                    column = column.seen_through(part.spelling) if part.spelling else column
+                    views[at] = column.codes, *encoded(column.values)
+        return views
+
     def keys(self, lengths: Array, columns: Sequence[Column]) -> tuple[Array, Array]:
         """Keys [tokens, templates] of all attributes, and which of them are present."""
-        n_tokens = int(lengths.sum())
-        keys = np.empty((len(self.templates), n_tokens), np.uint64)
-        present = np.ones((len(self.templates), n_tokens), np.bool_)
-        seen: dict[tuple[int, str], tuple[Array, Array, Array]] = {}
-        for row, template in enumerate(self.templates):
-            keys[row] = key_kernels.SEED
-            for part in template.parts:
+        keys, present = self.keys_of(lengths, 0, range(len(self.templates)), self.views(columns))
+        return keys.T, present.T
+
+    def keys_of(self, lengths: Array, first: int, wanted: Sequence[int], views: Views) -> tuple[Array, Array]:
+        """Keys [templates, tokens] of the wanted templates for sentences of these lengths, which begin at token
+        `first`; and which of them are present."""
+        last = first + int(lengths.sum())
+        keys = np.full((len(wanted), last - first), key_kernels.SEED)
+        present = np.ones(keys.shape, np.bool_)
+        for row, template in enumerate(wanted):
+            for part in self.templates[template].parts:
                 if isinstance(part, str):
                     key_kernels.extend_by_text(keys[row], encoded([part])[0])
                     continue
-                at = part.column, part.spelling
-                if at not in seen:
-                    column = columns[part.column]
-                    column = column.seen_through(part.spelling) if part.spelling else column
-                    seen[at] = column.codes, *encoded(column.values)
-                outside = [] if self.skip_outside else _outside(abs(part.shift))
-                key_kernels.extend_by_column(keys[row], present[row], lengths, *seen[at], part.shift, *encoded(outside))
-        return keys.T, present.T
+                codes, *texts = views[part.column, part.spelling]
+                outside = encoded([] if self.skip_outside else _outside(abs(part.shift)))
+                key_kernels.extend_by_column(
+                    keys[row], present[row], lengths, codes[first:last], *texts, part.shift, *outside
+                )
+        return keys, present
 
     def names(self, places: Array, lengths: Array, columns: Sequence[Column]) -> list[str]:
         """The names behind some keys, for people; places [names, 2] are (token, template)."""
         starts = np.concatenate([[0], np.cumsum(lengths)])
         ends = np.searchsorted(starts, places[:, 0], side="right")
-        bounds = zip(starts[ends - 1].tolist(), starts[ends].tolist(), strict=True)
-        return [
-            self._name(row, token, *bound, columns) for (token, row), bound in zip(places.tolist(), bounds, strict=True)
-        ]
+        names = [""] * len(places)
+        for row in np.unique(places[:, 1]).tolist():
+            chosen = np.flatnonzero(places[:, 1] == row)
+            tokens, bounds = places[chosen, 0], (starts[ends[chosen] - 1], starts[ends[chosen]])
+            parts = [
+                repeat(part, len(chosen)) if isinstance(part, str) else _values(part, tokens, *bounds, columns)
+                for part in self.templates[row].parts
+            ]
+            for i, name in zip(chosen.tolist(), map("".join, zip(*parts, strict=True)), strict=True):
+                names[i] = name
+        return names
 
-    def _name(self, template: int, token: int, first: int, last: int, columns: Sequence[Column]) -> str:
-        pieces = []
-        for part in self.templates[template].parts:
-            if isinstance(part, str):
-                pieces.append(part)
-                continue
-            at = token + part.shift
-            if at < first:
-                pieces.append(f"_B-{first - at}")
-            elif at >= last:
-                pieces.append(f"_B+{at - last + 1}")
-            else:
-                value = columns[part.column].values[columns[part.column].codes[at]]
-                function = spelling_of(part.spelling)
-                pieces.append(function(value) if function else value)
-        return "".join(pieces)
+
+def _values(part: Reference, tokens: Array, first: Array, last: Array, columns: Sequence[Column]) -> Iterator[str]:
+    """What a reference reads at tokens of the sentences first..last."""
+    column = columns[part.column]
+    column = column.seen_through(part.spelling) if part.spelling else column
+    at = tokens + part.shift
+    before, after = first - at, at - last + 1
+    codes = column.codes[np.clip(at, first, last - 1)]
+    for code, b, a in zip(codes.tolist(), before.tolist(), after.tolist(), strict=True):
+        yield f"_B-{b}" if b > 0 else f"_B+{a}" if a > 0 else column.values[code]
 
 
 def _outside(n: int) -> list[str]:

@@ -10,10 +10,11 @@ import numpy as np
 from trelliswork.data.attributes import HashedIndex
 from trelliswork.errors import ScoreError
 from trelliswork.models.feature_crf.kinds import Kind, kind_of
-from trelliswork.models.feature_crf.posterior import METHODS, Method
 
 Algorithm = Literal["lbfgs", "sgd", "perceptron", "pa", "arow", "margin", "herding"]
 ALGORITHMS: tuple[Algorithm, ...] = ("lbfgs", "sgd", "perceptron", "pa", "arow", "margin", "herding")
+Method = Literal["laplace", "hamiltonian"]
+METHODS: tuple[Method, ...] = ("laplace", "hamiltonian")
 PROBABILISTIC = ("lbfgs", "sgd")  # know what an unknown label is, and a sentence that counts twice
 
 

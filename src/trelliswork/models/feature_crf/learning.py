@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,16 +15,15 @@ from trelliswork.models.feature_crf.config import PROBABILISTIC, LearningConfig
 from trelliswork.models.feature_crf.counting import log_frequencies
 from trelliswork.models.feature_crf.herding import Herding
 from trelliswork.models.feature_crf.kinds import kind_of
-from trelliswork.models.feature_crf.local_likelihood import LocalLikelihood
 from trelliswork.models.feature_crf.margin import MarginLearner
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner, Rule
 from trelliswork.models.feature_crf.parameters import Parameters
-from trelliswork.models.feature_crf.posterior import curvature, draw
 from trelliswork.models.feature_crf.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
 
 Array = np.ndarray[Any, Any]
+Objective = Callable[[Array], tuple[float, Array]]  # loss and gradient
 ON_PAIRS = ("lbfgs", "sgd", "perceptron", "pa", "arow")  # know weights of (attribute, label before, label)
 SPREAD = 0.1  # of the first weights of latent states
 
@@ -99,12 +98,16 @@ def _lbfgs(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> It
     learner = LBFGS(l2=config.c2, l1=config.c1, max_iterations=config.max_iterations or 10_000)
     likelihood = _objective(corpus, parameters, config)
     start = _start(parameters, config.seed)
+    rows = corpus.rows if config.samples else None
+    del corpus  # the likelihood has its own
     progress = Progress(0, start, float("nan"))
     for step in learner.minimise(likelihood, start):
         progress = Progress(step.iteration, step.weights, step.loss, step.gradient_norm)
         yield progress
-    if config.samples:
-        curved = curvature(corpus.rows, parameters, progress.weights)
+    if rows is not None:
+        from trelliswork.models.feature_crf.posterior import curvature, draw
+
+        curved = curvature(rows, parameters, progress.weights)
         found = draw(
             likelihood, config.c2, progress.weights, curved, config.samples, config.posterior, config.seed,
             config.temperature,
@@ -112,8 +115,10 @@ def _lbfgs(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> It
         yield replace(progress, samples=found)
 
 
-def _objective(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> Likelihood | LocalLikelihood:
+def _objective(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> Objective:
     if kind_of(config.model).normalised == "locally" or config.model == "logistic":
+        from trelliswork.models.feature_crf.local_likelihood import LocalLikelihood
+
         return LocalLikelihood(corpus.rows, corpus.gold, parameters)
     return Likelihood(corpus.rows, corpus.gold, parameters, corpus.sentence_weights, corpus.sets)
 

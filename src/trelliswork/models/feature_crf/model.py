@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex
 from trelliswork.models.feature_crf.counting import MARK_KEYS, marked
 from trelliswork.models.feature_crf.edges import edge_rows
 from trelliswork.models.feature_crf.kinds import Normalised
-from trelliswork.models.feature_crf.online_kernels import score_tokens
+from trelliswork.models.feature_crf.online_kernels import best_labels, score_tokens
 from trelliswork.models.feature_crf.parameters import ANY, PairWeights, Parameters, offsets_of, owners_of
 from trelliswork.models.feature_crf.set_kernels import EdgeRows, add_pairs
 from trelliswork.models.feature_crf.states import StateSpace
@@ -171,6 +172,12 @@ class FeatureCRF:
 
     def predict(self, rows: AttributeRows) -> list[list[str]]:
         """The best labels of each sentence."""
+        transitions = self._shared_transitions()
+        if transitions is not None:
+            tags = np.empty(rows.n_tokens, np.int64)
+            best_labels(rows.starts, self.emissions(rows), transitions, tags)
+            names = list(map(self.labels.__getitem__, tags.tolist()))
+            return [names[first:last] for first, last in pairwise(rows.starts.tolist())]
         out: list[list[str]] = [[] for _ in rows.lengths]
         for batch, chain in self.distributions(rows):
             for sentence, best in zip(batch, chain.argmax.tolist(), strict=True):

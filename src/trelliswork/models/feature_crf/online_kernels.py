@@ -31,6 +31,20 @@ def score_tokens(first, last, entries, ids, values, offsets, labels, weights, em
                 row[labels[p]] += value * weights[p]
 
 
+@njit(**KERNEL)
+def best_labels(starts, emissions, transitions, tags):
+    """The best labels of sentences that lie behind one another: tags[t] of emissions[t] [S4.100-103]."""
+    c = emissions.shape[1]
+    edge, possible, length = np.zeros(c), np.empty(1, np.bool_), np.empty(1, np.int64)
+    arcs = transitions.reshape((1, 1, c, c))
+    for s in range(starts.shape[0] - 1):
+        length[0] = starts[s + 1] - starts[s]
+        if length[0] > 0:
+            scores = emissions[starts[s] : starts[s + 1]].reshape((1, length[0], c))
+            out = tags[starts[s] : starts[s + 1]].reshape((1, length[0]))
+            best_paths(0, 1, scores, arcs, edge, edge, length, out, possible)
+
+
 @njit(**EXACT)
 def _weight_of(attribute, label, offsets, labels):
     """The weight of an (attribute, label) pair, -1 if it has none; labels of an attribute are sorted."""

@@ -9,8 +9,10 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.feature_crf.observed import all_labels, arc_pairs, follows, members, state_pairs, triples
+from trelliswork.models.feature_crf.plan_kernels import mark_pairs
 
 Array = np.ndarray[Any, Any]
+MOST_MARKS = 1 << 28  # bytes; above, pairs are sorted instead
 ANY = -1  # in arcs of second order: whatever the label two tokens before
 
 
@@ -76,6 +78,8 @@ class Parameters:
         single = np.ones(n_attributes, np.bool_) if on_pairs is None else ~on_pairs
         if all_states:
             states = np.add.outer(np.flatnonzero(single) * n_labels, np.arange(n_labels)).ravel()
+        elif on_pairs is None and (not len(gold) or gold.min() >= 0):
+            states = _observed_states(rows, gold, n_attributes, n_labels)
         elif on_pairs is None:
             states = state_pairs(rows.ids, gold[rows.tokens()], sets)
         else:
@@ -227,6 +231,15 @@ class Parameters:
         scores = np.zeros((self.n_labels, self.n_labels))
         scores[self.arcs[:, 0], self.arcs[:, 1]] = weights[self.arc_weights]
         return scores
+
+
+def _observed_states(rows: AttributeRows, gold: Array, n_attributes: int, n_labels: int) -> Array:
+    """attribute · labels + label of the pairs that occur, sorted; every label is known."""
+    if n_attributes * n_labels <= MOST_MARKS:
+        seen = np.zeros((n_attributes, n_labels), np.bool_)
+        mark_pairs(rows.offsets, rows.ids, gold.astype(np.int64, copy=False), seen)
+        return np.flatnonzero(seen)
+    return state_pairs(rows.ids, gold[rows.tokens()], all_labels(n_labels))
 
 
 def _copied(arcs: Array, n_labels: int, latent: int) -> Array:

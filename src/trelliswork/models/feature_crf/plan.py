@@ -15,6 +15,7 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.feature_crf.plan_kernels import count_entries, lay_out
 from trelliswork.structures.threads import row_ranges
 
 Array = np.ndarray[Any, Any]
@@ -56,28 +57,16 @@ class Plan:
         number = np.where(is_dense, np.cumsum(is_dense) - 1, -1)
         order = np.argsort(rows.lengths, kind="stable")
         tokens, starts = _tokens_of(rows, order)
-        ids, values, token_of = _permuted(rows, tokens)
-        dense = is_dense[ids]
-        attribute_of = np.repeat(np.arange(len(n_of)), n_of)
+        attribute_of = np.repeat(np.arange(len(n_of), dtype=np.int32), n_of)
         in_table = is_dense[attribute_of]
         cells = number[attribute_of[in_table]] * width + parameters.labels[in_table]
-        frequency = np.bincount(ids, minlength=len(n_of))
+        frequency = np.bincount(rows.ids, minlength=len(n_of))
         loose = np.flatnonzero(~in_table)
         loose = loose[np.argsort(-frequency[attribute_of[loose]], kind="stable")]
         place = np.empty(parameters.n_states, np.int32)
         place[loose] = np.arange(len(loose))
-        spread = _spread(ids[~dense], parameters.offsets)  # (entry, weight) of each loose weight of each token
-        planned = PlannedRows(
-            rows.lengths[order],
-            starts,
-            _offsets(token_of[dense], len(tokens)),
-            number[ids[dense]].astype(np.int32),
-            values[dense] if len(values) else values,
-            _offsets(token_of[~dense][spread[0]], len(tokens)),
-            place[spread[1]],
-            parameters.labels[spread[1]].astype(np.uint16),
-            values[~dense][spread[0]] if len(values) else values,
-        )
+        entries = _laid_out(rows, tokens, number.astype(np.int32), parameters, place)
+        planned = PlannedRows(rows.lengths[order], starts, *entries)
         return cls(planned, order, tokens, cells, np.flatnonzero(in_table), loose, int(is_dense.sum()), width)
 
     def shares(self, work: int) -> list[tuple[int, int]]:
@@ -109,22 +98,21 @@ def _tokens_of(rows: AttributeRows, order: Array) -> tuple[Array, Array]:
     return np.arange(starts[-1]) + np.repeat(rows.starts[:-1][order] - starts[:-1], lengths), starts
 
 
-def _permuted(rows: AttributeRows, tokens: Array) -> tuple[Array, Array, Array]:
-    """Entries in the order of `tokens`: ids, values (or none), and the new token of each."""
-    counts = np.diff(rows.offsets)[tokens]
-    first = np.concatenate([[0], np.cumsum(counts)])[:-1]
-    entries = np.arange(counts.sum()) + np.repeat(rows.offsets[:-1][tokens] - first, counts)
-    values = np.empty(0) if rows.values is None else rows.values[entries]
-    return rows.ids[entries], values, np.repeat(np.arange(len(tokens)), counts)
+def _laid_out(
+    rows: AttributeRows, tokens: Array, dense_row: Array, parameters: Parameters, place: Array
+) -> list[Array]:
+    """Dense and loose entries in the order of `tokens`: the last seven fields of `PlannedRows`."""
+    values = np.empty(0) if rows.values is None else rows.values
+    dense_counts, loose_counts = np.empty(len(tokens), np.int64), np.empty(len(tokens), np.int64)
+    count_entries(tokens, rows.offsets, rows.ids, dense_row, parameters.offsets, dense_counts, loose_counts)
+    n_dense, n_loose = int(dense_counts.sum()), int(loose_counts.sum())
+    dense = np.empty(n_dense, np.int32), np.empty(n_dense * (len(values) > 0))
+    loose = np.empty(n_loose, np.int32), np.empty(n_loose, np.uint16), np.empty(n_loose * (len(values) > 0))
+    lay_out(
+        tokens, rows.offsets, rows.ids, values, dense_row, parameters.offsets, parameters.labels, place, dense, loose
+    )
+    return [_offsets(dense_counts), *dense, _offsets(loose_counts), *loose]
 
 
-def _spread(ids: Array, offsets: Array) -> tuple[Array, Array]:
-    """(entry, weight) for each weight of each entry's attribute."""
-    counts = offsets[ids + 1] - offsets[ids]
-    first = np.concatenate([[0], np.cumsum(counts)])[:-1]
-    weights = np.arange(counts.sum()) + np.repeat(offsets[ids] - first, counts)
-    return np.repeat(np.arange(len(ids)), counts), weights
-
-
-def _offsets(token_of: Array, n_tokens: int) -> Array:
-    return np.concatenate([[0], np.cumsum(np.bincount(token_of, minlength=n_tokens))])
+def _offsets(counts: Array) -> Array:
+    return np.concatenate([[0], np.cumsum(counts)])

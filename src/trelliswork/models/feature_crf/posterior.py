@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import ScoreError
+from trelliswork.models.feature_crf.config import Method
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.posterior_kernels import add_variances
 from trelliswork.training.lbfgs import Objective
 
 Array = np.ndarray[Any, Any]
-Method = Literal["laplace", "hamiltonian"]
-METHODS: tuple[Method, ...] = ("laplace", "hamiltonian")
 
 
 def curvature(rows: AttributeRows, parameters: Parameters, weights: Array) -> Array:

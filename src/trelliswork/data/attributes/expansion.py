@@ -1,0 +1,53 @@
+"""The attributes of all tokens, a block of sentences at a time, so that little more is held than the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data.attributes import key_kernels
+from trelliswork.data.attributes.templates import Column, Templates
+
+Array = np.ndarray[Any, Any]
+TOKENS_AT_A_TIME = 8192
+
+
+@dataclass(frozen=True)
+class Places:
+    """The (token, template) of attributes that are listed token by token."""
+
+    offsets: Array  # [tokens + 1] first attribute of each token
+    templates: Array  # [attributes] uint16
+
+    def __getitem__(self, entries: Array) -> Array:
+        """[entries, 2] int32"""
+        tokens = np.searchsorted(self.offsets, entries, side="right") - 1
+        return np.stack([tokens.astype(np.int32), self.templates[entries].astype(np.int32)], 1)
+
+
+def expand(
+    templates: Templates, wanted: Sequence[int], lengths: Array, columns: Sequence[Column]
+) -> tuple[Array, Array, Places]:
+    """Keys of the attributes that the wanted templates make, token by token; how many each token has; their places."""
+    n_tokens = int(lengths.sum())
+    room = n_tokens * len(wanted)  # of which only what is written to takes memory
+    keys, rows = np.empty(room, np.uint64), np.empty(room, np.uint16)
+    counts, n = np.empty(n_tokens, np.int64), 0
+    views, numbers = templates.views(columns), np.array(wanted, np.uint16)
+    for sentences, first, last in _blocks(lengths):
+        found = templates.keys_of(lengths[sentences], first, wanted, views)
+        n += key_kernels.by_token(*found, numbers, keys[n:], rows[n:], counts[first:last])
+    return keys[:n], counts, Places(np.concatenate([[0], np.cumsum(counts)]), rows[:n])
+
+
+def _blocks(lengths: Array) -> Iterator[tuple[slice, int, int]]:
+    """Sentences, their first token and their end, about `TOKENS_AT_A_TIME` tokens together."""
+    ends = np.cumsum(lengths)
+    first, begin = 0, 0
+    while first < len(lengths):
+        last = max(first + 1, int(np.searchsorted(ends, begin + TOKENS_AT_A_TIME, side="right")))
+        yield slice(first, last), begin, int(ends[last - 1])
+        first, begin = last, int(ends[last - 1])

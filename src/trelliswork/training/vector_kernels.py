@@ -1,0 +1,71 @@
+"""Kernels over long vectors: one pass each, no copies. `history` vectors may be float32, sums are float64."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from trelliswork.structures.kernel_math import KERNEL
+
+
+@njit(**KERNEL)
+def dot(a, b):
+    """Σ a b"""
+    total = 0.0
+    for i in range(a.shape[0]):
+        total += a[i] * b[i]
+    return total
+
+
+@njit(**KERNEL)
+def add_scaled(a, scale, b):
+    """a += scale · b"""
+    for i in range(a.shape[0]):
+        a[i] += scale * b[i]
+
+
+@njit(**KERNEL)
+def difference(a, b, out):
+    """out = a - b"""
+    for i in range(a.shape[0]):
+        out[i] = a[i] - b[i]
+
+
+@njit(**KERNEL)
+def step_along(weights, step, direction, out):
+    """out = weights + step · direction"""
+    for i in range(weights.shape[0]):
+        out[i] = weights[i] + step * direction[i]
+
+
+@njit(**KERNEL)
+def pseudo_gradient(weights, gradient, l1, out):
+    """The least one-sided derivative of loss + l1 ‖w‖₁: 0 where no small move helps."""
+    for i in range(weights.shape[0]):
+        g = gradient[i]
+        if weights[i] > 0:
+            out[i] = g + l1
+        elif weights[i] < 0:
+            out[i] = g - l1
+        elif g + l1 < 0:
+            out[i] = g + l1
+        elif g - l1 > 0:
+            out[i] = g - l1
+        else:
+            out[i] = 0.0
+
+
+@njit(**KERNEL)
+def keep_descent(direction, slope):
+    """0 wherever the direction does not go down the slope."""
+    for i in range(direction.shape[0]):
+        if direction[i] * slope[i] >= 0:
+            direction[i] = 0.0
+
+
+@njit(**KERNEL)
+def stay_in_orthant(weights, before, slope):
+    """0 wherever a weight left the orthant of the point before; one that was 0 may go down the slope."""
+    for i in range(weights.shape[0]):
+        side = before[i] if before[i] != 0 else -slope[i]
+        if weights[i] * side <= 0:
+            weights[i] = 0.0
