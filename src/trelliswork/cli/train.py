@@ -20,7 +20,7 @@ from trelliswork.cli.options import (
     parse_columns,
     parse_delimiter,
 )
-from trelliswork.errors import DataError, OutputError
+from trelliswork.errors import DataError, OutputError, TrellisworkError
 
 if TYPE_CHECKING:
     from trelliswork.data import Choices, ColumnFormat, Sentence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from trelliswork.training import TrainingResult
 
 HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
-LEARNING, NETWORK, FEATURES = "Learning", "Network", "Features (--model crf)"
+LEARNING, NETWORK, FEATURES = "Learning", "Network", "Features (--model crf or hucrf)"
 
 
 class Model(StrEnum):
@@ -36,13 +36,16 @@ class Model(StrEnum):
 
     window = "window"
     crf = "crf"
+    hucrf = "hucrf"
 
 
 def train(
     train: Annotated[str, typer.Argument(metavar="TRAIN", help="Tagged file: CoNLL columns or .jsonl, also .gz.")],
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the model.", show_default=False)],
     dev: Annotated[str | None, typer.Option(help="Tagged file to stop early on; else the last 10 % of TRAIN.")] = None,
-    model: Annotated[Model, typer.Option(help="A window network, or a CRF over features.")] = Model.window,
+    model: Annotated[
+        Model, typer.Option(help="A window network, a CRF over features, or one with hidden units.")
+    ] = Model.window,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that is already in DIR.")] = False,
     threads: Threads = 1,
     quiet: Quiet = False,
@@ -95,6 +98,17 @@ def train(
     all_transitions: Annotated[
         bool, typer.Option("--all-transitions", help="The same for pairs of tags.", rich_help_panel=FEATURES)
     ] = False,
+    hidden_units: Annotated[
+        int, typer.Option(help="Binary units between features and tags (hucrf).", rich_help_panel=FEATURES)
+    ] = 100,
+    pretrain: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Untagged file of the same columns to learn the units from first (hucrf).",
+            rich_help_panel=FEATURES,
+        ),
+    ] = None,
 ) -> None:
     """Train a tagger on a tagged file and write it to a folder.
 
@@ -107,16 +121,23 @@ def train(
       trelliswork train train.conll --dev dev.conll --out ner
       trelliswork train chunks.txt --feature-columns 2 --out chunker
       trelliswork train chunks.txt --model crf --c2 0.5 --out chunker
+      trelliswork train few.txt --model hucrf --pretrain many.txt --out chunker
     """
     from trelliswork.data import Choices
 
     choices = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
-    if model is Model.crf:
+    if pretrain is not None and model is not Model.hucrf:
+        raise TrellisworkError(f"--pretrain needs --model hucrf, got --model {model.value}; add it or leave it out")
+    if model is not Model.window:
         from trelliswork.cli.train_features import train_features
 
         learned: dict[str, Any] = dict(algorithm=algorithm, c1=c1, c2=c2, max_iterations=max_iterations)
         learned |= dict(min_count=min_freq, all_states=all_states, all_transitions=all_transitions, seed=seed)
-        train_features(train, dev, Path(out), choices, template, learned, force=force, threads=threads, quiet=quiet)
+        learned |= dict(hidden_units=hidden_units if model is Model.hucrf else 0)
+        train_features(
+            train, dev, Path(out), choices, template, learned, pretrain=pretrain, force=force, threads=threads,
+            quiet=quiet,
+        )  # fmt: skip
         return
     learning: dict[str, Any] = dict(epochs=epochs, patience=patience, seed=seed, batch_tokens=batch_tokens)
     learning |= dict(optimizer=optimizer, lr=lr, l2=l2)

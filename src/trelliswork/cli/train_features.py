@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from trelliswork.cli.inputs import count, say
+from trelliswork.cli.inputs import count, kind_of, open_untagged, say
 from trelliswork.cli.scores import score, score_text
-from trelliswork.cli.train import check_folder, known_tags, provenance, read_data
+from trelliswork.cli.train import check_folder, columns_of, known_tags, provenance, read_data
 
 if TYPE_CHECKING:
-    from trelliswork.data import Choices, Sentence
+    from trelliswork.data import Choices, ColumnFormat, Sentence
     from trelliswork.models import FeatureTagger
     from trelliswork.models.feature_crf.learning import Progress
 
@@ -29,6 +29,7 @@ def train_features(
     template: str | None,
     learning: dict[str, Any],
     *,
+    pretrain: str | None = None,
     force: bool,
     threads: int,
     quiet: bool,
@@ -45,8 +46,11 @@ def train_features(
     torch.set_num_threads(threads)
     format, train, dev = read_data(train_file, dev_file, choices, quiet)
     scheme = choices.scheme or (format.scheme if format is not None else None)
+    untagged = [] if pretrain is None else _read_untagged(pretrain, format, choices, quiet)
     with Report(dev, quiet) as report:
-        tagger = FeatureTagger.fit(train, config, templates=templates, scheme=scheme, on_progress=report)
+        tagger = FeatureTagger.fit(
+            train, config, templates=templates, scheme=scheme, pretrain=untagged, on_progress=report
+        )
     known_tags(tagger, dev)
     tagger.metrics["data"] = provenance(train_file, dev_file, train, dev, format)
     tagger.metrics["training"] = {"iterations": report.iterations, "seconds": round(report.seconds, 1)}
@@ -59,6 +63,13 @@ def train_features(
     print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE --confidence")
     if report.interrupted:
         raise typer.Exit(130)
+
+
+def _read_untagged(path: str, format: ColumnFormat | None, choices: Choices, quiet: bool) -> list[Sentence]:
+    """Sentences to pre-train on, in the layout of the training file; their tags, if any, are not read."""
+    sentences = list(open_untagged(path, kind_of(path), columns_of(format, choices))[1])
+    say(f"pre-training on the clusters of {count(len(sentences), 'sentence')} of {path}", quiet=quiet)
+    return sentences
 
 
 class Report:

@@ -22,10 +22,13 @@ from trelliswork.data.attributes.templates import Column
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.models.card import model_card
-from trelliswork.models.feature_crf.learning import LearningConfig, Progress, learn
+from trelliswork.models.feature_crf.learning import LearningConfig, Progress, hidden_unit_learner, learn
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.votes import Explanation, explain
+from trelliswork.models.hidden_unit_crf.model import crf_of
+from trelliswork.models.hidden_unit_crf.parameters import HiddenParameters
+from trelliswork.models.hidden_unit_crf.pretraining import Pretraining
 from trelliswork.models.labels import Labels, tags_of_gold
 from trelliswork.models.sentence_tagger import SentenceTagger
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
@@ -52,10 +55,12 @@ class FeatureTagger(SentenceTagger):
         *,
         templates: Templates | None = None,
         scheme: str | None = None,
+        pretrain: Sequence[Sentence] = (),
         on_progress: Callable[[Progress, FeatureTagger], bool] | None = None,
     ) -> FeatureTagger:
         """Learn from tagged sentences.
 
+        Hidden units may be pre-trained on sentences without tags, `pretrain`, which have the same columns.
         `on_progress` sees every iteration and a tagger with its weights; if it returns True, that was the last.
         """
         config = config or LearningConfig()
@@ -63,30 +68,32 @@ class FeatureTagger(SentenceTagger):
             raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
         labels = _labels_of(train, scheme)
         templates = templates or default_templates(1 + len(train[0].features))
-        lengths, columns = columns_of(train)
+        _refuse_without_units(templates, config, pretrain)
+        lengths, columns = columns_of([*train, *pretrain])
         templates.check(len(columns))
         _refuse_observed_pairs(templates)
         keys, counts, places = _attributes(templates, lengths, columns)
         index = KeyIndex()
-        rows = AttributeRows(lengths, np.concatenate([[0], np.cumsum(counts)]), index.add(keys))
+        every = AttributeRows(lengths, np.concatenate([[0], np.cumsum(counts)]), index.add(keys))
+        if config.hidden_units:
+            every, index, places = _frequent(every, index, places, config.min_count)
+        rows = every.first(len(train))
         gold = np.concatenate([labels.vocabulary.indices(tags_of_gold(each)) for each in train]).astype(np.int64)
-        parameters = Parameters.of(
-            rows, gold, len(index), len(labels.vocabulary), all_states=config.all_states,
-            all_transitions=config.all_transitions,
-        ).frequent(rows, gold, config.min_count)  # fmt: skip
-        if not any(template.pairs for template in templates.templates):  # as in CRF++: no B, no transitions
-            parameters = replace(parameters, arcs=parameters.arcs[:0])
+        parameters, start = _parameters(rows, gold, index, labels, templates, config), None
+        if pretrain and isinstance(parameters, HiddenParameters):
+            learner = hidden_unit_learner(config)
+            start = Pretraining(seed=config.seed).first_weights(every, columns[0].codes, parameters, learner)
         tagger, weights = None, np.zeros(len(parameters))
         tags = tuple(labels.vocabulary)
-        for progress in learn(rows, gold, parameters, config):
+        for progress in learn(rows, gold, parameters, config, start):
             weights = progress.weights
             if on_progress is not None:
-                tagger = cls(templates, labels, FeatureCRF(tags, index, parameters, weights), config)
+                tagger = cls(templates, labels, crf_of(tags, index, parameters, weights), config)
                 if on_progress(progress, tagger):
                     break
-        crf, kept = FeatureCRF(tags, index, parameters, weights).compact()
+        crf, kept = crf_of(tags, index, parameters, weights).compact()
         first = np.full(len(index), len(places))
-        np.minimum.at(first, rows.ids, np.arange(len(rows.ids)))
+        np.minimum.at(first, every.ids, np.arange(len(every.ids)))
         names = templates.names(places[first[kept]], lengths, columns)
         return cls(templates, labels, crf, config, names)
 
@@ -104,11 +111,18 @@ class FeatureTagger(SentenceTagger):
 
     def explain(self, sentences: Sequence[Sentence]) -> list[Explanation]:
         """Which features voted for which tag, token by token; sentences must have words."""
+        if isinstance(self.crf.parameters, HiddenParameters):
+            raise ModelError("expected a CRF whose features vote for tags, got hidden units; train with --model crf")
         return explain(self.crf, self.rows(sentences), [sentence.words for sentence in sentences], self.names)
 
     @property
     def n_columns(self) -> int:
         return max((part.column for each in self.templates.templates for part in each.references), default=0)
+
+    @property
+    def _kind(self) -> str:
+        n_units = self.config.hidden_units
+        return f"CRF with {n_units} hidden units" if n_units else "linear-chain CRF"
 
     @property
     def n_parameters(self) -> int:
@@ -143,7 +157,7 @@ class FeatureTagger(SentenceTagger):
         """The text of MODEL_CARD.md."""
         return model_card(
             "FeatureTagger",
-            summary=f"A linear-chain CRF over {len(self.crf.index):,} attributes, for {self.labels.data_scheme} tags.",
+            summary=f"A {self._kind} over {len(self.crf.index):,} attributes, for {self.labels.data_scheme} tags.",
             labels=self.labels.vocabulary.to_list(),
             settings=asdict(self.config),
             metrics=self.metrics,
@@ -171,12 +185,15 @@ class FeatureTagger(SentenceTagger):
         labels = Labels(Vocabulary(config["labels"]), config["data_scheme"], config["data_scheme"])
         templates = Templates.parse(config["templates"], skip_outside=config["skip_outside"])
         index = KeyIndex(arrays["keys"].view(np.uint64), arrays["numbers"], config["n_attributes"])
-        parameters = Parameters(len(config["labels"]), arrays["offsets"], arrays["labels"], arrays["arcs"])
+        n_labels, n_units = len(config["labels"]), config["settings"].get("hidden_units", 0)
+        parameters = Parameters(n_labels, arrays["offsets"], arrays["labels"], arrays["arcs"])
+        if n_units:
+            parameters = HiddenParameters.dense(len(index), n_labels, n_units)
         index.check()
         parameters.check(len(index))
         if arrays["weights"].shape != (len(parameters),) or not np.isfinite(arrays["weights"]).all():
             raise ValueError(f"{len(parameters)} finite weights expected, others found")
-        crf = FeatureCRF(tuple(config["labels"]), index, parameters, arrays["weights"].astype(np.float64))
+        crf = crf_of(tuple(config["labels"]), index, parameters, arrays["weights"])
         return cls(templates, labels, crf, LearningConfig(**config["settings"]))
 
 
@@ -209,6 +226,37 @@ def _read_names(path: Path, n_attributes: int) -> list[str]:
     return names
 
 
+def _refuse_without_units(templates: Templates, config: LearningConfig, pretrain: Sequence[Sentence]) -> None:
+    if pretrain and not config.hidden_units:
+        raise TrellisworkError("pre-training needs hidden units, got none; give hidden_units=100 or no such sentences")
+    if config.hidden_units and not any(template.pairs for template in templates.templates):
+        raise DataError("template", "expected the line B for a model with hidden units, got none; add it")
+
+
+def _parameters(
+    rows: AttributeRows, gold: Array, index: KeyIndex, labels: Labels, templates: Templates, config: LearningConfig
+) -> Parameters:
+    """What there is a weight for."""
+    n_labels = len(labels.vocabulary)
+    if config.hidden_units:
+        return HiddenParameters.dense(len(index), n_labels, config.hidden_units)
+    parameters = Parameters.of(
+        rows, gold, len(index), n_labels, all_states=config.all_states, all_transitions=config.all_transitions
+    ).frequent(rows, gold, config.min_count)
+    if not any(template.pairs for template in templates.templates):  # as in CRF++: no B, no transitions
+        parameters = replace(parameters, arcs=parameters.arcs[:0])
+    return parameters
+
+
+def _frequent(
+    rows: AttributeRows, index: KeyIndex, places: Array, min_count: float
+) -> tuple[AttributeRows, KeyIndex, Array]:
+    """Without the attributes that are on fewer than `min_count` tokens."""
+    often = np.bincount(rows.ids, minlength=len(index)) >= min_count
+    keep = often[rows.ids]
+    return rows.kept(keep, np.cumsum(often) - 1), KeyIndex.of(index.keys()[often]), places[keep]
+
+
 def _refuse_observed_pairs(templates: Templates) -> None:
     for template in templates.templates:
         if template.pairs and template.references:
@@ -234,7 +282,9 @@ def _attributes(templates: Templates, lengths: Array, columns: Sequence[Column])
 
 
 def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:
-    """(weight, attribute, label) of the n largest weights in absolute value, largest first."""
+    """(weight, attribute, label) of the n largest weights in absolute value, largest first; none with hidden units."""
+    if isinstance(tagger.crf.parameters, HiddenParameters):
+        return
     parameters, weights = tagger.crf.parameters, tagger.crf.weights[: tagger.crf.parameters.n_states]
     owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
     for place in np.argsort(-np.abs(weights), kind="stable")[:n]:

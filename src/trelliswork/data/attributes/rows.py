@@ -35,6 +35,12 @@ class AttributeRows:
         """The token of each entry."""
         return np.repeat(np.arange(self.n_tokens), np.diff(self.offsets))
 
+    def first(self, n: int) -> AttributeRows:
+        """The first n sentences."""
+        offsets = self.offsets[: int(self.lengths[:n].sum()) + 1]
+        values = None if self.values is None else self.values[: offsets[-1]]
+        return AttributeRows(self.lengths[:n], offsets, self.ids[: offsets[-1]], values)
+
     def kept(self, keep: Array, numbers: Array) -> AttributeRows:
         """Only the entries where `keep`, their ids replaced by numbers[id]."""
         counts = np.bincount(self.tokens()[keep], minlength=self.n_tokens)

@@ -14,6 +14,8 @@ from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner, Rule
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.sgd import StochasticDescent
+from trelliswork.models.hidden_unit_crf.learning import HiddenUnitLearner
+from trelliswork.models.hidden_unit_crf.parameters import HiddenParameters
 from trelliswork.training.lbfgs import LBFGS
 
 Array = np.ndarray[Any, Any]
@@ -23,7 +25,10 @@ ALGORITHMS: tuple[Algorithm, ...] = ("lbfgs", "sgd", "perceptron", "pa", "arow")
 
 @dataclass(frozen=True)
 class LearningConfig:
-    """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as CRFsuite has it)."""
+    """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as CRFsuite has it).
+
+    `hidden_units` above 0 make a hidden-unit CRF, which has a learner of its own (Adam) in the place of `algorithm`.
+    """
 
     algorithm: Algorithm = "lbfgs"
     c1: float = 0.0
@@ -33,8 +38,11 @@ class LearningConfig:
     all_states: bool = False
     all_transitions: bool = False
     seed: int = 0
+    hidden_units: int = 0
 
     def __post_init__(self) -> None:
+        if self.hidden_units:
+            check_hidden_units(self)
         if self.algorithm not in ALGORITHMS:
             raise ScoreError(f"algorithm must be one of {', '.join(ALGORITHMS)}; got {self.algorithm!r}")
         if self.c1 and self.algorithm != "lbfgs":
@@ -53,6 +61,15 @@ def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
         raise ScoreError(f"max_iterations must be at least 1; got {max_iterations}; leave it out for no limit")
 
 
+def check_hidden_units(config: LearningConfig) -> None:
+    """Refuse what a hidden-unit CRF cannot be learned with."""
+    if config.hidden_units < 0:
+        raise ScoreError(f"hidden_units must be at least 0; got {config.hidden_units}; 0 is a CRF without them")
+    if config.algorithm != "lbfgs" or config.c1:
+        setting = f"algorithm {config.algorithm}" if config.algorithm != "lbfgs" else f"c1 {config.c1:g}"
+        raise ScoreError(f"hidden units are learned by Adam with c2 alone; got {setting}; leave it out")
+
+
 @dataclass(frozen=True)
 class Progress:
     """The weights after an iteration (or epoch), the loss, and the gradient's norm where there is one."""
@@ -63,8 +80,14 @@ class Progress:
     gradient_norm: float | None = None
 
 
-def learn(rows: AttributeRows, gold: Array, parameters: Parameters, config: LearningConfig) -> Iterator[Progress]:
-    """One `Progress` an iteration; the last has the weights that were learned."""
+def learn(
+    rows: AttributeRows, gold: Array, parameters: Parameters, config: LearningConfig, start: Array | None = None
+) -> Iterator[Progress]:
+    """One `Progress` an iteration; the last has the weights that were learned. Hidden units may have a `start`."""
+    if isinstance(parameters, HiddenParameters):
+        for epoch in hidden_unit_learner(config).learn(rows, gold, parameters, start):
+            yield Progress(epoch.number, epoch.weights, epoch.loss)
+        return
     if config.algorithm == "lbfgs":
         learner = LBFGS(l2=config.c2, l1=config.c1, max_iterations=config.max_iterations or 10_000)
         for step in learner.minimise(Likelihood(rows, gold, parameters), np.zeros(len(parameters))):
@@ -72,6 +95,10 @@ def learn(rows: AttributeRows, gold: Array, parameters: Parameters, config: Lear
         return
     for epoch in _online(config).learn(rows, gold, parameters):
         yield Progress(epoch.number, epoch.weights, epoch.loss)
+
+
+def hidden_unit_learner(config: LearningConfig) -> HiddenUnitLearner:
+    return HiddenUnitLearner(l2=config.c2, max_epochs=config.max_iterations or 20, seed=config.seed)
 
 
 def _online(config: LearningConfig) -> OnlineLearner | StochasticDescent:

@@ -15,7 +15,7 @@ from trelliswork.structures.kernel_math import KERNEL, exp, log
 
 UNROLLED = 8  # units whose factors 1 + e^o are multiplied before one logarithm
 HIGHEST = 80.0  # of o: the product of eight such factors is still a float64
-NEGLIGIBLE = 1e-11  # a share of a label so small changes no gradient
+NEGLIGIBLE = 1e-8  # a share of a label so small changes no float32 gradient
 
 
 @njit(**KERNEL)

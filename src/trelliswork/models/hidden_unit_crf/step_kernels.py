@@ -24,10 +24,11 @@ def adam(weights, gradient, means, squares, rate, shrink):
 
 
 @njit(**KERNEL)
-def adam_rows(rows, weights, gradient, means, squares, rate, shrink):
-    """The same for some rows of a table: what no token of a batch has stays as it is."""
-    for row in rows:
-        adam(weights[row], gradient[row], means[row], squares[row], rate, shrink)
+def adam_rows(rows, shrinks, weights, gradient, means, squares, rate):
+    """The same for some rows of a table, each with its own shrink: what no token of a batch has stays as it is."""
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        adam(weights[row], gradient[row], means[row], squares[row], rate, shrinks[k])
 
 
 @njit(**KERNEL)
