@@ -38,8 +38,8 @@ each fold is tested on after training on the nine others. Both models read 128 b
 else; no image was shifted or added. The settings were chosen on fold 1, by models that had not seen fold 0 either.
 
 - linear CRF: L-BFGS, c2 = {LINEAR.c2:g}
-- hidden-unit CRF: {N_UNITS} units, Adam, {HIDDEN.max_epochs} epochs of {HIDDEN.batch} words a batch, c2 = {HIDDEN.l2:g}; every
-  epoch leaves out {100 * HIDDEN.dropout:g} % of the black pixels, at random
+- hidden-unit CRF: {N_UNITS} units, Adam, {HIDDEN.max_epochs} epochs of {HIDDEN.batch} words a batch,
+  c2 = {HIDDEN.l2:g}; every epoch leaves out {100 * HIDDEN.dropout:g} % of the black pixels, at random
 
 Seconds are CPU seconds on one thread.
 """

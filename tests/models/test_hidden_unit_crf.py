@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
-from trelliswork.data.attributes import AttributeRows, KeyIndex
-from trelliswork.models.hidden_unit_crf.learning import HiddenUnitLearner
+from trelliswork.cli.main import run
+from trelliswork.data import Sentence
+from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
+from trelliswork.data.attributes.key_index import keys_of
+from trelliswork.data.corpus import builtin_corpus
+from trelliswork.errors import DataError, ModelError, ScoreError, TrellisworkError
+from trelliswork.models.feature_crf.learning import LearningConfig
+from trelliswork.models.feature_tagger import FeatureTagger, strongest
+from trelliswork.models.hidden_unit_crf.learning import HiddenUnitLearner, _Adam
 from trelliswork.models.hidden_unit_crf.model import HiddenUnitCRF
 from trelliswork.models.hidden_unit_crf.objective import Likelihood
 from trelliswork.models.hidden_unit_crf.parameters import HiddenParameters, Units
+from trelliswork.models.hidden_unit_crf.step_kernels import KEPT_MEAN
 from trelliswork.training.hidden_unit_gradients import HiddenUnitParameters, hidden_unit_loss_gradient
 
 N_ATTRIBUTES, N_UNITS, N_LABELS = 12, 5, 3
@@ -133,3 +145,98 @@ def test_units_learn_what_no_linear_score_can() -> None:
     assert [int(tag) for tags in crf.predict(rows) for tag in tags] == gold.tolist()
     *_, again = learner.learn(rows, gold, parameters)
     np.testing.assert_array_equal(again.weights, last.weights)
+
+
+def test_left_out_attributes_change_what_is_learned_but_not_the_model() -> None:
+    rows, gold = corpus()
+    plain, thinned = (HiddenUnitLearner(max_epochs=3, dropout=share) for share in (0.0, 0.5))
+    *_, a = plain.learn(rows, gold, PARAMETERS)
+    *_, b = thinned.learn(rows, gold, PARAMETERS)
+    assert not np.array_equal(a.weights, b.weights)
+    assert np.isfinite(b.weights).all()
+
+
+def test_a_row_is_shrunk_for_the_sentences_it_was_not_in() -> None:
+    """With one sentence a batch and no rate to speak of, the L2 slope of a rare row adds up to its share of the sum."""
+    units = Units.zeros(2, 1, 1)
+    units.w[:] = 1.0
+    step = _Adam(units, rate=1.0, n_steps=1000, shrink=0.1)
+    gradient, shrinks = Units.zeros(2, 1, 1), []
+    for t in range(1, 7):
+        touched = np.array([0, 1]) if t % 3 == 0 else np.array([0])
+        before = step._means.w[1].copy()
+        units.w[:] = 1.0
+        step(gradient, touched, 1)
+        shrinks.append(float((step._means.w[1] - KEPT_MEAN * before)[0] / (1 - KEPT_MEAN)) if 1 in touched else 0.0)
+    np.testing.assert_allclose(shrinks, [0, 0, 0.3, 0, 0, 0.3], atol=1e-6)
+
+
+# The tagger ----------------------------------------------------------------------------------------
+
+CORPUS = builtin_corpus(sizes=(200, 60, 1))
+TRAIN, TEST = ([Sentence(x.words, x.chunks, (x.pos,)) for x in CORPUS[part]] for part in ("train", "dev"))
+CONFIG = LearningConfig(hidden_units=16, max_iterations=6, min_count=2)
+
+
+@pytest.fixture(scope="module")
+def tagger() -> FeatureTagger:
+    return FeatureTagger.fit(TRAIN, CONFIG)
+
+
+def test_the_tagger_learns_and_comes_back_from_disk(tagger: FeatureTagger, tmp_path: Path) -> None:
+    assert tagger.evaluate(TEST)["score"] > 0.8
+    tagger.save(tmp_path / "model")
+    again = FeatureTagger.load(tmp_path / "model")
+    assert isinstance(again.crf, HiddenUnitCRF)
+    assert again.tag(TEST) == tagger.tag(TEST)
+    assert again.confidences(TEST[:3]) == tagger.confidences(TEST[:3])
+    best, second = again.analyses([TEST[0]], 2)[0]
+    assert best.probability >= second.probability > 0
+    assert again.crf.index.find(keys_of(again.names)).tolist() == list(range(len(again.names)))
+    assert "16 hidden units" in (tmp_path / "model" / "MODEL_CARD.md").read_text()
+    assert again.n_parameters == len(again.crf.parameters)
+
+
+def test_rare_attributes_are_left_out(tagger: FeatureTagger) -> None:
+    everything = FeatureTagger.fit(TRAIN, replace(CONFIG, min_count=0, max_iterations=1))
+    assert len(tagger.crf.index) < len(everything.crf.index)
+
+
+def test_bad_input_gets_a_sentence(tagger: FeatureTagger, tmp_path: Path) -> None:
+    with pytest.raises(ScoreError, match="hidden_units must be at least 0"):
+        LearningConfig(hidden_units=-1)
+    with pytest.raises(ScoreError, match="got algorithm sgd; leave it out"):
+        LearningConfig("sgd", hidden_units=5)
+    with pytest.raises(ScoreError, match="got c1 1; leave it out"):
+        LearningConfig(c1=1.0, hidden_units=5)
+    with pytest.raises(TrellisworkError, match="pre-training needs hidden units"):
+        FeatureTagger.fit(TRAIN[:5], pretrain=TRAIN[5:9])
+    with pytest.raises(DataError, match="expected the line B"):
+        FeatureTagger.fit(TRAIN[:5], CONFIG, templates=Templates.parse(["U:%x[0,0]"]))
+    with pytest.raises(ModelError, match="got hidden units; train with --model crf"):
+        tagger.explain(TEST[:1])
+    assert list(strongest(tagger, 5)) == []
+    tagger.save(tmp_path / "model")
+    path = tmp_path / "model" / "weights.safetensors"
+    arrays = safetensors.torch.load_file(path)
+    arrays["weights"] = arrays["weights"][:-1].clone()
+    path.write_bytes(safetensors.torch.save(arrays))
+    with pytest.raises(ModelError, match="do not fit"):
+        FeatureTagger.load(tmp_path / "model")
+
+
+def test_the_command_line_trains_and_pretrains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def write(name: str, sentences: list[Sentence]) -> str:
+        lines = ["\n".join(map(" ".join, zip(x.words, *x.features, x.tags or (), strict=True))) for x in sentences]
+        (tmp_path / name).write_text("\n\n".join(lines) + "\n")
+        return str(tmp_path / name)
+
+    train, dev, more = write("train", TRAIN[:40]), write("dev", TEST[:20]), write("more", TRAIN[40:])
+    arguments = ["train", train, "--dev", dev, "--model", "hucrf", "--hidden-units", "8", "--max-iterations", "3"]
+    out = str(tmp_path / "out")
+    assert run([*arguments, "--feature-columns", "2", "--pretrain", more, "--out", out]) == 0
+    said = capsys.readouterr()
+    assert "pre-training on the clusters of 160 sentences" in said.err
+    assert FeatureTagger.load(out).config.hidden_units == 8
+    assert run(["train", train, "--pretrain", more, "--out", str(tmp_path / "other")]) != 0
+    assert "--pretrain needs --model hucrf" in capsys.readouterr().err

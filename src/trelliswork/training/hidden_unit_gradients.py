@@ -34,8 +34,8 @@ def hidden_unit_loss_gradient(
 ) -> HiddenUnitParameters:
     """∂(-log p(tags | x)) by every parameter; each is minus a sum of observed less expected, below.
 
-    o_hy = b_h + w_h·x_t + V_hy without c_y (erratum 25), at the y that is summed over (erratum 26). Posteriors γ_t(y)
-    and ξ_t(i, j) are those of the chain [S4.145-146].
+    o_hy = b_h + w_h·x_t + V_hy without c_y [S4.154] (erratum 25), at the y that is summed over [S4.169-174]
+    (erratum 26). Posteriors γ_t(y) and ξ_t(i, j) are those of the chain [S4.145-146].
     """
     o = (x @ model.w.T + model.b)[:, :, None] + model.v  # [n, h, c]
     chain = LinearChain((model.c + F.softplus(o).sum(1))[None], model.transitions, start=model.start, end=model.end)
@@ -51,7 +51,7 @@ def hidden_unit_loss_gradient(
         v=-active.sum(0),  # [S4.188]
         b=-by_unit.sum(0),  # [S4.189]
         c=-surplus.sum(0),  # [S4.190], no sum over units (erratum 25)
-        transitions=-(arcs - xi).sum(0),  # [S4.203]; [S4.182] holds for c only (erratum 27)
+        transitions=-(arcs - xi).sum(0),  # [S4.203]; [S4.178, 182] hold for c only (erratum 27)
         start=-surplus[0],  # [S4.183]
         end=-surplus[-1],  # [S4.184]
     )

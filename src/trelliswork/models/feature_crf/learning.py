@@ -98,7 +98,9 @@ def learn(
 
 
 def hidden_unit_learner(config: LearningConfig) -> HiddenUnitLearner:
-    return HiddenUnitLearner(l2=config.c2, max_epochs=config.max_iterations or 20, seed=config.seed)
+    """Rare attributes begin without a say, as random weights of theirs would only be noise."""
+    epochs = config.max_iterations or 15
+    return HiddenUnitLearner(l2=config.c2, max_epochs=epochs, seed=config.seed, spread_w=0.0, spread_v=0.5)
 
 
 def _online(config: LearningConfig) -> OnlineLearner | StochasticDescent:

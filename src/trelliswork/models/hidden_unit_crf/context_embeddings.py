@@ -12,7 +12,7 @@ Array = np.ndarray[Any, Any]
 
 
 def cca(x: Array, y: Array, sizes: tuple[int, int], k: int, seed: int = 0) -> tuple[Array, Array]:
-    """Projections A [sizes[0], k] and B [sizes[1], k] of the one-hot samples (x_l, y_l), given by their numbers.
+    """Projections A [sizes[0], k] and B [sizes[1], k] of the one-hot samples (x_l, y_l), given by number [S4, CCA].
 
     D counts pairs [S4.209], u and v what occurs [S4.210-211]; A = diag(u)^-½ U and B = diag(v)^-½ V project by
     [S4.207-208], with the singular vectors of diag(u)^-½ D diag(v)^-½. The first of these is constant (correlation 1,

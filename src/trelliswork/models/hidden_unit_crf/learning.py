@@ -28,7 +28,7 @@ class HiddenUnitLearner:
 
     l2: float = 0.1
     max_epochs: int = 30
-    batch: int = 10  # sentences
+    batch: int = 10  # sentences, at most: fewer than a thousand make a hundred batches
     rate: float = 0.003
     dropout: float = 0.0  # share of a token's attributes that an epoch leaves out, at random
     spread_w: float = 0.1  # standard deviation of the first W
@@ -42,13 +42,14 @@ class HiddenUnitLearner:
         random = np.random.default_rng(self.seed)
         units = self.first_units(parameters, random) if start is None else _copied(parameters.units(start))
         likelihood, order = Likelihood(rows, gold, parameters), np.flatnonzero(rows.lengths)
-        n_batches, whole = -(-len(order) // self.batch), likelihood.rows
+        size = max(1, min(self.batch, len(order) // 100))
+        n_batches, whole = -(-len(order) // size), likelihood.rows
         step = _Adam(units, self.rate, self.max_epochs * n_batches, 2 * self.l2 / max(len(order), 1))
         for number in range(1, self.max_epochs + 1):
             random.shuffle(order)
             likelihood.rows, total = self._thinned(whole, random), 0.0
-            for first in range(0, len(order), self.batch):
-                sentences = order[first : first + self.batch]
+            for first in range(0, len(order), size):
+                sentences = order[first : first + size]
                 loss, touched = likelihood(units, sentences)
                 step(likelihood.gradient, touched, len(sentences))
                 total += loss

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,28 +21,28 @@ class Pretraining:
     """How words are clustered, and for how long the clusters are learned."""
 
     n_dimensions: int = 50
-    n_clusters: int = 60
+    clusters_a_label: int = 2  # coarse clusters make words of one kind alike; fine ones tell every word apart
     occurrences_of_a_sense: int = 50  # a word has one more sense for each so many occurrences
-    max_epochs: int = 5
+    max_epochs: int = 15
     seed: int = 0
 
     def first_weights(
         self, rows: AttributeRows, words: Array, parameters: HiddenParameters, learner: HiddenUnitLearner
     ) -> Array:
         """Weights to begin with: θ = (W, b) of a model of the clusters [S4.204-206], the others from scratch."""
-        clusters = self.clusters(words, rows.lengths, n_senses=parameters.n_labels)
+        clusters = self.clusters(words, rows.lengths, parameters.n_labels)
         n_clusters = int(clusters.max()) + 1 if len(clusters) else 1
         of_clusters = HiddenParameters.dense(parameters.n_attributes, n_clusters, parameters.n_units)
-        *_, last = HiddenUnitLearner(learner.l2, self.max_epochs, seed=self.seed).learn(rows, clusters, of_clusters)
+        *_, last = replace(learner, max_epochs=self.max_epochs).learn(rows, clusters, of_clusters)
         theta = of_clusters.units(last.weights)
         first = learner.first_units(parameters, np.random.default_rng(learner.seed))
         return first._replace(w=theta.w, b=theta.b).flat()
 
-    def clusters(self, words: Array, lengths: Array, n_senses: int) -> Array:
-        """A cluster for each token: that of its word's sense. Words are numbers.
+    def clusters(self, words: Array, lengths: Array, n_labels: int) -> Array:
+        """A cluster for each token: that of its word's sense [S4, Multi-sense clustering]. Words are numbers.
 
         Each occurrence of a word is where its neighbours' projections point; the occurrences of one word are split
-        into at most `n_senses` senses (as many as there are labels), and the senses of all words into clusters.
+        into at most as many senses as there are labels, and the senses of all words into clusters.
         """
         random = np.random.default_rng(self.seed)
         n_words = int(words.max()) + 1 if len(words) else 0
@@ -52,13 +52,13 @@ class Pretraining:
         order = np.argsort(words, kind="stable")
         n_found = 0
         for tokens in np.split(order, np.cumsum(np.bincount(words, minlength=n_words))[:-1]):
-            k = min(n_senses, len(tokens) // self.occurrences_of_a_sense + 1)
+            k = min(n_labels, len(tokens) // self.occurrences_of_a_sense + 1)
             within = k_means(points[tokens], k, random)[0] if k > 1 else np.zeros(len(tokens), np.int64)
             sense[tokens] = n_found + np.unique(within, return_inverse=True)[1]
             n_found = int(sense[tokens].max()) + 1 if len(tokens) else n_found
         centres = np.zeros((n_found, points.shape[1]))
         np.add.at(centres, sense, points)
-        cluster_of = k_means(_unit_length(centres), self.n_clusters, random, n_rounds=30)[0]
+        cluster_of = k_means(_unit_length(centres), self.clusters_a_label * n_labels, random, n_rounds=30)[0]
         return np.unique(cluster_of, return_inverse=True)[1][sense]
 
     def _embedded(self, words: Array, contexts: Array, n_words: int) -> Array:
