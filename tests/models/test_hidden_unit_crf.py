@@ -238,5 +238,10 @@ def test_the_command_line_trains_and_pretrains(tmp_path: Path, capsys: pytest.Ca
     said = capsys.readouterr()
     assert "pre-training on the clusters of 160 sentences" in said.err
     assert FeatureTagger.load(out).config.hidden_units == 8
+    for command in (["info", out, "--top-features", "3"], ["tag", out, dev, "--confidence"], ["evaluate", out, dev]):
+        assert run(command) == 0
+    capsys.readouterr()
+    assert run(["explain", out, dev]) != 0
+    assert "got hidden units" in capsys.readouterr().err
     assert run(["train", train, "--pretrain", more, "--out", str(tmp_path / "other")]) != 0
     assert "--pretrain needs --model hucrf" in capsys.readouterr().err

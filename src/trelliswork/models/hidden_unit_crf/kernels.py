@@ -56,22 +56,11 @@ def raise_drive(drive, raised):
 @njit(**KERNEL)
 def _log_of_product(raised, column):
     """Σ_h ln(1 + raised_h column_h); both have a multiple of eight entries."""
-    total, step = 0.0, raised.shape[0] // 8
-    r0, r1, r2, r3 = raised[:step], raised[step : 2 * step], raised[2 * step : 3 * step], raised[3 * step : 4 * step]
-    r4, r5, r6, r7 = (
-        raised[4 * step : 5 * step],
-        raised[5 * step : 6 * step],
-        raised[6 * step : 7 * step],
-        raised[7 * step :],
-    )
-    c0, c1, c2, c3 = column[:step], column[step : 2 * step], column[2 * step : 3 * step], column[3 * step : 4 * step]
-    c4, c5, c6, c7 = (
-        column[4 * step : 5 * step],
-        column[5 * step : 6 * step],
-        column[6 * step : 7 * step],
-        column[7 * step :],
-    )
-    for j in range(step):
+    r, c = raised.reshape(UNROLLED, -1), column.reshape(UNROLLED, -1)
+    r0, r1, r2, r3, r4, r5, r6, r7 = r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7]
+    c0, c1, c2, c3, c4, c5, c6, c7 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
+    total = 0.0
+    for j in range(r.shape[1]):
         low = (1.0 + r0[j] * c0[j]) * (1.0 + r1[j] * c1[j]) * (1.0 + r2[j] * c2[j]) * (1.0 + r3[j] * c3[j])
         high = (1.0 + r4[j] * c4[j]) * (1.0 + r5[j] * c5[j]) * (1.0 + r6[j] * c6[j]) * (1.0 + r7[j] * c7[j])
         total += log(low * high)
@@ -127,7 +116,7 @@ def spread_units(drive, raised, v, exp_v, moderate, share, d_v, d_drive):
 def score_tokens(rows, units, emissions):
     """Scores [tokens, labels]; π and τ are added at the first and the last token of each sentence."""
     n_units = units.b.shape[0]
-    exp_v = np.empty((units.v.shape[0], (n_units + 7) // UNROLLED * UNROLLED))
+    exp_v = np.empty((units.v.shape[0], (n_units + UNROLLED - 1) // UNROLLED * UNROLLED))
     widest = exp_of(units.v, exp_v)
     drive, raised = np.empty(n_units), np.zeros(exp_v.shape[1])
     for s in range(rows.lengths.shape[0]):
@@ -142,6 +131,39 @@ def score_tokens(rows, units, emissions):
 
 
 @njit(**KERNEL)
+def _observe(begin, n, gold, units, emissions, d_emissions, d_transitions):
+    """The score of the gold labels of a sentence; takes its parts off the gradient of log Z."""
+    score, before = units.start[gold[begin]] + units.end[gold[begin + n - 1]], -1
+    for i in range(n):
+        label = gold[begin + i]
+        score += emissions[i, label]
+        d_emissions[i, label] -= 1.0
+        if i > 0:
+            score += units.transitions[before, label]
+            d_transitions[before, label] -= 1.0
+        before = label
+    return score
+
+
+@njit(**KERNEL)
+def _spread_token(t, rows, d_drive, gradient, touched, seen, n_touched):
+    """Add d_drive to the gradients of b and of the rows of W that token t has; returns how many were touched."""
+    n_units, valued = d_drive.shape[0], rows.values.shape[0] > 0
+    for h in range(n_units):
+        gradient.b[h] += d_drive[h]
+    for e in range(rows.offsets[t], rows.offsets[t + 1]):
+        a, value = rows.ids[e], rows.values[e] if valued else 1.0
+        d_row = gradient.w[a]
+        for h in range(n_units):
+            d_row[h] += value * d_drive[h]
+        if not seen[a]:
+            seen[a] = True
+            touched[n_touched] = a
+            n_touched += 1
+    return n_touched
+
+
+@njit(**KERNEL)
 def batch_gradient(first, last, order, rows, gold, units, gradient, touched, seen):
     """Σ -log p of sentences order[first:last]; adds its gradient to `gradient`.
 
@@ -151,20 +173,18 @@ def batch_gradient(first, last, order, rows, gold, units, gradient, touched, see
     longest = 1
     for k in range(first, last):
         longest = max(longest, rows.lengths[order[k]])
-    exp_v = np.empty((c, (n_units + 7) // UNROLLED * UNROLLED))
+    exp_v = np.empty((c, (n_units + UNROLLED - 1) // UNROLLED * UNROLLED))
     widest = exp_of(units.v, exp_v)
     drives, raised = np.empty((longest, n_units)), np.zeros((longest, exp_v.shape[1]))
     moderate, d_drive = np.empty(longest, np.bool_), np.empty(n_units)
     shape, width = (1, longest, c), (c + 7) // 8 * 8
     emissions, alphas, emits, d_emissions = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape)
     finals, log_z, wide, one, row = np.empty(1), np.empty(1), np.empty(1, np.bool_), np.ones(1), np.zeros(1, np.int64)
-    transitions, arcs, shifts = np.empty((1, 1, c, c)), np.empty((1, 1, c, width)), np.empty((1, 1))
-    for i in range(c):
-        for j in range(c):
-            transitions[0, 0, i, j] = units.transitions[i, j]
+    transitions = units.transitions.reshape(1, 1, c, c)
+    d_transitions = gradient.transitions.reshape(1, 1, c, c)
+    arcs, shifts, none_kept = np.empty((1, 1, c, width)), np.empty((1, 1)), np.empty((0, 0, 0))
     chain.exp_arcs(transitions, arcs, shifts)
-    d_transitions, none_kept = np.zeros((1, 1, c, c)), np.empty((0, 0, 0))
-    valued, loss, n_touched = rows.values.shape[0] > 0, 0.0, 0
+    start, end, loss, n_touched = units.start, units.end, 0.0, 0
     for k in range(first, last):
         s = order[k]
         n, begin, length = rows.lengths[s], rows.starts[s], rows.lengths[s : s + 1]
@@ -174,61 +194,26 @@ def batch_gradient(first, last, order, rows, gold, units, gradient, touched, see
             drive_units(begin + i, rows, units.w, units.b, drives[i])
             moderate[i] = score_labels(drives[i], raised[i], units.v, exp_v, widest, units.c, emissions[0, i])
         chain.forward_scaled(
-            0,
-            1,
-            emissions,
-            transitions,
-            arcs,
-            shifts,
-            units.start,
-            units.end,
-            length,
-            alphas,
-            emits,
-            finals,
-            log_z,
-            wide,
+            0, 1, emissions, transitions, arcs, shifts, start, end, length, alphas, emits, finals, log_z, wide
         )
-        sums = chain.backward_scaled(
-            0, 1, alphas, emits, arcs, units.end, finals, length, one, d_emissions, none_kept, False
-        )
+        sums = chain.backward_scaled(0, 1, alphas, emits, arcs, end, finals, length, one, d_emissions, none_kept, False)
         for i in range(c):
             for j in range(c):
                 d_transitions[0, 0, i, j] += sums[0, i, j] * arcs[0, 0, i, j]
         if wide[0]:
             log_alphas, arrivals = np.empty((1, longest, c)), np.empty((1, longest, c))
-            chain.forward_log(row, emissions, transitions, units.start, units.end, length, log_alphas, arrivals, log_z)
+            chain.forward_log(row, emissions, transitions, start, end, length, log_alphas, arrivals, log_z)
             chain.backward_log(
-                row, transitions, units.end, length, log_alphas, arrivals, log_z, one, d_emissions, d_transitions
+                row, transitions, end, length, log_alphas, arrivals, log_z, one, d_emissions, d_transitions
             )
-        loss += log_z[0] - units.start[gold[begin]] - units.end[gold[begin + n - 1]]
-        for i in range(n):
-            label = gold[begin + i]
-            loss -= emissions[0, i, label]
-            d_emissions[0, i, label] -= 1.0
-            if i > 0:
-                loss -= transitions[0, 0, gold[begin + i - 1], label]
-                d_transitions[0, 0, gold[begin + i - 1], label] -= 1.0
+        loss += log_z[0] - _observe(begin, n, gold, units, emissions[0], d_emissions[0], gradient.transitions)
         for y in range(c):
             gradient.start[y] += d_emissions[0, 0, y]
             gradient.end[y] += d_emissions[0, n - 1, y]
         for i in range(n):
             share = d_emissions[0, i]
-            spread_units(drives[i], raised[i], units.v, exp_v, moderate[i], share, gradient.v, d_drive)
             for y in range(c):
                 gradient.c[y] += share[y]
-            for h in range(n_units):
-                gradient.b[h] += d_drive[h]
-            for e in range(rows.offsets[begin + i], rows.offsets[begin + i + 1]):
-                a, value = rows.ids[e], rows.values[e] if valued else 1.0
-                d_row = gradient.w[a]
-                for h in range(n_units):
-                    d_row[h] += value * d_drive[h]
-                if not seen[a]:
-                    seen[a] = True
-                    touched[n_touched] = a
-                    n_touched += 1
-    for i in range(c):
-        for j in range(c):
-            gradient.transitions[i, j] += d_transitions[0, 0, i, j]
+            spread_units(drives[i], raised[i], units.v, exp_v, moderate[i], share, gradient.v, d_drive)
+            n_touched = _spread_token(begin + i, rows, d_drive, gradient, touched, seen, n_touched)
     return loss, n_touched
