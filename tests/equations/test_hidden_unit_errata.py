@@ -14,6 +14,7 @@ from trelliswork.distributions import LinearChain
 from trelliswork.nn.scorers import HiddenUnitScorer
 from trelliswork.semirings import Real
 from trelliswork.structures.chain import structure
+from trelliswork.training.hidden_unit_gradients import HiddenUnitParameters, hidden_unit_loss_gradient
 
 T, Y, H, D = 3, 2, 2, 2
 
@@ -143,3 +144,96 @@ def test_hidden_units_take_part_in_learning() -> None:
         loss.backward()
         optimizer.step()
     assert loss.item() < 0.1
+
+
+# Gradients -----------------------------------------------------------------------------------------
+
+TAGS = torch.tensor([1, 0, 1])
+
+
+def parameters_of(m: Model) -> HiddenUnitParameters:
+    return HiddenUnitParameters(m.w, m.v, m.b, m.c, m.transitions, m.start, m.end)
+
+
+def slope(m: Model, name: str) -> Tensor:
+    """∂(-log p(TAGS | x)) by one parameter: central differences of the enumerated probability."""
+    value = getattr(m, name)
+    found = torch.zeros_like(value)
+    for place in itertools.product(*map(range, value.shape)):
+        losses = []
+        for step in (1e-5, -1e-5):
+            moved = value.clone()
+            moved[place] += step
+            losses.append(-math.log(enumerated(m._replace(**{name: moved}))[tuple(TAGS.tolist())]))
+        found[place] = (losses[0] - losses[1]) / 2e-5
+    return found
+
+
+def pieces(m: Model) -> tuple[Tensor, Tensor, Tensor]:
+    """1[y_t = y] - γ_t(y) [n, y]; o(h, y) [n, h, y]; posteriors of pairs [n-1, y, y]."""
+    chain = chain_of(m)
+    o = (m.x @ m.w.T + m.b)[:, :, None] + m.v
+    return torch.eye(Y)[TAGS].double() - chain.marginals[0], o, chain.pairwise_marginals[0]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_hand_gradients_are_those_of_the_enumerated_loss(seed: int) -> None:
+    m = random_model(seed)
+    found = hidden_unit_loss_gradient(m.x, parameters_of(m), TAGS)
+    for name, value in found._asdict().items():
+        torch.testing.assert_close(value, slope(m, name), atol=1e-8, rtol=1e-6)
+
+
+def test_hand_gradients_are_those_of_autograd() -> None:
+    generator = torch.Generator().manual_seed(0)
+    n, d, h, c = 6, 4, 5, 3
+    shapes = ((h, d), (h, c), (h,), (c,), (c, c), (c,), (c,))
+    model = HiddenUnitParameters(*(torch.randn(shape, dtype=torch.float64, generator=generator) for shape in shapes))
+    x, tags = torch.randn(n, d, dtype=torch.float64, generator=generator), torch.tensor([0, 2, 1, 1, 0, 2])
+    leaves = HiddenUnitParameters(*(each.clone().requires_grad_() for each in model))
+    scorer = HiddenUnitScorer(d, num_tags=c, n_hidden=h).double()
+    weights = {
+        "linear.weight": leaves.w, "linear.bias": leaves.b, "by_tag": leaves.v, "bias": leaves.c,
+    }  # fmt: skip
+    scores = torch.func.functional_call(scorer, weights, (x[None],))
+    loss = -LinearChain(scores, leaves.transitions, leaves.start, leaves.end).log_prob(tags[None]).sum()
+    wanted = torch.autograd.grad(loss, list(leaves))
+    for found, value in zip(hidden_unit_loss_gradient(x, model, tags), wanted, strict=True):
+        torch.testing.assert_close(found, value, atol=1e-10, rtol=1e-10)
+
+
+def test_the_bias_of_a_label_is_outside_its_units() -> None:
+    """Erratum 25: c_y stands beside the units, not in o(h, y); its gradient has no sum over units."""
+    m = random_model(3)
+    surplus, o, _ = pieces(m)
+    torch.testing.assert_close(-surplus.sum(0), slope(m, "c"), atol=1e-8, rtol=1e-6)
+    printed = -(surplus * torch.sigmoid(o).sum(1)).sum(0)
+    assert (printed - slope(m, "c")).abs().max() > 0.05
+    wanted = slope(m, "v")
+    torch.testing.assert_close(-(surplus[:, None] * torch.sigmoid(o)).sum(0), wanted, atol=1e-8, rtol=1e-6)
+    inside = -(surplus[:, None] * torch.sigmoid(o + m.c)).sum(0)
+    assert (inside - wanted).abs().max() > 0.02
+
+
+def test_the_units_of_the_summed_label_take_part() -> None:
+    """Erratum 26: with o(h, y_t) under the sum over y, the differences cancel and every gradient is 0."""
+    m = random_model(4)
+    surplus, o, _ = pieces(m)
+    wanted = slope(m, "b")
+    torch.testing.assert_close(-(surplus[:, None] * torch.sigmoid(o)).sum((0, 2)), wanted, atol=1e-8, rtol=1e-6)
+    gold_only = o[torch.arange(T), :, TAGS]  # o(h, y_t)
+    printed = -(surplus.sum(1, keepdim=True) * torch.sigmoid(gold_only)).sum(0)
+    assert printed.abs().max() < 1e-12
+    assert wanted.abs().max() > 0.05
+
+
+def test_the_gradient_of_transitions_needs_pairs() -> None:
+    """Erratum 27: for A the posteriors of single labels are not enough; those of pairs, from t = 2 on, are."""
+    m = random_model(2)
+    surplus, _, xi = pieces(m)
+    gold = torch.eye(Y)[TAGS].double()
+    wanted = slope(m, "transitions")
+    corrected = -(gold[:-1, :, None] * gold[1:, None, :] - xi).sum(0)
+    torch.testing.assert_close(corrected, wanted, atol=1e-8, rtol=1e-6)
+    printed = -(gold[:-1, :, None] * surplus[1:, None, :]).sum(0)
+    assert (printed - wanted).abs().max() > 0.05

@@ -20,7 +20,7 @@ from trelliswork.cli.options import (
     parse_columns,
     parse_delimiter,
 )
-from trelliswork.errors import DataError, OutputError
+from trelliswork.errors import DataError, OutputError, TrellisworkError
 
 if TYPE_CHECKING:
     from trelliswork.data import Choices, ColumnFormat, Sentence
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
 LEARNING, NETWORK, FEATURES = "Learning", "Network", "Features (every --model but window)"
 MODEL_HELP = """window: a network over a window of words. Over features: crf, all tags of a sentence judged together;
-memm, each tag given the one before; logistic, each tag alone; hmm and naive-bayes, the same two by counting alone, in
-seconds and less accurate."""
+hucrf, the same with hidden units; memm, each tag given the one before; logistic, each tag alone; hmm and naive-bayes,
+the same two by counting alone, in seconds and less accurate."""
 
 
 class Model(StrEnum):
@@ -43,6 +43,7 @@ class Model(StrEnum):
     logistic = "logistic"
     hmm = "hmm"
     naive_bayes = "naive-bayes"
+    hucrf = "hucrf"
 
 
 def train(
@@ -147,6 +148,17 @@ def train(
         bool,
         typer.Option("--partial", help="Read the tag ? as unknown, A|B as one of these.", rich_help_panel=FEATURES),
     ] = False,
+    hidden_units: Annotated[
+        int, typer.Option(help="Binary units between features and tags (hucrf).", rich_help_panel=FEATURES)
+    ] = 100,
+    pretrain: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Untagged file of the same columns to learn the units from first (hucrf).",
+            rich_help_panel=FEATURES,
+        ),
+    ] = None,
 ) -> None:
     """Train a tagger on a tagged file and write it to a folder.
 
@@ -162,17 +174,22 @@ def train(
       trelliswork train chunks.txt --model hmm --smoothing 0.5 --out quick
       trelliswork train chunks.txt --model crf --features my.module:attributes --out chunker
       trelliswork train half.txt --dev dev.txt --model crf --partial --out chunker
+      trelliswork train few.txt --model hucrf --pretrain many.txt --out chunker
     """
     from trelliswork.data import Choices
 
     choices = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
+    if pretrain is not None and model is not Model.hucrf:
+        raise TrellisworkError(f"--pretrain needs --model hucrf, got --model {model.value}; add it or leave it out")
     if model is not Model.window:
         from trelliswork.cli.train_features import train_features
 
         learned: dict[str, Any] = dict(algorithm=algorithm, c1=c1, c2=c2, max_iterations=max_iterations)
         learned |= dict(samples=samples, posterior=posterior, temperature=temperature)
         learned |= dict(min_count=min_freq, all_states=all_states, all_transitions=all_transitions, seed=seed)
-        learned |= dict(latent=latent, order=order, model=model.value, smoothing=smoothing)
+        learned |= dict(hidden_units=hidden_units if model is Model.hucrf else 0)
+        kind = "crf" if model is Model.hucrf else model.value
+        learned |= dict(latent=latent, order=order, model=kind, smoothing=smoothing)
         learned |= dict(cutoff=cutoff, hash_bits=hash_bits, induce=induce)
         sources = template, features
         train_features(
@@ -183,6 +200,7 @@ def train(
             sources,
             learned,
             partial=partial,
+            pretrain=pretrain,
             force=force,
             threads=threads,
             quiet=quiet,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from trelliswork.cli.inputs import count, say
+from trelliswork.cli.inputs import count, kind_of, open_untagged, say
 from trelliswork.cli.scores import score, score_text
-from trelliswork.cli.train import check_folder, known_tags, provenance, read_data
+from trelliswork.cli.train import check_folder, columns_of, known_tags, provenance, read_data
 
 if TYPE_CHECKING:
-    from trelliswork.data import Choices, Sentence
+    from trelliswork.data import Choices, ColumnFormat, Sentence
     from trelliswork.models import FeatureTagger
     from trelliswork.models.feature_crf.induction import Round
     from trelliswork.models.feature_crf.learning import Progress
@@ -32,6 +32,7 @@ def train_features(
     learning: dict[str, Any],
     *,
     partial: bool = False,
+    pretrain: str | None = None,
     force: bool,
     threads: int,
     quiet: bool,
@@ -53,10 +54,11 @@ def train_features(
     scheme = choices.scheme or (format.scheme if format is not None and not partial else None)
     if partial:
         dev = fully_tagged(dev, dev_file or train_file)
+    untagged = [] if pretrain is None else _read_untagged(pretrain, format, choices, quiet)
     with Report(dev, quiet, config.max_iterations) as report:
         tagger = FeatureTagger.fit(
-            train, config, templates=templates, features=function, scheme=scheme, partial=partial, on_progress=report,
-            on_round=report.on_round,
+            train, config, templates=templates, features=function, scheme=scheme, partial=partial, pretrain=untagged,
+            on_progress=report, on_round=report.on_round,
         )  # fmt: skip
     known_tags(tagger, dev)
     tagger.metrics["data"] = provenance(train_file, dev_file, train, dev, format)
@@ -70,6 +72,13 @@ def train_features(
     print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE --confidence")
     if report.interrupted:
         raise typer.Exit(130)
+
+
+def _read_untagged(path: str, format: ColumnFormat | None, choices: Choices, quiet: bool) -> list[Sentence]:
+    """Sentences to pre-train on, in the layout of the training file; their tags, if any, are not read."""
+    sentences = list(open_untagged(path, kind_of(path), columns_of(format, choices))[1])
+    say(f"pre-training on the clusters of {count(len(sentences), 'sentence')} of {path}", quiet=quiet)
+    return sentences
 
 
 def fully_tagged(dev: list[Sentence], file: str) -> list[Sentence]:

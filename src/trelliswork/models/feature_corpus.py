@@ -15,14 +15,16 @@ from trelliswork.data.attributes.expansion import expand
 from trelliswork.data.attributes.found import Found
 from trelliswork.data.attributes.hashing import HashedNames, new_index
 from trelliswork.data.attributes.templates import Column
-from trelliswork.errors import DataError, ScoreError
+from trelliswork.errors import DataError, ScoreError, TrellisworkError
 from trelliswork.models.feature_crf.config import LearningConfig
 from trelliswork.models.feature_crf.counting import MARKS, counted_parameters
 from trelliswork.models.feature_crf.induction import Round, induce
 from trelliswork.models.feature_crf.kinds import kind_of
-from trelliswork.models.feature_crf.learning import parameters_of
+from trelliswork.models.feature_crf.learning import hidden_unit_learner, parameters_of
 from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.hidden_unit_crf.model import HiddenUnitCRF
+from trelliswork.models.hidden_unit_crf.parameters import HiddenParameters
 from trelliswork.models.labels import Labels, tags_of_gold
 from trelliswork.models.partial_tags import partial_gold, scheme_of
 
@@ -78,6 +80,7 @@ class FeatureCorpus:
     crf: FeatureCRF
     names_of: Callable[[Array], list[str]]
     first: Array  # where each atomic attribute occurs first
+    words: Array  # the number of each token's word
 
     @classmethod
     def of(
@@ -101,6 +104,10 @@ class FeatureCorpus:
             raise ScoreError("hash_bits needs templates that look at single tags; got one such as B01:%x[0,1]")
         first = atomic.first_entries(len(index))
         del found  # as large as the rows
+        if config.hidden_units:
+            atomic, index, first = _on_enough_tokens(atomic, index, first, config.min_count)
+            crf = _with_units(tuple(labels.vocabulary), index, config.hidden_units)
+            return cls(atomic, gold, sets, crf, names_of, first, columns[0].codes)
         arcs = kind.transitions and has_b(templates)
         conjunctions = induce(
             atomic, gold, len(index), n_labels, config, arcs=arcs, sets=sets, on_pairs=on_pairs, on_round=on_round
@@ -109,7 +116,7 @@ class FeatureCorpus:
         parameters = _parameters(rows, gold, sets, index, n_labels, config, conjunctions, on_pairs, arcs=arcs)
         weights = np.zeros(len(parameters))
         crf = FeatureCRF(tuple(labels.vocabulary), index, parameters, weights, kind.normalised, conjunctions)
-        return cls(rows, gold, sets, crf, names_of, first)
+        return cls(rows, gold, sets, crf, names_of, first, columns[0].codes)
 
     def names(self, crf: FeatureCRF, kept: Array) -> Sequence[str]:
         """The names of the attributes that were kept, each as it was first found; numbers for hashed ones."""
@@ -120,6 +127,41 @@ class FeatureCorpus:
         if crf.normalised != "jointly":
             return named
         return [*named, *(MARKS[mark] for mark in kept[kept >= n_atomic] - n_atomic)]
+
+    def pretrained(self, config: LearningConfig) -> Array:
+        """The weights that hidden units begin with: those of a model of clusters of words."""
+        from trelliswork.models.hidden_unit_crf.pretraining import Pretraining
+
+        parameters = self.crf.parameters
+        assert isinstance(parameters, HiddenParameters), "checked by check_units"
+        learner = hidden_unit_learner(config)
+        return Pretraining(seed=config.seed).first_weights(self.rows, self.words, parameters, learner)
+
+
+def check_units(templates: Templates, config: LearningConfig, pretrain: Sequence[Sentence]) -> None:
+    """Refuse what hidden units cannot be had with, and pre-training without them."""
+    if pretrain and not config.hidden_units:
+        raise TrellisworkError("pre-training needs hidden units, got none; give hidden_units=100 or no such sentences")
+    if config.hidden_units and not has_b(templates):
+        raise DataError("template", "expected the line B for a model with hidden units, got none; add it")
+    if config.hidden_units and any(each.pairs and each.references for each in templates.templates):
+        raise DataError("template", "expected B alone for a model with hidden units, got one such as B01:%x[0,1]")
+
+
+def _with_units(labels: tuple[str, ...], index: KeyIndex | HashedIndex, n_units: int) -> FeatureCRF:
+    parameters = HiddenParameters.dense(len(index), len(labels), n_units)
+    weights = np.zeros(len(parameters), np.float32)
+    return HiddenUnitCRF(labels, index, parameters, weights, conjunctions=Conjunctions.none(len(index)))
+
+
+def _on_enough_tokens(
+    rows: AttributeRows, index: KeyIndex | HashedIndex, first: Array, min_count: float
+) -> tuple[AttributeRows, KeyIndex, Array]:
+    """Without the attributes that are on fewer than `min_count` tokens."""
+    assert isinstance(index, KeyIndex), "hidden units have names for their attributes"
+    often = np.bincount(rows.ids, minlength=len(index)) >= min_count
+    kept = rows.kept(often[rows.ids], np.cumsum(often) - 1)
+    return kept, KeyIndex.of(index.keys()[often]), first[often]
 
 
 def has_b(templates: Templates) -> bool:

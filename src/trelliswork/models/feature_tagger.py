@@ -21,7 +21,7 @@ from trelliswork.data.attributes.function import Function
 from trelliswork.data.attributes.hashing import HashedNames
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.card import model_card
-from trelliswork.models.feature_corpus import FeatureCorpus, attributes_of, columns_of, gold_of
+from trelliswork.models.feature_corpus import FeatureCorpus, attributes_of, check_units, columns_of, gold_of
 from trelliswork.models.feature_crf.config import LearningConfig
 from trelliswork.models.feature_crf.counting import MARKS
 from trelliswork.models.feature_crf.induction import Round
@@ -31,6 +31,7 @@ from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.stored import crf_arrays, crf_of_arrays
 from trelliswork.models.feature_crf.votes import Explanation, explain
 from trelliswork.models.feature_names import NAMES, names_text, read_names
+from trelliswork.models.hidden_unit_crf.parameters import HiddenParameters
 from trelliswork.models.labels import Labels
 from trelliswork.models.sentence_tagger import Pins, SentenceTagger
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
@@ -75,6 +76,7 @@ class FeatureTagger(SentenceTagger):
         scheme: str | None = None,
         weights: Sequence[float] | Array | None = None,
         partial: bool = False,
+        pretrain: Sequence[Sentence] = (),
         on_progress: Callable[[Progress, FeatureTagger], bool] | None = None,
         on_round: Callable[[Round], bool] | None = None,
     ) -> FeatureTagger:
@@ -83,8 +85,9 @@ class FeatureTagger(SentenceTagger):
         `features` is a function (or "package.module:function") that is given a sentence without its tags and returns
         for each token a dict or a list of names; with `templates` too, tokens have the attributes of both.
         A sentence counts as often as its entry of `weights` says. With `partial`, the tag ? is unknown and B-NP|B-VP is
-        one of these. `on_progress` sees every iteration and a tagger with its weights, `on_round` what a round of
-        induction added; if one returns True, that was the last.
+        one of these. Hidden units may be pre-trained on sentences without tags, `pretrain`. `on_progress` sees every
+        iteration and a tagger with its weights, `on_round` what a round of induction added; if one returns True, that
+        was the last.
         """
         config = config or LearningConfig()
         if not train:
@@ -96,11 +99,14 @@ class FeatureTagger(SentenceTagger):
         if templates is None:
             templates = default_templates(1 + n_columns) if function is None else Templates.parse(["B"])
         templates.check(1 + n_columns)
-        corpus = FeatureCorpus.of(train, templates, function, gold, sets, labels, config, on_round)
+        check_units(templates, config, pretrain)
+        corpus = FeatureCorpus.of([*train, *pretrain], templates, function, gold, sets, labels, config, on_round)
         crf, samples = corpus.crf, None
+        start = corpus.pretrained(config) if pretrain else None
+        rows = corpus.rows.first(len(train)) if pretrain else corpus.rows
         tagger = cls(templates, labels, crf, config, features=function, columns_seen=n_columns)
-        steps = learn(corpus.rows, gold, crf.parameters, config, sentence_weights=shares, sets=sets)
-        del corpus.rows, gold, sets  # learners keep what they need
+        steps = learn(rows, gold, crf.parameters, config, sentence_weights=shares, sets=sets, start=start)
+        del rows, corpus.rows, gold, sets  # learners keep what they need
         for progress in steps:
             tagger.crf, samples = replace(crf, weights=progress.weights), progress.samples
             if on_progress is not None and on_progress(progress, tagger):
@@ -136,6 +142,8 @@ class FeatureTagger(SentenceTagger):
 
     def explain(self, sentences: Sequence[Sentence]) -> list[Explanation]:
         """Which features voted for which tag, token by token; sentences must have words."""
+        if isinstance(self.crf.parameters, HiddenParameters):
+            raise ModelError("expected a CRF whose features vote for tags, got hidden units; train with --model crf")
         return explain(self.crf, self.rows(sentences), [sentence.words for sentence in sentences], self.names)
 
     @property
@@ -176,7 +184,9 @@ class FeatureTagger(SentenceTagger):
 
     def card(self) -> str:
         """The text of MODEL_CARD.md."""
-        kind, data = kind_of(self.config.model).phrase, f"for {self.labels.data_scheme} tags"
+        n_units = self.config.hidden_units
+        kind = f"a CRF with {n_units} hidden units" if n_units else kind_of(self.config.model).phrase
+        data = f"for {self.labels.data_scheme} tags"
         return model_card(
             self.KIND,
             summary=f"{kind[0].upper()}{kind[1:]} over {len(self.names):,} attributes, {data}.",
@@ -225,10 +235,13 @@ class FeatureTagger(SentenceTagger):
 
 
 def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:
-    """(weight, attribute, label) of the n largest weights in absolute value, largest first; marks are left out.
+    """(weight, attribute, label) of the n largest weights in absolute value, largest first.
 
+    Marks are left out; hidden units have none.
     Where an attribute looks at two labels, the label is written as before -> label.
     """
+    if isinstance(tagger.crf.parameters, HiddenParameters):
+        return
     parameters, labels = tagger.crf.parameters, tagger.crf.column_names
     weights = np.concatenate([tagger.crf.weights[: parameters.n_states], tagger.crf.weights[parameters.pair_weights]])
     owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))

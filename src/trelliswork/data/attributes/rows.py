@@ -43,6 +43,19 @@ class AttributeRows:
         first_entries(self.ids, first)
         return first
 
+    def first(self, n: int) -> AttributeRows:
+        """The first n sentences."""
+        offsets = self.offsets[: int(self.lengths[:n].sum()) + 1]
+        values = None if self.values is None else self.values[: offsets[-1]]
+        return AttributeRows(self.lengths[:n], offsets, self.ids[: offsets[-1]], values)
+
+    def kept(self, keep: Array, numbers: Array) -> AttributeRows:
+        """Only the entries where `keep`, their ids replaced by numbers[id]."""
+        counts = np.bincount(self.tokens()[keep], minlength=self.n_tokens)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        values = None if self.values is None else self.values[keep]
+        return AttributeRows(self.lengths, offsets, numbers[self.ids[keep]].astype(np.int32), values)
+
     def known(self) -> AttributeRows:
         """Without the entries whose id is -1."""
         keep = self.ids >= 0

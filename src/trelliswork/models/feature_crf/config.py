@@ -25,6 +25,8 @@ class LearningConfig:
     `min_count` leaves out rare pairs (attribute with label, label with label), as CRFsuite's feature.minfreq does;
     `cutoff` rare attributes, whatever their labels, as CRF++'s -f does. With `hash_bits` attributes are numbered by
     2^bits hashes and no names are kept. `induce` so many conjunctions of attributes are added (see `induction`).
+    `hidden_units` above 0 make a hidden-unit CRF, which has a learner of its own (Adam) in the place of `algorithm`;
+    its `min_count` leaves out rare attributes.
 
     `latent` states of each label, which the data does not show [S4.128]; `order` labels before a label that its score
     looks at. With `samples`, answers are averages over so many weight vectors [S4.140]: with lbfgs drawn from the
@@ -52,6 +54,7 @@ class LearningConfig:
     cutoff: int = 0
     hash_bits: int | None = None
     induce: int = 0
+    hidden_units: int = 0
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
@@ -65,6 +68,7 @@ class LearningConfig:
         self._check_states()
         self._check_samples()
         self._check_model()
+        self._check_hidden_units()
 
     def _check_states(self) -> None:
         if self.latent < 1:
@@ -108,6 +112,27 @@ class LearningConfig:
             raise ScoreError(f"hash_bits, induce and cutoff need the model crf or memm; got {self.model}")
         if self.induce and self.model != "crf":
             raise ScoreError(f"induce needs the model crf; got {self.model}; leave it out")
+
+    def _check_hidden_units(self) -> None:
+        if self.hidden_units < 0:
+            raise ScoreError(f"hidden_units must be at least 0; got {self.hidden_units}; 0 is a CRF without them")
+        if not self.hidden_units:
+            return
+        if self.algorithm != "lbfgs" or self.c1:
+            setting = f"algorithm {self.algorithm}" if self.algorithm != "lbfgs" else f"c1 {self.c1:g}"
+            raise ScoreError(f"hidden units are learned by Adam with c2 alone; got {setting}; leave it out")
+        others = {
+            "latent": self.latent > 1,
+            "order": self.order > 1,
+            "samples": self.samples > 0,
+            "hash_bits": self.hash_bits is not None,
+            "induce": self.induce > 0,
+            "cutoff": self.cutoff > 0,
+            "model": self.model != "crf",
+        }
+        for name, given in others.items():
+            if given:
+                raise ScoreError(f"hidden units cannot be had with {name}; got {getattr(self, name)}; leave it out")
 
 
 def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:

@@ -20,6 +20,8 @@ from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.online import OnlineLearner, Rule
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.sgd import StochasticDescent
+from trelliswork.models.hidden_unit_crf.learning import HiddenUnitLearner
+from trelliswork.models.hidden_unit_crf.parameters import HiddenParameters
 from trelliswork.training.lbfgs import LBFGS
 
 Array = np.ndarray[Any, Any]
@@ -84,12 +86,15 @@ def learn(
     *,
     sentence_weights: Array | None = None,
     sets: Array | None = None,
+    start: Array | None = None,
 ) -> Iterator[Progress]:
-    """One `Progress` an iteration; the last has the weights that were learned."""
+    """One `Progress` an iteration; the last has the weights that were learned. Hidden units may have a `start`."""
     corpus = Corpus(rows, gold, sentence_weights, sets)
     _check_fit(config, corpus, parameters)
     if kind_of(config.model).counted:
         return iter([Progress(1, *log_frequencies(rows, gold, parameters, config.smoothing))])
+    if isinstance(parameters, HiddenParameters):
+        return _hidden_units(corpus, parameters, config, start)
     learner = _LEARNERS.get(config.algorithm, _online)
     return learner(corpus, parameters, config)
 
@@ -157,6 +162,19 @@ def _online(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> I
         yield Progress(epoch.number, epoch.weights, epoch.loss, measures=measures)
 
 
+def _hidden_units(
+    corpus: Corpus, parameters: HiddenParameters, config: LearningConfig, start: Array | None
+) -> Iterator[Progress]:
+    for epoch in hidden_unit_learner(config).learn(corpus.rows, corpus.gold, parameters, start):
+        yield Progress(epoch.number, epoch.weights, epoch.loss)
+
+
+def hidden_unit_learner(config: LearningConfig) -> HiddenUnitLearner:
+    """Rare attributes begin without a say, as random weights of theirs would only be noise."""
+    epochs = config.max_iterations or 15
+    return HiddenUnitLearner(l2=config.c2, max_epochs=epochs, seed=config.seed, spread_w=0.0, spread_v=0.5)
+
+
 _LEARNERS = {"lbfgs": _lbfgs, "sgd": _sgd, "margin": _margin, "herding": _herding}
 
 
@@ -175,6 +193,8 @@ def _check_fit(config: LearningConfig, corpus: Corpus, parameters: Parameters) -
         got = f"{config.algorithm} with {config.samples} samples" if config.samples else config.algorithm
         wanted = f"templates such as B01:%x[0,1] need the algorithm {', '.join(ON_PAIRS)} without samples"
         raise ScoreError(f"{wanted}; got {got}; write B alone or choose another")
+    if config.hidden_units:
+        check_complete("that of hidden units", corpus.gold, corpus.sentence_weights, PROBABILISTIC)
     if config.model != "crf":
         if parameters.n_pairs:
             got = "templates such as B01:%x[0,1] need the model crf"

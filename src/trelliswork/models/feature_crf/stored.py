@@ -37,6 +37,8 @@ def crf_of_arrays(
     index, offsets = _index_of(arrays, n_attributes, config.hash_bits)
     conjunctions = Conjunctions(len(index), arrays.get("conjunctions", np.empty((0, 2), np.int32)))
     conjunctions.check()
+    if config.hidden_units:
+        return _with_units(arrays, labels, index, config.hidden_units)
     pairs = PairWeights(arrays["pair_offsets"], arrays["pair_arcs"]) if "pair_arcs" in arrays else None
     n_states = len(labels) * config.latent
     parameters = Parameters(n_states, offsets, arrays["labels"], arrays["arcs"], pairs, config.latent)
@@ -49,6 +51,17 @@ def crf_of_arrays(
 
     samples = _finite(arrays["samples"], (len(arrays["samples"]), len(parameters)))
     return averaged(crf, samples, voting=config.algorithm == "herding")
+
+
+def _with_units(
+    arrays: Mapping[str, Array], labels: tuple[str, ...], index: KeyIndex | HashedIndex, n_units: int
+) -> FeatureCRF:
+    from trelliswork.models.hidden_unit_crf.model import HiddenUnitCRF
+    from trelliswork.models.hidden_unit_crf.parameters import HiddenParameters
+
+    parameters = HiddenParameters.dense(len(index), len(labels), n_units)
+    weights = _finite(arrays["weights"], (len(parameters),)).astype(np.float32)
+    return HiddenUnitCRF(labels, index, parameters, weights, conjunctions=Conjunctions.none(len(index)))
 
 
 def _finite(array: Array, shape: tuple[int, ...]) -> Array:

@@ -1,0 +1,40 @@
+"""CPU kernels that move the weights of a hidden-unit CRF: Adam (Kingma & Ba 2015), on all weights or on some rows."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+from trelliswork.structures.kernel_math import KERNEL
+
+KEPT_MEAN, KEPT_SQUARE = 0.9, 0.999  # of the running means of a gradient and its square
+TINY = 1e-8
+
+
+@njit(**KERNEL)
+def adam(weights, gradient, means, squares, rate, shrink):
+    """One step along the gradient and `shrink` · weights; leaves the gradient 0. All are flat."""
+    for i in range(weights.shape[0]):
+        slope = gradient[i] + shrink * weights[i]
+        means[i] += (1.0 - KEPT_MEAN) * (slope - means[i])
+        squares[i] += (1.0 - KEPT_SQUARE) * (slope * slope - squares[i])
+        weights[i] -= rate * means[i] / (math.sqrt(squares[i]) + TINY)
+        gradient[i] = 0.0
+
+
+@njit(**KERNEL)
+def adam_rows(rows, shrinks, weights, gradient, means, squares, rate):
+    """The same for some rows of a table, each with its own shrink: what no token of a batch has stays as it is."""
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        adam(weights[row], gradient[row], means[row], squares[row], rate, shrinks[k])
+
+
+@njit(**KERNEL)
+def move_rows(rows, source, target):
+    """target[row] += source[row], source[row] = 0."""
+    for row in rows:
+        for h in range(source.shape[1]):
+            target[row, h] += source[row, h]
+            source[row, h] = 0.0
