@@ -3,7 +3,8 @@
     B-NP\tw[0]=He\tpos=PRP\tlength:2.0
     B-VP\tw[0]=sings\tpos=VBZ
 
-An attribute is a name or name:value; a colon or backslash in a name is written \\: or \\\\. A blank line ends a sentence.
+An attribute is a name or name:value; a colon or backslash in a name is written \\: or \\\\. A blank line ends a
+sentence.
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ from trelliswork.models.feature_crf.votes import Explanation, explain
 from trelliswork.models.labels import Labels, tags_of_gold
 from trelliswork.models.sentence_tagger import SentenceTagger
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
-from trelliswork.structures.chain.schemes import canonical, infer_scheme
 
 Array = np.ndarray[Any, Any]
 NAMES = "attributes.txt"
@@ -37,6 +36,8 @@ NAMES = "attributes.txt"
 
 class FeatureTagger(SentenceTagger):
     """Templates make attributes of the columns; a `FeatureCRF` scores them."""
+
+    KIND = "FeatureTagger"
 
     def __init__(
         self, templates: Templates, labels: Labels, crf: FeatureCRF, config: LearningConfig, names: Sequence[str] = ()
@@ -137,12 +138,12 @@ class FeatureTagger(SentenceTagger):
         }  # fmt: skip
         weights = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
         texts = {NAMES: "".join(f"{_one_line(name)}\n" for name in self.names), **(extra or {})}
-        write_model(directory, StoredModel("FeatureTagger", config, weights, self.metrics, self.card(), texts))
+        write_model(directory, StoredModel(self.KIND, config, weights, self.metrics, self.card(), texts))
 
     def card(self) -> str:
         """The text of MODEL_CARD.md."""
         return model_card(
-            "FeatureTagger",
+            self.KIND,
             summary=f"A linear-chain CRF over {len(self.crf.index):,} attributes, for {self.labels.data_scheme} tags.",
             labels=self.labels.vocabulary.to_list(),
             settings=asdict(self.config),
@@ -153,7 +154,7 @@ class FeatureTagger(SentenceTagger):
     @classmethod
     def load(cls, directory: str | Path) -> FeatureTagger:
         """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
-        stored = read_model(directory, "FeatureTagger")
+        stored = read_model(directory, cls.KIND)
         try:
             tagger = cls._from_stored(stored.config, {name: each.numpy() for name, each in stored.weights.items()})
             tagger.names = _read_names(Path(directory) / NAMES, len(tagger.crf.index))
@@ -169,7 +170,7 @@ class FeatureTagger(SentenceTagger):
     @classmethod
     def _from_stored(cls, config: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureTagger:
         labels = Labels(Vocabulary(config["labels"]), config["data_scheme"], config["data_scheme"])
-        templates = Templates.parse(config["templates"], skip_outside=config["skip_outside"])
+        templates = cls._stored_templates(config)
         index = KeyIndex(arrays["keys"].view(np.uint64), arrays["numbers"], config["n_attributes"])
         parameters = Parameters(len(config["labels"]), arrays["offsets"], arrays["labels"], arrays["arcs"])
         index.check()
@@ -178,6 +179,10 @@ class FeatureTagger(SentenceTagger):
             raise ValueError(f"{len(parameters)} finite weights expected, others found")
         crf = FeatureCRF(tuple(config["labels"]), index, parameters, arrays["weights"].astype(np.float64))
         return cls(templates, labels, crf, LearningConfig(**config["settings"]))
+
+    @classmethod
+    def _stored_templates(cls, config: Mapping[str, Any]) -> Templates:
+        return Templates.parse(config["templates"], skip_outside=config["skip_outside"])
 
 
 def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
@@ -194,8 +199,8 @@ def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
 
 
 def _one_line(name: str) -> str:
-    """A name as one line of a file."""
-    return name.replace("\r", "\\r").replace("\n", "\\n")
+    """A name as one line of a file; halves of surrogate pairs, which UTF-8 lacks, are spelled out."""
+    return name.replace("\r", "\\r").replace("\n", "\\n").encode("utf-8", "backslashreplace").decode()
 
 
 def _read_names(path: Path, n_attributes: int) -> list[str]:
@@ -218,9 +223,7 @@ def _refuse_observed_pairs(templates: Templates) -> None:
 
 def _labels_of(train: Sequence[Sentence], scheme: str | None) -> Labels:
     """The tags as they are written: a weight is learned only for what was seen."""
-    tags = [tags_of_gold(sentence) for sentence in train]
-    found = canonical(scheme) if scheme is not None else infer_scheme(tags)
-    return Labels(Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence)), found, found)
+    return Labels.as_written([tags_of_gold(sentence) for sentence in train], scheme)
 
 
 def _attributes(templates: Templates, lengths: Array, columns: Sequence[Column]) -> tuple[Array, Array, Array]:

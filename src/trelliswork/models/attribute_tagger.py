@@ -1,0 +1,135 @@
+"""A tagger over attributes that come with the tokens, not from templates: CRFsuite's data, or dicts of your own.
+
+>>> tagger = AttributeTagger.fit(list(read_crfsuite("train.crfsuite")))       # doctest: +SKIP
+>>> tagger = AttributeTagger.from_crfsuite("model.crfsuite")                  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data import Sentence
+from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates, from_dicts
+from trelliswork.data.attributes.key_index import keys_of
+from trelliswork.data.crfsuite import ATTRIBUTES
+from trelliswork.data.crfsuite_models import CRFsuiteModel, read_crfsuite_model
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.models.feature_crf.learning import LearningConfig, Progress, learn
+from trelliswork.models.feature_crf.model import FeatureCRF
+from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.feature_tagger import FeatureTagger
+from trelliswork.models.labels import Labels, tags_of_gold
+
+Array = np.ndarray[Any, Any]
+NO_TEMPLATES = Templates(())
+
+
+class AttributeTagger(FeatureTagger):
+    """A `FeatureCRF` over what is in `Sentence.extra["attributes"]`: for each token a dict or a list of names."""
+
+    KIND = "AttributeTagger"
+
+    @classmethod
+    def of(cls, crf: FeatureCRF, names: Sequence[str], config: LearningConfig | None = None) -> AttributeTagger:
+        """A tagger of a trained CRF whose attributes have these names; weights of 0 are left out."""
+        smaller, kept = crf.compact()
+        labels = Labels.as_written([crf.labels])
+        return cls(NO_TEMPLATES, labels, smaller, config or LearningConfig(), [names[i] for i in kept])
+
+    @classmethod
+    def from_crfsuite(cls, path: str | Path) -> AttributeTagger:
+        """A model that CRFsuite trained: its binary file, or the text of `crfsuite dump`."""
+        tagger = cls.of(*crf_of(read_crfsuite_model(path)))
+        tagger.metrics["data"] = {"converted_from": Path(path).name}
+        return tagger
+
+    @classmethod
+    def fit(
+        cls,
+        train: Sequence[Sentence],
+        config: LearningConfig | None = None,
+        *,
+        templates: Templates | None = None,
+        scheme: str | None = None,
+        on_progress: Callable[[Progress, FeatureTagger], bool] | None = None,
+    ) -> AttributeTagger:
+        """Learn from tagged sentences that have attributes; as `FeatureTagger.fit`, without templates."""
+        config = config or LearningConfig()
+        if templates is not None:
+            raise TrellisworkError("the attributes come with the data; leave the template out or give CoNLL columns")
+        if not train:
+            raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
+        labels = Labels.as_written([tags_of_gold(sentence) for sentence in train], scheme)
+        rows, index, names = numbered_attributes(*attributes_of_all(train))
+        gold = np.concatenate([labels.vocabulary.indices(tags_of_gold(each)) for each in train]).astype(np.int64)
+        parameters = Parameters.of(
+            rows, gold, len(index), len(labels.vocabulary), all_states=config.all_states,
+            all_transitions=config.all_transitions,
+        ).frequent(rows, gold, config.min_count)  # fmt: skip
+        crf = FeatureCRF(tuple(labels.vocabulary), index, parameters, np.zeros(len(parameters)))
+        for progress in learn(rows, gold, parameters, config):
+            crf = FeatureCRF(crf.labels, index, parameters, progress.weights)
+            if on_progress is not None and on_progress(progress, cls(NO_TEMPLATES, labels, crf, config)):
+                break
+        smaller, kept = crf.compact()
+        return cls(NO_TEMPLATES, labels, smaller, config, [names[i] for i in kept])
+
+    def rows(self, sentences: Sequence[Sentence]) -> AttributeRows:
+        lengths, counts, keys, values, _ = attributes_of_all(sentences)
+        return self.crf.rows(lengths, counts, keys, values)
+
+    @classmethod
+    def _stored_templates(cls, config: Mapping[str, Any]) -> Templates:
+        return NO_TEMPLATES
+
+
+def attributes_of(sentence: Sentence) -> Sequence[Any]:
+    """The attributes of each token of a sentence that must have them."""
+    found = sentence.extra.get(ATTRIBUTES)
+    if not isinstance(found, list) or len(found) != len(sentence):
+        got = "none" if found is None else f"{len(found)}" if isinstance(found, list) else type(found).__name__
+        where = f'in a CRFsuite data file or under "{ATTRIBUTES}" in JSON lines'
+        problem = f"expected the attributes of {len(sentence)} tokens, {where}, got {got}"
+        raise DataError(sentence.file or "sentence", problem, line=sentence.line)
+    return found
+
+
+def attributes_of_all(sentences: Sequence[Sentence]) -> tuple[Array, Array, Array, Array, list[str]]:
+    """As `from_dicts`; an error names the file and line of the sentence."""
+    given = [attributes_of(sentence) for sentence in sentences]
+    try:
+        return from_dicts(given)
+    except DataError:
+        for sentence, each in zip(sentences, given, strict=True):
+            try:
+                from_dicts([each])
+            except DataError as error:
+                raise DataError(sentence.file or "sentence", error.problem, line=sentence.line) from error
+        raise
+
+
+def numbered_attributes(
+    lengths: Array, counts: Array, keys: Array, values: Array, names: Sequence[str]
+) -> tuple[AttributeRows, KeyIndex, list[str]]:
+    """What `from_dicts` gives with the attributes by number, the index that numbers them, and their names."""
+    index = KeyIndex()
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    rows = AttributeRows(lengths, offsets, index.add(keys), None if (values == 1.0).all() else values)
+    return rows, index, list(dict.fromkeys(names))
+
+
+def crf_of(model: CRFsuiteModel) -> tuple[FeatureCRF, list[str]]:
+    """CRFsuite's weights as ours, and the names of the attributes."""
+    states = sorted(model.states)
+    owners = np.array([attribute for attribute, _ in states], np.int64)
+    counts = np.bincount(owners, minlength=len(model.attributes))
+    arcs = np.array(sorted(model.transitions), np.int64).reshape(-1, 2)
+    labels = np.array([label for _, label in states], np.int32)
+    parameters = Parameters(len(model.labels), np.concatenate([[0], np.cumsum(counts)]), labels, arcs)
+    weights = [model.states[each] for each in states] + [model.transitions[i, j] for i, j in arcs.tolist()]
+    index = KeyIndex.of(keys_of(model.attributes))
+    return FeatureCRF(tuple(model.labels), index, parameters, np.array(weights, np.float64)), model.attributes
