@@ -135,7 +135,7 @@ def test_bad_input_gets_a_sentence(fitted: CRF) -> None:
         CRF().fit([], [])
     with pytest.raises(DataError, match="sentence 1, token 1: expected a finite number for 'v', got NaN"):
         CRF().fit([[{"v": float("nan")}]], [["A"]])
-    with pytest.raises(ScoreError, match="algorithm must be one of lbfgs, l2sgd, ap, pa, arow.*; got 'sgd'"):
+    with pytest.raises(ScoreError, match=r"algorithm must be one of lbfgs, l2sgd, ap, pa, arow.*; got 'sgd'"):
         CRF(algorithm="sgd").fit(X, Y)
     with pytest.raises(ScoreError, match="both X_dev and y_dev"):
         CRF().fit(X, Y, X)

@@ -74,7 +74,7 @@ def _network_sections(tagger: Tagger) -> list[tuple[str, list[tuple[str, str]]]]
 def _feature_sections(tagger: FeatureTagger, n: int) -> list[tuple[str, list[tuple[str, str]]]]:
     from trelliswork.models.feature_tagger import strongest
 
-    sizes = {"templates": len(tagger.templates.templates), "attributes": len(tagger.crf.index)}
+    sizes = {"templates": len(tagger.templates.templates) or None, "attributes": len(tagger.crf.index)}
     top = [(f"{name} -> {label}", f"{weight:+.2f}") for weight, name, label in strongest(tagger, n)]
     return [("features", _rows(sizes | asdict(tagger.config))), ("strongest features (score added to a tag)", top)]
 
@@ -82,8 +82,14 @@ def _feature_sections(tagger: FeatureTagger, n: int) -> list[tuple[str, list[tup
 def _layout_rows(layout: dict[str, Any] | None) -> list[tuple[str, str]]:
     if not layout:
         return []
-    features = ", ".join(map(str, layout.get("feature_columns") or ())) or "none"
-    return [("columns", f"word {layout.get('word_column')}, tag {layout.get('tag_column')}, features {features}")]
+    names = layout.get("names") or ()
+
+    def shown(i: int | None) -> str:
+        return str(names[i - 1]) if i and i <= len(names) else str(i)
+
+    features = ", ".join(map(shown, layout.get("feature_columns") or ())) or "none"
+    columns = f"word {shown(layout.get('word_column'))}, tag {shown(layout.get('tag_column'))}, features {features}"
+    return [("columns", columns)]
 
 
 def _label_rows(tagger: SentenceTagger) -> list[tuple[str, str]]:

@@ -37,7 +37,7 @@ def train_features(
     import torch
 
     from trelliswork.data.attributes import Templates
-    from trelliswork.models import FeatureTagger, LearningConfig
+    from trelliswork.models import AttributeTagger, FeatureTagger, LearningConfig
 
     config = LearningConfig(**learning)
     check_folder(out, force)
@@ -45,8 +45,9 @@ def train_features(
     torch.set_num_threads(threads)
     format, train, dev = read_data(train_file, dev_file, choices, quiet)
     scheme = choices.scheme or (format.scheme if format is not None else None)
+    kind = AttributeTagger if _has_attributes(train_file, train[0], template) else FeatureTagger
     with Report(dev, quiet) as report:
-        tagger = FeatureTagger.fit(train, config, templates=templates, scheme=scheme, on_progress=report)
+        tagger = kind.fit(train, config, templates=templates, scheme=scheme, on_progress=report)
     known_tags(tagger, dev)
     tagger.metrics["data"] = provenance(train_file, dev_file, train, dev, format)
     tagger.metrics["training"] = {"iterations": report.iterations, "seconds": round(report.seconds, 1)}
@@ -59,6 +60,13 @@ def train_features(
     print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE --confidence")
     if report.interrupted:
         raise typer.Exit(130)
+
+
+def _has_attributes(file: str, sentence: Sentence, template: str | None) -> bool:
+    """Whether the data bring their attributes: CRFsuite's do, JSON lines may."""
+    from trelliswork.data.crfsuite import ATTRIBUTES, is_crfsuite
+
+    return is_crfsuite(file) or (template is None and isinstance(sentence.extra.get(ATTRIBUTES), list))
 
 
 class Report:

@@ -82,7 +82,7 @@ def read_lines(
             rows = [(number, columns) for number, columns in rows if not _NOT_A_WORD.fullmatch(columns[0])]
         if rows:
             n_sentences += 1
-            yield _sentence(rows, file, format, with_tags)
+            yield sentence_of(rows, file, format, with_tags)
     if n_sentences == 0:
         raise DataError(file, "expected at least one sentence, got none; the file is empty")
 
@@ -101,7 +101,8 @@ def blocks(lines: Iterable[NumberedLine], format: ColumnFormat) -> Iterator[list
         yield block
 
 
-def _sentence(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat, with_tags: bool) -> Sentence:
+def sentence_of(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat, with_tags: bool) -> Sentence:
+    """A sentence from its numbered rows, each split into columns."""
     for number, columns in rows:
         _check_row(columns, file, number, format, with_tags)
 

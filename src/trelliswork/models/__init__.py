@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trelliswork.models.attribute_tagger import AttributeTagger
 from trelliswork.models.config import TaggerConfig
 from trelliswork.models.explanation import Analysis, Confidences, SpanConfidence
 from trelliswork.models.feature_crf.learning import LearningConfig
@@ -12,6 +13,7 @@ from trelliswork.models.tagger import Tagger
 
 __all__ = [
     "Analysis",
+    "AttributeTagger",
     "Confidences",
     "FeatureTagger",
     "LearningConfig",
