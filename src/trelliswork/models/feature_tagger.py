@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from trelliswork.data import Sentence, Vocabulary
+from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
 from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.templates import Column
@@ -162,14 +162,16 @@ class FeatureTagger(SentenceTagger):
             raise ModelError(f"{directory}: the model lacks {error}; copy it again") from error
         except ModelError:
             raise
-        except (TypeError, ValueError, IndexError) as error:
+        except (TypeError, ValueError, IndexError, AttributeError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         tagger.metrics = dict(stored.metrics)
         return tagger
 
     @classmethod
     def _from_stored(cls, config: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureTagger:
-        labels = Labels(Vocabulary(config["labels"]), config["data_scheme"], config["data_scheme"])
+        if not all(isinstance(label, str) for label in config["labels"]):
+            raise ValueError("labels that are all text expected, others found")
+        labels = Labels.from_stored(config["labels"], config["data_scheme"], config["data_scheme"])
         templates = cls._stored_templates(config)
         index = KeyIndex(arrays["keys"].view(np.uint64), arrays["numbers"], config["n_attributes"])
         parameters = Parameters(len(config["labels"]), arrays["offsets"], arrays["labels"], arrays["arcs"])

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from trelliswork import __version__
 from trelliswork.errors import ModelError, OutputError
+from trelliswork.models.stored_metrics import check_metrics
 
 FORMAT_VERSION = 1
 
@@ -132,7 +133,7 @@ def read_model(directory: str | Path, kind: str) -> StoredModel:
         raise ModelError(f"{folder}: expected a model folder, got {found}; check the path")
     config = _read_json(folder / CONFIG)
     _check_head(folder, config, kind)
-    return StoredModel(kind, config, _read_weights(folder / WEIGHTS), _read_json(folder / METRICS))
+    return StoredModel(kind, config, _read_weights(folder / WEIGHTS), _read_metrics(folder / METRICS))
 
 
 def _check_head(folder: Path, config: Mapping[str, Any], kind: str) -> None:
@@ -146,6 +147,15 @@ def _check_head(folder: Path, config: Mapping[str, Any], kind: str) -> None:
         )
     if config["kind"] != kind:
         raise ModelError(f"{folder}: expected a model of kind {kind}, got {config['kind']}; load it as that")
+
+
+def _read_metrics(path: Path) -> dict[str, Any]:
+    metrics = _read_json(path)
+    try:
+        check_metrics(metrics)
+    except ValueError as error:
+        raise ModelError(f"{path}: {error}; copy the model again or train again") from error
+    return metrics
 
 
 def _read_json(path: Path) -> dict[str, Any]:
