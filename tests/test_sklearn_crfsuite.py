@@ -13,16 +13,19 @@ import pytest
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
+from sklearn import metrics
 from sklearn.base import clone
-from sklearn.metrics import f1_score, make_scorer
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import RandomizedSearchCV, cross_val_predict, cross_val_score
 from sklearn.utils.validation import check_is_fitted
 
 from tests.test_sklearn import X, Y
+from trelliswork import sklearn_metrics
 from trelliswork.data.crfsuite_models import read_crfsuite_model
 from trelliswork.errors import DataError, ModelError, OutputError, ScoreError
 from trelliswork.models import load_tagger
 from trelliswork.sklearn import CRF
+from trelliswork.sklearn_metrics import flat_f1_score
 
 # As sklearn-crfsuite 0.5.0 has them, in its order.
 ARGUMENTS = [
@@ -267,16 +270,30 @@ def test_it_fits_again(fitted: CRF) -> None:
 
 
 def test_scores_over_flat_labels() -> None:
-    def flat_f1(y_true: Any, y_pred: Any) -> float:
-        flat = [label for y in y_true for label in y], [label for y in y_pred for label in y]
-        return float(f1_score(*flat, average="weighted"))
-
-    scores = cross_val_score(CRF(max_iterations=10), X, Y, cv=3, scoring=make_scorer(flat_f1))
+    scorer = make_scorer(flat_f1_score, average="weighted")
+    scores = cross_val_score(CRF(max_iterations=10), X, Y, cv=3, scoring=scorer)
     assert scores.shape == (3,) and (scores > 0.5).all()
     found = cross_val_predict(CRF(max_iterations=10), X, Y, cv=3)
     assert [len(labels) for labels in found] == [len(y) for y in Y]
     search = RandomizedSearchCV(CRF(max_iterations=5), {"c1": [0.0, 0.1], "c2": [0.01, 1.0]}, n_iter=2, cv=2)
     assert search.fit(X, Y).best_estimator_.score(X, Y) > 0.9
+
+
+def test_the_metrics_of_sklearn_crfsuite() -> None:
+    true, found = [["A", "B"], ["A"]], np.array([["A", "A"], ["A"]], dtype=object)
+    flat = ["A", "B", "A"], ["A", "A", "A"]
+    assert sklearn_metrics.flat_accuracy_score(true, found) == pytest.approx(2 / 3)
+    assert sklearn_metrics.sequence_accuracy_score(true, found) == 0.5
+    options: dict[str, Any] = {"average": "macro", "zero_division": 0}
+    for name in ("precision_score", "recall_score", "f1_score"):
+        ours, theirs = getattr(sklearn_metrics, f"flat_{name}"), getattr(metrics, name)
+        assert ours(true, found, **options) == theirs(*flat, **options)
+    assert sklearn_metrics.flat_fbeta_score(true, found, 2, **options) == metrics.fbeta_score(*flat, beta=2, **options)
+    assert "macro avg" in sklearn_metrics.flat_classification_report(true, found, labels=["A", "B"], zero_division=0)
+    with pytest.raises(DataError, match="expected labels of 2 sentences, got those of 1"):
+        flat_f1_score(true, [["A", "B"]])
+    with pytest.raises(DataError, match="sentence 2: expected 1 labels, one a token; got 2"):
+        flat_f1_score(true, [["A", "B"], ["A", "A"]])
 
 
 # --- input of every kind -------------------------------------------------------------------------------------------
