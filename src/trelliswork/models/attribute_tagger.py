@@ -56,11 +56,14 @@ class AttributeTagger(FeatureTagger):
         templates: Templates | None = None,
         scheme: str | None = None,
         on_progress: Callable[[Progress, FeatureTagger], bool] | None = None,
+        **others: Any,
     ) -> AttributeTagger:
-        """Learn from tagged sentences that have attributes; as `FeatureTagger.fit`, without templates."""
+        """Learn from tagged sentences that have attributes; as `FeatureTagger.fit`, without what makes attributes."""
         config = config or LearningConfig()
         if templates is not None:
             raise TrellisworkError("the attributes come with the data; leave the template out or give CoNLL columns")
+        if unused := [name for name, value in others.items() if value]:
+            raise TrellisworkError(f"{unused[0]} cannot be used with data that bring their attributes; leave it out")
         if not train:
             raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
         labels = Labels.as_written([tags_of_gold(sentence) for sentence in train], scheme)

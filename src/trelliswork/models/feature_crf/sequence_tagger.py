@@ -113,5 +113,6 @@ def state_weights(crf: FeatureCRF, names: Sequence[str]) -> dict[tuple[str, str]
 def transition_weights(crf: FeatureCRF) -> dict[tuple[str, str], float]:
     """(label, label) -> weight, where it is not 0."""
     parameters, labels = crf.parameters, crf.labels
-    pairs = zip(parameters.arcs.tolist(), crf.weights[parameters.n_states :].tolist(), strict=True)
+    first = parameters.n_states
+    pairs = zip(parameters.arcs.tolist(), crf.weights[first : first + len(parameters.arcs)].tolist(), strict=True)
     return {(labels[i], labels[j]): weight for (i, j), weight in pairs if weight}
