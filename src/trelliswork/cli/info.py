@@ -74,7 +74,7 @@ def _network_sections(tagger: Tagger) -> list[tuple[str, list[tuple[str, str]]]]
 def _feature_sections(tagger: FeatureTagger, n: int) -> list[tuple[str, list[tuple[str, str]]]]:
     from trelliswork.models.feature_tagger import strongest
 
-    sizes = {"templates": len(tagger.templates.templates) or None, "attributes": len(tagger.crf.index)}
+    sizes = {"templates": len(tagger.templates.templates), "attributes": len(tagger.crf.index)}
     top = [(f"{name} -> {label}", f"{weight:+.2f}") for weight, name, label in strongest(tagger, n)]
     return [("features", _rows(sizes | asdict(tagger.config))), ("strongest features (score added to a tag)", top)]
 

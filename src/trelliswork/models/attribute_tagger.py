@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from trelliswork.models.feature_tagger import FeatureTagger
 from trelliswork.models.labels import Labels, tags_of_gold
 
 Array = np.ndarray[Any, Any]
-NO_TEMPLATES = Templates(())
+TRANSITIONS_ONLY = Templates.parse(["B"])
 
 
 class AttributeTagger(FeatureTagger):
@@ -38,7 +38,7 @@ class AttributeTagger(FeatureTagger):
         """A tagger of a trained CRF whose attributes have these names; weights of 0 are left out."""
         smaller, kept = crf.compact()
         labels = Labels.as_written([crf.labels])
-        return cls(NO_TEMPLATES, labels, smaller, config or LearningConfig(), [names[i] for i in kept])
+        return cls(TRANSITIONS_ONLY, labels, smaller, config or LearningConfig(), [names[i] for i in kept])
 
     @classmethod
     def from_crfsuite(cls, path: str | Path) -> AttributeTagger:
@@ -76,18 +76,14 @@ class AttributeTagger(FeatureTagger):
         crf = FeatureCRF(tuple(labels.vocabulary), index, parameters, np.zeros(len(parameters)))
         for progress in learn(rows, gold, parameters, config):
             crf = FeatureCRF(crf.labels, index, parameters, progress.weights)
-            if on_progress is not None and on_progress(progress, cls(NO_TEMPLATES, labels, crf, config)):
+            if on_progress is not None and on_progress(progress, cls(TRANSITIONS_ONLY, labels, crf, config)):
                 break
         smaller, kept = crf.compact()
-        return cls(NO_TEMPLATES, labels, smaller, config, [names[i] for i in kept])
+        return cls(TRANSITIONS_ONLY, labels, smaller, config, [names[i] for i in kept])
 
     def rows(self, sentences: Sequence[Sentence]) -> AttributeRows:
         lengths, counts, keys, values, _ = attributes_of_all(sentences)
         return self.crf.rows(lengths, counts, keys, values)
-
-    @classmethod
-    def _stored_templates(cls, config: Mapping[str, Any]) -> Templates:
-        return NO_TEMPLATES
 
 
 def attributes_of(sentence: Sentence) -> Sequence[Any]:

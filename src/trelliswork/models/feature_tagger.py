@@ -29,6 +29,7 @@ from trelliswork.models.feature_crf.votes import Explanation, explain
 from trelliswork.models.labels import Labels, tags_of_gold
 from trelliswork.models.sentence_tagger import SentenceTagger
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
+from trelliswork.structures.chain.schemes import canonical, infer_scheme
 
 Array = np.ndarray[Any, Any]
 NAMES = "attributes.txt"
@@ -162,17 +163,15 @@ class FeatureTagger(SentenceTagger):
             raise ModelError(f"{directory}: the model lacks {error}; copy it again") from error
         except ModelError:
             raise
-        except (TypeError, ValueError, IndexError, AttributeError) as error:
+        except (TypeError, ValueError, IndexError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         tagger.metrics = dict(stored.metrics)
         return tagger
 
     @classmethod
     def _from_stored(cls, config: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureTagger:
-        if not all(isinstance(label, str) for label in config["labels"]):
-            raise ValueError("labels that are all text expected, others found")
-        labels = Labels.from_stored(config["labels"], config["data_scheme"], config["data_scheme"])
-        templates = cls._stored_templates(config)
+        labels = Labels(Vocabulary(config["labels"]), config["data_scheme"], config["data_scheme"])
+        templates = Templates.parse(config["templates"], skip_outside=config["skip_outside"])
         index = KeyIndex(arrays["keys"].view(np.uint64), arrays["numbers"], config["n_attributes"])
         parameters = Parameters(len(config["labels"]), arrays["offsets"], arrays["labels"], arrays["arcs"])
         index.check()
@@ -181,10 +180,6 @@ class FeatureTagger(SentenceTagger):
             raise ValueError(f"{len(parameters)} finite weights expected, others found")
         crf = FeatureCRF(tuple(config["labels"]), index, parameters, arrays["weights"].astype(np.float64))
         return cls(templates, labels, crf, LearningConfig(**config["settings"]))
-
-    @classmethod
-    def _stored_templates(cls, config: Mapping[str, Any]) -> Templates:
-        return Templates.parse(config["templates"], skip_outside=config["skip_outside"])
 
 
 def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
@@ -225,7 +220,9 @@ def _refuse_observed_pairs(templates: Templates) -> None:
 
 def _labels_of(train: Sequence[Sentence], scheme: str | None) -> Labels:
     """The tags as they are written: a weight is learned only for what was seen."""
-    return Labels.as_written([tags_of_gold(sentence) for sentence in train], scheme)
+    tags = [tags_of_gold(sentence) for sentence in train]
+    found = canonical(scheme) if scheme is not None else infer_scheme(tags)
+    return Labels(Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence)), found, found)
 
 
 def _attributes(templates: Templates, lengths: Array, columns: Sequence[Column]) -> tuple[Array, Array, Array]:

@@ -133,6 +133,7 @@ def read_model(directory: str | Path, kind: str) -> StoredModel:
         raise ModelError(f"{folder}: expected a model folder, got {found}; check the path")
     config = _read_json(folder / CONFIG)
     _check_head(folder, config, kind)
+    _check_texts(folder, config)
     return StoredModel(kind, config, _read_weights(folder / WEIGHTS), _read_metrics(folder / METRICS))
 
 
@@ -147,6 +148,17 @@ def _check_head(folder: Path, config: Mapping[str, Any], kind: str) -> None:
         )
     if config["kind"] != kind:
         raise ModelError(f"{folder}: expected a model of kind {kind}, got {config['kind']}; load it as that")
+
+
+def _check_texts(folder: Path, config: Mapping[str, Any]) -> None:
+    """Labels and templates must be lists of texts, schemes texts, where there are any."""
+    for name in ("labels", "templates"):
+        found = config.get(name, [])
+        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+            raise ModelError(f"{folder / CONFIG}: expected a list of texts under {name!r}; copy the model again")
+    for name in ("scheme", "data_scheme"):
+        if not isinstance(config.get(name, ""), str):
+            raise ModelError(f"{folder / CONFIG}: expected a text under {name!r}; copy the model again")
 
 
 def _read_metrics(path: Path) -> dict[str, Any]:
