@@ -391,3 +391,9 @@ def test_explanations_name_the_words(fitted: CRF) -> None:
 def test_k_must_be_a_number_of_sequences(fitted: CRF, k: Any) -> None:
     with pytest.raises(ScoreError, match="k must be a whole number of at least 1"):
         fitted.predict_top_k(X[:1], k)
+
+
+def test_any_name_of_an_attribute_can_be_saved(tmp_path: Path) -> None:
+    x = [[{"\ud800": 1}, {"a\nb": 1}, {"tab\tand #": 1}]] * 3
+    CRF(model_filename=tmp_path / "model").fit(x, [["A", "B", "C"]] * 3)
+    assert CRF(model_filename=tmp_path / "model").predict(x)[0] == ["A", "B", "C"]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from trelliswork.data import Sentence
+from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
 from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.templates import Column
