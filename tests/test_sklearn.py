@@ -33,7 +33,7 @@ def fitted() -> CRF:
 def test_every_algorithm_learns(algorithm: str) -> None:
     crf = CRF(algorithm=algorithm, max_iterations=30).fit(X, Y, X[:4], Y[:4])
     assert crf.score(X, Y) == 1.0
-    assert crf.training_log_[-1]["dev_accuracy"] == 1.0
+    assert crf.training_log_[-1]["item_accuracy_float"] == 1.0
     assert len(crf.training_log_) <= 30
 
 
@@ -135,7 +135,7 @@ def test_bad_input_gets_a_sentence(fitted: CRF) -> None:
         CRF().fit([], [])
     with pytest.raises(DataError, match="sentence 1, token 1: expected a finite number for 'v', got NaN"):
         CRF().fit([[{"v": float("nan")}]], [["A"]])
-    with pytest.raises(ScoreError, match="algorithm must be one of lbfgs, l2sgd, ap, pa, arow; got 'sgd'"):
+    with pytest.raises(ScoreError, match=r"algorithm must be one of lbfgs, l2sgd, ap, pa, arow.*; got 'sgd'"):
         CRF(algorithm="sgd").fit(X, Y)
     with pytest.raises(ScoreError, match="both X_dev and y_dev"):
         CRF().fit(X, Y, X)

@@ -3,11 +3,15 @@
 >>> crf = CRF(algorithm="lbfgs", c1=0.1, c2=0.1, max_iterations=100)
 >>> crf.fit(X_train, y_train)            # X: sentences of dicts (or lists of names) for each token; y: lists of labels
 >>> crf.predict(X_test), crf.predict_marginals(X_test), crf.predict_top_k(X_test, 3)
+>>> crf = CRF.from_crfsuite("old_model.crfsuite")        # what CRFsuite trained
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,34 +20,41 @@ from sklearn.exceptions import NotFittedError
 
 from trelliswork.data.attributes import AttributeRows, HashedNames, from_dicts, token_lists
 from trelliswork.data.attributes.hashing import new_index
+from trelliswork.data.crfsuite_models import read_crfsuite_model
 from trelliswork.errors import DataError, ScoreError
-from trelliswork.models.feature_crf.config import LearningConfig, check_settings
+from trelliswork.models.attribute_tagger import AttributeTagger, crf_of
+from trelliswork.models.feature_crf.crfsuite_settings import attribute_settings, check, iterations
 from trelliswork.models.feature_crf.induction import induce
-from trelliswork.models.feature_crf.learning import check_complete, check_weights, parameters_of
+from trelliswork.models.feature_crf.learning import Corpus, check_weights, parameters_of
 from trelliswork.models.feature_crf.model import FeatureCRF
-from trelliswork.models.feature_crf.objective import Likelihood
-from trelliswork.models.feature_crf.online import OnlineLearner, Rule
-from trelliswork.models.feature_crf.parameters import Parameters
-from trelliswork.models.feature_crf.sgd import StochasticDescent
+from trelliswork.models.feature_crf.sequence_tagger import SequenceTagger, state_weights, transition_weights
+from trelliswork.models.feature_crf.sequences import label_lists, numbered_labels, sentences_in
+from trelliswork.models.feature_crf.training_log import TrainingLog, iteration_line, score_table, scores_of
 from trelliswork.models.feature_crf.votes import Explanation, explain
-from trelliswork.models.partial_tags import encode
+from trelliswork.models.storage import check_output
 from trelliswork.structures.chain.schemes import spans_of
-from trelliswork.training.lbfgs import LBFGS
 
 Array = np.ndarray[Any, Any]
-ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa", "arow")
-PA_RULES: tuple[Rule, ...] = ("pa", "pa-1", "pa-2")
 
 
 class CRF(BaseEstimator):
-    """A linear-chain CRF over token attributes.
+    """A linear-chain CRF over token attributes, a drop-in for `sklearn_crfsuite.CRF` 0.5.
 
-    Parameters as in sklearn-crfsuite; None stands for CRFsuite's default. The L2 term is c2 ‖w‖² (no ½), the L1 term
-    c1 ‖w‖₁. `linesearch` is accepted and has no effect: there is one line search.
+    Parameters are those of sklearn-crfsuite, and None stands for CRFsuite's default. The L2 term is c2 ‖w‖² (no ½), the
+    L1 term c1 ‖w‖₁. A setting that the chosen algorithm would ignore is an error, as there.
 
-    Beyond it: `cutoff` leaves out attributes that occur less often, whatever their labels (`min_freq` pairs of
-    attribute and label, and of labels); `hash_bits` numbers attributes by 2^bits hashes and keeps no names; `induce`
-    adds so many conjunctions of attributes, those that gain most.
+    What differs:
+
+    - There are no temporary files and there is no trainer to choose: `keep_tempfiles`, `trainer_cls` and `linesearch`
+      are accepted and have no effect.
+    - `model_filename` is a folder that `fit` writes and that `trelliswork tag` and `info` read, too. If it exists, a
+      new `CRF` answers from it; it may also be a model file of CRFsuite, or its dump, which is read but never written.
+    - `random_state` is ours: the same seed gives the same weights.
+    - `algorithm` may name further learners of this library.
+    - Labels may be whole numbers; predictions then are, too. A saved model has them as text.
+    - Beyond it: `predict_top_k`, `span_probabilities`, `explain`, `from_crfsuite`; labels that are not known and
+      `sample_weight` in `fit`; `cutoff` (rare attributes), `hash_bits` (no names, bounded size) and `induce`
+      (conjunctions) as in `LearningConfig`.
     """
 
     def __init__(
@@ -73,6 +84,9 @@ class CRF(BaseEstimator):
         variance: float | None = None,
         gamma: float | None = None,
         verbose: bool = False,
+        model_filename: str | Path | None = None,
+        keep_tempfiles: bool | None = False,
+        trainer_cls: Any = None,
         random_state: int = 0,
         cutoff: int | None = None,
         hash_bits: int | None = None,
@@ -85,124 +99,125 @@ class CRF(BaseEstimator):
     # --- learning --------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None, *, sample_weight: Any = None) -> Self:
-        """Learn from sentences of token attributes and their labels. A development set is only reported on.
+        """Learn from sentences of token attributes and their labels.
 
-        A label may be None (unknown) or a set of labels (one of them), and a sentence counts as often as its entry of
-        `sample_weight` says: both need the algorithm lbfgs or l2sgd.
+        Development data are scored after every iteration (see `training_log_`) and change nothing else. A label may be
+        None (unknown) or a set of labels (one of them), and a sentence counts as often as its entry of `sample_weight`
+        says: both need the algorithm lbfgs or l2sgd.
         """
         if (X_dev is None) != (y_dev is None):
             raise ScoreError("Pass both X_dev and y_dev to use the holdout data")
-        check_settings(_or(self.c1, 0.0), _or(self.c2, 1.0), self.max_iterations)
-        chosen = self._attribute_settings()
-        lengths, counts, keys, values, names = from_dicts(X)
-        labels, gold, sets = _numbered(y, lengths)
+        settings = self.get_params(deep=False)
+        check(settings)
+        if self.model_filename is not None:
+            check_output(self.model_filename)
+        lengths, counts, keys, values, found = from_dicts(sentences_in(X))
+        classes, gold, sets = numbered_labels(y, lengths)
         shares = None if sample_weight is None else check_weights(sample_weight, len(lengths))
-        index = new_index(self.hash_bits)
+        rows, model = self._planned((lengths, counts, keys, values), gold, sets, tuple(classes), settings)
+        parameters, names = model.parameters, self._named(model, found)
+        corpus = Corpus(rows, gold, shares, sets)
+        dev = None if X_dev is None else self._development(model, X_dev, y_dev)
+        log = TrainingLog(featgen_num_features=len(parameters))
+        self._say(f"Number of features: {len(parameters)}\n")
+        began = last = time.perf_counter()
+        for weights, record in iterations(corpus, parameters, settings):
+            model = replace(model, weights=weights)
+            if dev is not None:
+                record |= scores_of(dev[1], model.predict(dev[0]), model.labels)
+            now = time.perf_counter()
+            log.iterations.append(record | {"time": now - last})
+            last = now
+            self._say(iteration_line(log[-1]))
+        log.training_seconds = last - began
+        if not np.isfinite(model.weights).all():
+            raise ScoreError("the weights grew beyond all numbers; scale the values of attributes to about 1")
+        if dev is not None and log.iterations:
+            self._say(score_table(log[-1]["scores"]))
+        self._say(f"Total seconds required for training: {log.training_seconds:.3f}")
+        self._take(model, names, classes)
+        self.training_log_ = log
+        if self.model_filename is not None:
+            AttributeTagger.of(model, names).save(self.model_filename)
+        return self
+
+    def _planned(
+        self, found: tuple[Array, ...], gold: Array, sets: Array, labels: tuple[str, ...], settings: dict[str, Any]
+    ) -> tuple[AttributeRows, FeatureCRF]:
+        """The attributes by number, and a model whose weights are still 0."""
+        lengths, counts, keys, values = found
+        chosen, index = attribute_settings(settings), new_index(self.hash_bits)
         offsets = np.concatenate([[0], np.cumsum(counts)])
         atomic = AttributeRows(lengths, offsets, index.add(keys), None if (values == 1.0).all() else values)
         conjunctions = induce(atomic, gold, len(index), len(labels), chosen, sets=sets)
         rows = conjunctions.extended(atomic)
         parameters = parameters_of(rows, gold, conjunctions.n_attributes, len(labels), chosen, sets=sets)
-        self.training_log_: list[dict[str, float]] = []
-        learned = np.zeros(len(parameters))
-        for weights, record in self._learn(rows, gold, parameters, shares, sets):
-            learned = weights
-            self.training_log_.append(record)
-            if self.verbose:
-                print("  ".join(f"{key} {value:.6g}" for key, value in record.items()), flush=True)
-        if not np.isfinite(learned).all():
-            raise ScoreError("the weights grew beyond all numbers; scale the values of attributes to about 1")
-        hashed = self.hash_bits is not None
-        self._names: Sequence[str] = (
-            HashedNames(conjunctions) if hashed else conjunctions.names(list(dict.fromkeys(names)))
-        )
-        self._model = FeatureCRF(tuple(labels), index, parameters, learned, conjunctions=conjunctions)
-        if X_dev is not None and self.training_log_:
-            self.training_log_[-1]["dev_accuracy"] = self.score(X_dev, y_dev)
-        return self
+        weights = np.zeros(len(parameters))
+        return rows, FeatureCRF(labels, index, parameters, weights, conjunctions=conjunctions)
 
-    def _attribute_settings(self) -> LearningConfig:
-        """What concerns the choice of attributes and weights; learners have settings of their own."""
-        return LearningConfig(
-            c1=_or(self.c1, 0.0), c2=_or(self.c2, 1.0), min_count=_or(self.min_freq, 0.0), cutoff=_or(self.cutoff, 0),
-            all_states=bool(self.all_possible_states), all_transitions=bool(self.all_possible_transitions),
-            hash_bits=self.hash_bits, induce=_or(self.induce, 0),
-        )  # fmt: skip
+    def _named(self, model: FeatureCRF, found: list[str]) -> Sequence[str]:
+        """The names of the attributes; numbers if they are hashed."""
+        if self.hash_bits is not None:
+            return HashedNames(model.conjunctions)
+        return model.conjunctions.names(list(dict.fromkeys(found)))
 
-    def _learn(
-        self, rows: AttributeRows, gold: Array, parameters: Parameters, shares: Array | None, sets: Array
-    ) -> Iterator[tuple[Array, dict[str, float]]]:
-        """The weights after every iteration, and what there is to say of it."""
-        algorithm = self.algorithm or "lbfgs"
-        if algorithm not in ALGORITHMS:
-            raise ScoreError(f"algorithm must be one of {', '.join(ALGORITHMS)}; got {algorithm!r}")
-        if algorithm == "lbfgs":
-            learner = LBFGS(
-                l2=_or(self.c2, 1.0), l1=_or(self.c1, 0.0), memory=_or(self.num_memories, 6),
-                epsilon=_or(self.epsilon, 1e-5), delta=_or(self.delta, 1e-5), period=_or(self.period, 10),
-                max_iterations=_or(self.max_iterations, 1 << 30), max_line_search=_or(self.max_linesearch, 20),
-            )  # fmt: skip
-            likelihood = Likelihood(rows, gold, parameters, shares, sets)
-            for step in learner.minimise(likelihood, np.zeros(len(parameters))):
-                record = {"iteration": step.iteration, "loss": step.loss, "gradient_norm": step.gradient_norm}
-                yield step.weights, {**record, "active_features": step.n_active}
-            return
-        learner_online = self._online(algorithm)
-        if isinstance(learner_online, StochasticDescent):
-            epochs = learner_online.learn(rows, gold, parameters, sentence_weights=shares, sets=sets)
+    def _development(self, model: FeatureCRF, X: Any, y: Any) -> tuple[AttributeRows, list[list[str]]]:
+        lengths, counts, keys, values, _ = from_dicts(sentences_in(X))
+        return model.rows(lengths, counts, keys, values), label_lists(y, lengths)
+
+    def _say(self, text: str) -> None:
+        if self.verbose:
+            print(text, flush=True)
+
+    # --- a model from elsewhere ------------------------------------------------------------------------------
+
+    @classmethod
+    def from_crfsuite(cls, path: str | Path) -> Self:
+        """A model that CRFsuite trained: its binary file (`model_filename` of sklearn-crfsuite), or its dump."""
+        crf = cls()
+        crf._take(*crf_of(read_crfsuite_model(path)))
+        return crf
+
+    def _load(self, path: Path) -> None:
+        if path.is_dir():
+            tagger = AttributeTagger.load(path)
+            self._take(tagger.crf, list(tagger.names))
         else:
-            check_complete(algorithm, gold, shares, ("lbfgs", "l2sgd"))
-            epochs = learner_online.learn(rows, gold, parameters)
-        for epoch in epochs:
-            yield epoch.weights, {"iteration": epoch.number, "loss": epoch.loss, "accuracy": epoch.accuracy}
+            self._take(*crf_of(read_crfsuite_model(path)))
 
-    def _online(self, algorithm: str) -> OnlineLearner | StochasticDescent:
-        if algorithm == "l2sgd":
-            return StochasticDescent(
-                l2=_or(self.c2, 1.0), max_epochs=_or(self.max_iterations, 1000), period=_or(self.period, 10),
-                delta=_or(self.delta, 1e-6), rate=_or(self.calibration_eta, 0.1),
-                factor=_or(self.calibration_rate, 2.0), n_sentences=_or(self.calibration_samples, 1000),
-                n_candidates=_or(self.calibration_candidates, 10), max_trials=_or(self.calibration_max_trials, 20),
-                seed=self.random_state,
-            )  # fmt: skip
-        rule: Rule = "perceptron" if algorithm == "ap" else "arow"
-        if algorithm == "pa":
-            pa_type = _or(self.pa_type, 1)
-            if pa_type not in range(3):
-                raise ScoreError(f"pa_type must be 0, 1 or 2; got {pa_type!r}")
-            rule = PA_RULES[pa_type]
-        epsilon = _or(self.epsilon, 0.0 if algorithm == "ap" else 1e-5)
-        return OnlineLearner(
-            rule, max_epochs=_or(self.max_iterations, 100), epsilon=epsilon,
-            averaging=_or(self.averaging, True), error_sensitive=_or(self.error_sensitive, True),
-            aggressiveness=_or(self.gamma if algorithm == "arow" else self.c, 1.0), variance=_or(self.variance, 1.0),
-            seed=self.random_state,
-        )  # fmt: skip
+    def _take(self, model: FeatureCRF, names: Sequence[str], classes: dict[str, Any] | None = None) -> None:
+        """Answer from this model; `classes` are the labels as they were given."""
+        self._model, self._names = model, names
+        self._classes = classes or {label: label for label in model.labels}
+        self._tagger: SequenceTagger | None = None
 
     # --- answers ---------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Array:
         """The best labels of each sentence, an array of lists."""
-        return _objects(self._fitted.predict(self._rows(X)))
+        rows = self._rows(X)
+        return _objects([self._given(labels) for labels in self._fitted.predict(rows)])
 
-    def predict_single(self, xseq: Any) -> list[str]:
+    def predict_single(self, xseq: Any) -> list[Any]:
         """The best labels of one sentence."""
-        return self._fitted.predict(self._rows([xseq]))[0]
+        return list(self.predict([xseq])[0])
 
     def predict_marginals(self, X: Any) -> Array:
         """For each sentence a list with a dict for each token: label -> exact probability."""
-        labels = self._fitted.labels
+        labels = self._given(self._fitted.labels)
         tables = self._fitted.marginals(self._rows(X))
         return _objects([[dict(zip(labels, row, strict=True)) for row in table.tolist()] for table in tables])
 
-    def predict_marginals_single(self, xseq: Any) -> list[dict[str, float]]:
+    def predict_marginals_single(self, xseq: Any) -> list[dict[Any, float]]:
         """The same for one sentence."""
         return list(self.predict_marginals([xseq])[0])
 
-    def predict_top_k(self, X: Any, k: int) -> list[list[tuple[list[str], float]]]:
+    def predict_top_k(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
         """For each sentence its k best label sequences with their probabilities, best first."""
-        rows, labels = self._rows(X), self._fitted.labels
-        out: list[list[tuple[list[str], float]]] = [[([], 1.0)] for _ in rows.lengths]
+        if not isinstance(k, int) or k < 1:
+            raise ScoreError(f"k must be a whole number of at least 1; got {k!r}")
+        rows, labels = self._rows(X), self._given(self._fitted.labels)
+        out: list[list[tuple[list[Any], float]]] = [[([], 1.0)] for _ in rows.lengths]
         for batch, chain in self._fitted.distributions(rows):
             tags, scores = chain.top_k(k)
             shares = (scores - chain.log_partition).exp()
@@ -228,74 +243,106 @@ class CRF(BaseEstimator):
                 out[s] = [(*span, float(share)) for span, share in zip(each, shares, strict=True)]
         return out
 
-    def explain(self, X: Any) -> list[Explanation]:
-        """For each sentence the votes of its features, token by token: text when printed, a table in a notebook."""
-        sentences = token_lists(X)
-        names = [[str(i) for i in range(len(sentence))] for sentence in sentences]
-        return explain(self._fitted, self._rows(sentences), names, self._names)
+    def explain(self, X: Any, tokens: Sequence[Sequence[str]] | None = None) -> list[Explanation]:
+        """For each sentence the votes of its features, token by token: text when printed, a table in a notebook.
+
+        `tokens` has the words of each sentence; without it tokens go by their numbers.
+        """
+        model, sentences = self._fitted, token_lists(sentences_in(X))
+        words = (
+            [[str(i) for i in range(len(each))] for each in sentences] if tokens is None else list(map(list, tokens))
+        )
+        if [len(each) for each in words] != [len(each) for each in sentences]:
+            raise DataError("tokens", "expected a word for each token of each sentence, got another number of them")
+        return explain(model, self._rows(sentences), words, self._names)
 
     def score(self, X: Any, y: Any) -> float:
         """The share of labels that are right; a label that was never seen in training is wrong."""
-        predicted, gold = self.predict(X), list(y)
-        if len(predicted) != len(gold):
-            raise DataError("labels", f"expected labels of {len(predicted)} sentences, got those of {len(gold)}")
-        pairs = [_pair(i, list(p), [str(g) for g in gold[i]]) for i, p in enumerate(predicted)]
-        right = sum(a == b for p, g in pairs for a, b in zip(p, g, strict=True))
-        return right / max(sum(len(p) for p, _ in pairs), 1)
+        rows = self._rows(X)
+        pairs = zip(self._fitted.predict(rows), label_lists(y, rows.lengths), strict=True)
+        right = sum(a == b for predicted, gold in pairs for a, b in zip(predicted, gold, strict=True))
+        return right / max(rows.n_tokens, 1)
 
-    # --- what was learned ------------------------------------------------------------------------------------
+    # --- what was learned (None before that, as in sklearn-crfsuite) ----------------------------------------------
+
+    training_log_: TrainingLog | None = None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._learned is not None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_tagger"}
+
+    @property
+    def _learned(self) -> FeatureCRF | None:
+        """The model, read from `model_filename` if it is there and nothing else was."""
+        if getattr(self, "_model", None) is None and self.model_filename is not None:
+            path = Path(self.model_filename)
+            if path.exists():
+                self._load(path)
+        return getattr(self, "_model", None)
 
     @property
     def _fitted(self) -> FeatureCRF:
-        model = getattr(self, "_model", None)
+        model = self._learned
         if model is None:
-            raise NotFittedError("this CRF is not fitted yet; call fit(X, y) first")
+            missing = "" if self.model_filename is None else f", and there is no model in {self.model_filename}"
+            raise NotFittedError(f"this CRF is not fitted yet{missing}; call fit(X, y) first")
         return model
 
     @property
-    def classes_(self) -> list[str]:
+    def tagger_(self) -> SequenceTagger | None:
+        """One sentence at a time, with the methods of `pycrfsuite.Tagger`."""
+        model = self._learned
+        if model is not None and getattr(self, "_tagger", None) is None:
+            self._tagger = SequenceTagger(model, self._names, self._rows)
+        return None if model is None else self._tagger
+
+    @property
+    def classes_(self) -> list[Any] | None:
         """The labels, in the order in which they were first seen."""
-        return list(self._fitted.labels)
+        model = self._learned
+        return None if model is None else self._given(model.labels)
 
     @property
-    def attributes_(self) -> list[str]:
+    def attributes_(self) -> list[str] | None:
         """The names of the attributes."""
-        return list(self._names) if self._fitted else []
+        return None if self._learned is None else list(self._names)
 
     @property
-    def num_attributes_(self) -> int:
-        return len(self._fitted.index)
+    def num_attributes_(self) -> int | None:
+        return None if self._learned is None else len(self._names)
 
     @property
-    def size_(self) -> int:
+    def size_(self) -> int | None:
         """Bytes of the weights that are not 0, with their pairs."""
-        return 12 * int(np.count_nonzero(self._fitted.weights))
+        model = self._learned
+        return None if model is None else 12 * int(np.count_nonzero(model.weights))
 
     @property
-    def state_features_(self) -> dict[tuple[str, str], float]:
+    def state_features_(self) -> dict[tuple[str, Any], float] | None:
         """(attribute, label) -> weight, where it is not 0."""
-        model, parameters = self._fitted, self._fitted.parameters
-        attributes = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
-        return {
-            (str(self._names[attributes[p]]), model.labels[parameters.labels[p]]): float(model.weights[p])
-            for p in np.flatnonzero(model.weights[: parameters.n_states])
-        }
+        model = self._learned
+        if model is None:
+            return None
+        return {(name, self._classes[y]): w for (name, y), w in state_weights(model, self._names).items()}
 
     @property
-    def transition_features_(self) -> dict[tuple[str, str], float]:
+    def transition_features_(self) -> dict[tuple[Any, Any], float] | None:
         """(label, label) -> weight, where it is not 0."""
-        model, parameters = self._fitted, self._fitted.parameters
-        weights = model.weights[parameters.arc_weights]
-        pairs = zip(parameters.arcs.tolist(), weights.tolist(), strict=True)
-        return {(model.labels[i], model.labels[j]): weight for (i, j), weight in pairs if weight}
+        model = self._learned
+        if model is None:
+            return None
+        return {(self._classes[i], self._classes[j]): w for (i, j), w in transition_weights(model).items()}
 
     def _rows(self, X: Any) -> AttributeRows:
-        lengths, counts, keys, values, _ = from_dicts(X)
-        return self._fitted.rows(lengths, counts, keys, values)
+        model = self._fitted
+        lengths, counts, keys, values, _ = from_dicts(sentences_in(X))
+        return model.rows(lengths, counts, keys, values)
 
-
-def _or(value: Any, default: Any) -> Any:
-    return default if value is None else value
+    def _given(self, labels: Sequence[str]) -> list[Any]:
+        """Labels as they were given to `fit`."""
+        return [self._classes[label] for label in labels]
 
 
 def _objects(items: Sequence[Any]) -> Array:
@@ -303,34 +350,3 @@ def _objects(items: Sequence[Any]) -> Array:
     out = np.empty(len(items), dtype=object)
     out[:] = items
     return out
-
-
-def _pair(i: int, predicted: list[str], gold: list[str]) -> tuple[list[str], list[str]]:
-    if len(predicted) != len(gold):
-        raise DataError("labels", f"sentence {i + 1}: expected {len(predicted)} labels, one a token; got {len(gold)}")
-    return predicted, gold
-
-
-def _numbered(y: Any, lengths: Array) -> tuple[list[str], Array, Array]:
-    """Labels in the order in which they appear, and codes and sets as `observed` has them, one code a token."""
-    sentences = list(y)
-    if len(sentences) != len(lengths):
-        raise DataError("labels", f"expected labels of {len(lengths)} sentences, got those of {len(sentences)}")
-    for i, sentence in enumerate(sentences):
-        if len(sentence) != lengths[i]:
-            problem = f"sentence {i + 1}: expected {lengths[i]} labels, one a token; got {len(sentence)}"
-            raise DataError("labels", problem)
-    if not lengths.sum():
-        raise DataError("labels", "expected at least one sentence with a token, got none")
-    known, gold, sets = encode([[_choice(label) for label in sentence] for sentence in sentences])
-    return list(known), gold, sets
-
-
-def _choice(label: Any) -> str | frozenset[str] | None:
-    """A label, a set of possible ones, or None if it is unknown."""
-    if label is None or not isinstance(label, set | frozenset | list | tuple):
-        return None if label is None else str(label)
-    found = frozenset(map(str, label))
-    if not found:
-        raise DataError("labels", "expected at least one label in a set of possible ones, got none; give None for all")
-    return found if len(found) > 1 else next(iter(found))

@@ -67,12 +67,13 @@ def check(
 
 def _survey(file: str, choices: Choices) -> tuple[Survey, str]:
     from trelliswork.cli.findings import Survey
-    from trelliswork.cli.inputs import open_tagged
+    from trelliswork.cli.inputs import kind_of, layout, open_tagged
 
     format, sentences = open_tagged(file, choices)
     scheme = format.scheme if format is not None else choices.scheme
     survey = Survey.of(file, list(sentences), scheme)
-    return survey, format.describe() if format is not None else f"JSON lines, tags {survey.scheme}"
+    told = layout(format, kind_of(file))
+    return survey, told if format is not None else f"{told}, tags {survey.scheme}"
 
 
 def _description(survey: Survey) -> list[str]:

@@ -47,7 +47,7 @@ def evaluate(
     import torch
 
     from trelliswork.cli.gold import in_scheme_of, require_known
-    from trelliswork.cli.inputs import choices_of, count, open_tagged, say
+    from trelliswork.cli.inputs import choices_of, count, kind_of, layout, open_tagged, say
     from trelliswork.cli.kernels import prepare_kernels
     from trelliswork.cli.scores import score, score_text
     from trelliswork.data import Choices, atomic_write
@@ -56,10 +56,11 @@ def evaluate(
     torch.set_num_threads(threads)
     given = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
     tagger = load_tagger(model)
-    format, stream = open_tagged(file, choices_of(tagger, given))
+    kind = kind_of(file, tagger=tagger)
+    format, stream = open_tagged(file, choices_of(tagger, given, kind), kind)
     sentences, found = in_scheme_of(tagger.labels, list(stream), scheme)
     require_known(tagger.labels, sentences)
-    say(f"{file}: {format.describe() if format is not None else 'JSON lines'}", quiet=quiet)
+    say(f"{file}: {layout(format, kind)}", quiet=quiet)
     if found != tagger.labels.data_scheme:
         say(f"tags converted from {found} to {tagger.labels.data_scheme}, as the model has them", quiet=quiet)
     prepare_kernels(quiet=quiet)

@@ -37,11 +37,16 @@ def explain(
     from trelliswork.cli.inputs import choices_of, kind_of, open_untagged, say
     from trelliswork.data import Choices, atomic_write
     from trelliswork.data.attributes.hashing import HINT
-    from trelliswork.models import FeatureTagger
+    from trelliswork.errors import ModelError
+    from trelliswork.models import FeatureTagger, load_tagger
 
-    tagger = FeatureTagger.load(model)
+    tagger = load_tagger(model)
+    if not isinstance(tagger, FeatureTagger):
+        problem = f"expected a model of kind FeatureTagger, got {type(tagger).__name__}"
+        raise ModelError(f"{model}: {problem}; train one with --model crf")
     given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
-    _, stream = open_untagged(file, kind_of(file, "text" if text else None), choices_of(tagger, given))
+    kind = kind_of(file, "text" if text else None, tagger)
+    _, stream = open_untagged(file, kind, choices_of(tagger, given, kind))
     found = tagger.explain(list(itertools.islice(stream, limit)))
     if tagger.hashed:
         say(f"note: {HINT}")

@@ -88,8 +88,14 @@ def _feature_sections(tagger: FeatureTagger, n: int) -> list[tuple[str, list[tup
 def _layout_rows(layout: dict[str, Any] | None) -> list[tuple[str, str]]:
     if not layout:
         return []
-    features = ", ".join(map(str, layout.get("feature_columns") or ())) or "none"
-    return [("columns", f"word {layout.get('word_column')}, tag {layout.get('tag_column')}, features {features}")]
+    names = layout.get("names") or ()
+
+    def shown(i: int | None) -> str:
+        return str(names[i - 1]) if i and i <= len(names) else str(i)
+
+    features = ", ".join(map(shown, layout.get("feature_columns") or ())) or "none"
+    columns = f"word {shown(layout.get('word_column'))}, tag {shown(layout.get('tag_column'))}, features {features}"
+    return [("columns", columns)]
 
 
 def _label_rows(tagger: SentenceTagger) -> list[tuple[str, str]]:

@@ -7,38 +7,69 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from trelliswork.data import Choices, ColumnFormat, Sentence, is_jsonl, open_conll, read_jsonl
+from trelliswork.data import (
+    Choices,
+    ColumnFormat,
+    CsvFormat,
+    FileKind,
+    Sentence,
+    file_kind,
+    open_conll,
+    open_csv,
+    read_crfsuite,
+    read_jsonl,
+)
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
 
 if TYPE_CHECKING:
     from trelliswork.models import SentenceTagger
 
-InputKind = Literal["conll", "jsonl", "text"]
+InputKind = FileKind | Literal["text"]
 DATA = "data"  # the entry of a model's metrics that says what it was trained on
 
 
-def kind_of(path: str, wanted: str | None = None) -> InputKind:
-    """How to read `path`: as the user says, or by the suffix."""
-    if wanted is not None:
-        return wanted  # type: ignore[return-value]
-    return "jsonl" if is_jsonl(path) else "conll"
+def kind_of(path: str, wanted: str | None = None, tagger: SentenceTagger | None = None) -> InputKind:
+    """How to read `path`: as the user says, by the suffix, or as the only thing that the model can read."""
+    from trelliswork.models import AttributeTagger
+
+    kind: InputKind = wanted if wanted is not None else file_kind(path)  # type: ignore[assignment]
+    if isinstance(tagger, AttributeTagger):
+        return "crfsuite" if kind == "conll" and wanted is None else kind
+    if tagger is not None and kind == "crfsuite":
+        problem = "expected words and columns, as the model was trained on, got a CRFsuite file of attributes"
+        raise DataError(name_of(path), f"{problem}; give CoNLL columns, CSV or JSON lines")
+    return kind
 
 
-def open_tagged(path: str, choices: Choices) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
+def open_tagged(
+    path: str, choices: Choices, kind: InputKind | None = None
+) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
     """The sentences of a tagged file, and its layout if it has columns."""
-    if is_jsonl(path):
-        return None, read_jsonl(path)
+    kind = kind or file_kind(path)
+    if kind == "csv":
+        return open_csv(path, choices)
+    if kind in ("jsonl", "crfsuite"):
+        return None, read_jsonl(path) if kind == "jsonl" else read_crfsuite(path)
     return open_conll(path, choices)
 
 
 def open_untagged(path: str, kind: InputKind, choices: Choices) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
     """The sentences of a file whose tags, if any, do not matter."""
-    if kind == "jsonl":
-        return None, read_jsonl(path, with_tags=False)
+    if kind == "csv":
+        return open_csv(path, choices, with_tags=False)
+    if kind in ("jsonl", "crfsuite"):
+        return None, (read_jsonl if kind == "jsonl" else read_crfsuite)(path, with_tags=False)
     if kind == "text":
         return None, read_text(path)
     return open_conll(path, choices, with_tags=False)
+
+
+def layout(format: ColumnFormat | None, kind: InputKind) -> str:
+    """How a file is read, in one line."""
+    if format is not None:
+        return format.describe()
+    return "attributes as CRFsuite has them" if kind == "crfsuite" else "JSON lines"
 
 
 def read_text(path: str) -> Iterator[Sentence]:
@@ -54,9 +85,15 @@ def read_text(path: str) -> Iterator[Sentence]:
         raise DataError(name, "expected at least one line of text, got none; the file is empty")
 
 
-def choices_of(tagger: SentenceTagger, given: Choices) -> Choices:
-    """The layout a model expects: what the user says, else what it was trained on, else columns in order."""
+def choices_of(tagger: SentenceTagger, given: Choices, kind: InputKind = "conll") -> Choices:
+    """The layout a model expects: what the user says, else what it was trained on, else columns in order.
+
+    Columns of CSV files are found by name; those of other files are not where a CSV file had them.
+    """
     stored = stored_format(tagger)
+    if kind == "csv":
+        return replace(given, **_names_in(stored))
+    stored = {} if "names" in stored else stored
     n_features = tagger.n_columns
     word = given.word_column or stored.get("word_column") or 1
     features = given.feature_columns
@@ -67,10 +104,22 @@ def choices_of(tagger: SentenceTagger, given: Choices) -> Choices:
     return replace(given, word_column=word, tag_column=tag, feature_columns=features)
 
 
+def _names_in(stored: dict[str, Any]) -> dict[str, Any]:
+    """The names that the columns of a CSV file had in training; nothing for other files."""
+    names, word, tag = stored.get("names"), stored.get("word_column"), stored.get("tag_column")
+    if not names or not word:
+        return {}
+    return {
+        "word_name": names[word - 1],
+        "tag_name": names[tag - 1] if tag else None,
+        "feature_names": tuple(names[i - 1] for i in stored.get("feature_columns") or ()),
+    }
+
+
 def text_in_columns(format: ColumnFormat, tagger: SentenceTagger) -> str | None:
     """A question to the user, if a file that is read as columns has more of them than the model was trained on."""
     trained_on = stored_format(tagger).get("n_columns") or tagger.n_columns + 2
-    if format.n_columns <= trained_on:
+    if format.n_columns <= trained_on or isinstance(format, CsvFormat):
         return None
     return (
         f"reading {format.n_columns} columns, the words from column {format.word_column}; the model was trained on "

@@ -16,6 +16,7 @@ import typer
 
 from trelliswork import __version__
 from trelliswork.cli.check import check
+from trelliswork.cli.convert import convert
 from trelliswork.cli.demo import demo
 from trelliswork.cli.evaluate import evaluate
 from trelliswork.cli.explain import explain
@@ -84,7 +85,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     return guarded
 
 
-for _command in (train, evaluate, tag, explain, check, info, demo, warmup):
+for _command in (train, evaluate, tag, explain, check, info, convert, demo, warmup):
     app.command()(_guarded(_command))
 
 

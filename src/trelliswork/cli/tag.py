@@ -38,6 +38,8 @@ class Input(StrEnum):
 
     conll = "conll"
     jsonl = "jsonl"
+    csv = "csv"
+    crfsuite = "crfsuite"
     text = "text"
 
 
@@ -71,8 +73,9 @@ def tag(
     """Tag new text, with confidences and alternatives if wanted.
 
     FILE has the columns that the model was trained on (the tag column may
-    be missing), or is JSON lines, or with --text holds one sentence a line,
-    white space between tokens. It is read as a stream.
+    be missing), or is CSV with a header, or JSON lines, or with --text holds
+    one sentence a line, white space between tokens. A model over attributes
+    (see convert) reads CRFsuite's data files. It is read as a stream.
 
     --confidence adds the probability of each tag and of the span it is in,
     --top-k lists the best analyses with theirs, --pin decodes again around
@@ -97,9 +100,9 @@ def tag(
     torch.set_num_threads(threads)
     tagger = load_tagger(model)
     given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
-    kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None)
+    kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None, tagger)
     question = Question(confidence, top_k, parse_pins(pin or (), tagger.labels))
-    columns, sentences = open_untagged(file, kind, choices_of(tagger, given))
+    columns, sentences = open_untagged(file, kind, choices_of(tagger, given, kind))
     if columns is not None and read_as is None and (doubt := text_in_columns(columns, tagger)):
         say(doubt)
     prepare_kernels()

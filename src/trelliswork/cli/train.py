@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,7 +48,9 @@ class Model(StrEnum):
 
 
 def train(
-    train: Annotated[str, typer.Argument(metavar="TRAIN", help="Tagged file: CoNLL columns or .jsonl, also .gz.")],
+    train: Annotated[
+        str, typer.Argument(metavar="TRAIN", help="Tagged file: CoNLL columns, .csv, .jsonl or .crfsuite, also .gz.")
+    ],
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the model.", show_default=False)],
     dev: Annotated[str | None, typer.Option(help="Tagged file to stop early on; else the last 10 % of TRAIN.")] = None,
     model: Annotated[Model, typer.Option(help=MODEL_HELP)] = Model.window,
@@ -232,11 +235,14 @@ def _train(
 
     from trelliswork.cli.inputs import say
     from trelliswork.cli.kernels import prepare_kernels
+    from trelliswork.data.crfsuite import is_crfsuite
     from trelliswork.models import Tagger, TaggerConfig
     from trelliswork.training import TrainingConfig, make_progress
     from trelliswork.training import train as train_model
 
     settings, config = TrainingConfig(**learning), TaggerConfig(**network)
+    if is_crfsuite(train_file):
+        raise DataError(train_file, "a network reads words, and this file has attributes; add --model crf")
     check_folder(out, force)
     torch.set_num_threads(threads)
     format, train, dev = read_data(train_file, dev_file, choices, quiet)
@@ -265,7 +271,7 @@ def read_data(
     train_file: str, dev_file: str | None, choices: Choices, quiet: bool
 ) -> tuple[ColumnFormat | None, list[Sentence], list[Sentence]]:
     """Training and dev sentences, in one layout; without a dev file the last part of the training file."""
-    from trelliswork.cli.inputs import open_tagged, say
+    from trelliswork.cli.inputs import kind_of, layout, open_tagged, say
 
     format, stream = open_tagged(train_file, choices)
     train = list(stream)
@@ -273,7 +279,7 @@ def read_data(
         dev = list(open_tagged(dev_file, columns_of(format, choices))[1])
     else:
         train, dev = hold_out(train, train_file)
-    say(f"{train_file}: {format.describe() if format is not None else 'JSON lines'}", quiet=quiet)
+    say(f"{train_file}: {layout(format, kind_of(train_file))}", quiet=quiet)
     if dev_file is None:
         say(f"dev: the last {len(dev):,} of the sentences (10 %), as there is no --dev", quiet=quiet)
     say(f"train: {_size(train)}; dev: {_size(dev)}", quiet=quiet)
@@ -282,10 +288,12 @@ def read_data(
 
 def columns_of(format: ColumnFormat | None, choices: Choices) -> Choices:
     """The layout of the training file as choices for another; only the delimiter may differ."""
-    from trelliswork.data import Choices
+    from trelliswork.data import Choices, CsvFormat
 
     if format is None:
         return choices
+    if isinstance(format, CsvFormat):
+        return replace(format.choices(), delimiter=choices.delimiter)
     return Choices(choices.delimiter, format.word_column, format.tag_column, format.feature_columns, format.scheme)
 
 

@@ -42,7 +42,7 @@ def train_features(
     `sources` of attributes are a template file and the path of a function.
     """
     from trelliswork.data.attributes import FeatureFunction, Templates
-    from trelliswork.models import FeatureTagger, LearningConfig
+    from trelliswork.models import AttributeTagger, FeatureTagger, LearningConfig
     from trelliswork.structures.threads import use_threads
 
     config = LearningConfig(**learning)
@@ -55,8 +55,9 @@ def train_features(
     if partial:
         dev = fully_tagged(dev, dev_file or train_file)
     untagged = [] if pretrain is None else _read_untagged(pretrain, format, choices, quiet)
+    kind = AttributeTagger if _has_attributes(train_file, train[0], sources[0]) else FeatureTagger
     with Report(dev, quiet, config.max_iterations) as report:
-        tagger = FeatureTagger.fit(
+        tagger = kind.fit(
             train, config, templates=templates, features=function, scheme=scheme, partial=partial, pretrain=untagged,
             on_progress=report, on_round=report.on_round,
         )  # fmt: skip
@@ -72,6 +73,13 @@ def train_features(
     print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE --confidence")
     if report.interrupted:
         raise typer.Exit(130)
+
+
+def _has_attributes(file: str, sentence: Sentence, template: str | None) -> bool:
+    """Whether the data bring their attributes: CRFsuite's do, JSON lines may."""
+    from trelliswork.data.crfsuite import ATTRIBUTES, is_crfsuite
+
+    return is_crfsuite(file) or (template is None and isinstance(sentence.extra.get(ATTRIBUTES), list))
 
 
 def _read_untagged(path: str, format: ColumnFormat | None, choices: Choices, quiet: bool) -> list[Sentence]:

@@ -5,26 +5,34 @@ from __future__ import annotations
 from trelliswork.data.baseline import MajorityBaseline
 from trelliswork.data.batching import token_budget_batches
 from trelliswork.data.conll import Choices, ColumnFormat, conll_text, infer_format, open_conll, read_conll
+from trelliswork.data.crfsuite import read_crfsuite
+from trelliswork.data.csv_files import CsvFormat, open_csv, read_csv
 from trelliswork.data.files import atomic_write, open_text
 from trelliswork.data.jsonl import json_text, read_jsonl
-from trelliswork.data.readers import is_jsonl, reader_for
+from trelliswork.data.readers import FileKind, file_kind, is_jsonl, reader_for
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.vocabulary import Vocabulary
 
 __all__ = [
     "Choices",
     "ColumnFormat",
+    "CsvFormat",
+    "FileKind",
     "MajorityBaseline",
     "Sentence",
     "Vocabulary",
     "atomic_write",
     "conll_text",
+    "file_kind",
     "infer_format",
     "is_jsonl",
     "json_text",
     "open_conll",
+    "open_csv",
     "open_text",
     "read_conll",
+    "read_crfsuite",
+    "read_csv",
     "read_jsonl",
     "reader_for",
     "token_budget_batches",

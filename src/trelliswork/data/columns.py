@@ -86,7 +86,7 @@ def read_lines(
                 rows = [(number, columns) for number, columns in rows if not _NOT_A_WORD.fullmatch(columns[0])]
             if not rows:
                 continue
-            sentence = _sentence(rows, file, format, with_tags)
+            sentence = sentence_of(rows, file, format, with_tags)
         n_sentences += 1
         yield sentence
     if n_sentences == 0:
@@ -122,7 +122,8 @@ def _regular(block: list[NumberedLine], file: str, format: ColumnFormat, with_ta
     return _of_columns(lambda i: columns[i - 1], [number for number, _ in block], file, format, with_tags)
 
 
-def _sentence(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat, with_tags: bool) -> Sentence:
+def sentence_of(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat, with_tags: bool) -> Sentence:
+    """A sentence from its numbered rows, each split into columns."""
     for number, columns in rows:
         _check_row(columns, file, number, format, with_tags)
 

@@ -38,13 +38,16 @@ _CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user settled; None leaves it to inference. Columns are numbered from 1."""
+    """What the user settled; None leaves it to inference. Columns are numbered from 1, or named as in a CSV header."""
 
     delimiter: str | None = None
     word_column: int | None = None
     tag_column: int | None = None
     feature_columns: tuple[int, ...] | None = None
     scheme: str | None = None
+    word_name: str | None = None
+    tag_name: str | None = None
+    feature_names: tuple[str, ...] | None = None
 
 
 def infer_format(path: str | Path, choices: Choices | None = None, *, with_tags: bool = True) -> ColumnFormat:

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trelliswork.models.attribute_tagger import AttributeTagger
     from trelliswork.models.config import TaggerConfig
     from trelliswork.models.explanation import Analysis, Confidences, SpanConfidence
     from trelliswork.models.feature_crf.config import LearningConfig
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Analysis": "explanation",
+    "AttributeTagger": "attribute_tagger",
     "Confidences": "explanation",
     "FeatureTagger": "feature_tagger",
     "LearningConfig": "feature_crf.config",
@@ -31,6 +33,7 @@ _HOME = {
 
 __all__ = [
     "Analysis",
+    "AttributeTagger",
     "Confidences",
     "FeatureTagger",
     "LearningConfig",

@@ -53,6 +53,12 @@ class Labels:
         return cls(Vocabulary(["O", *spans]), own_scheme, data_scheme)
 
     @classmethod
+    def as_written(cls, tags: Sequence[Sequence[str]], scheme: str | None = None) -> Labels:
+        """Only the tags that occur, in that order; `scheme` is inferred when None."""
+        found = canonical(scheme) if scheme is not None else infer_scheme(tags)
+        return cls(Vocabulary(dict.fromkeys(tag for sentence in tags for tag in sentence)), found, found)
+
+    @classmethod
     def from_stored(cls, labels: Sequence[str], scheme: str, data_scheme: str) -> Labels:
         """The inverse of writing the three down."""
         return cls(Vocabulary(labels), canonical(scheme), canonical(data_scheme))

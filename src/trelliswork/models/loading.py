@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trelliswork.data.crfsuite_models import is_crfsuite_model
+from trelliswork.errors import ModelError
+from trelliswork.models.attribute_tagger import AttributeTagger
 from trelliswork.models.feature_tagger import FeatureTagger
 from trelliswork.models.storage import kind_of_model
 from trelliswork.models.tagger import Tagger
@@ -11,4 +14,11 @@ from trelliswork.models.tagger import Tagger
 
 def load_tagger(directory: str | Path) -> Tagger | FeatureTagger:
     """The tagger in a model folder, whichever kind it is."""
-    return FeatureTagger.load(directory) if kind_of_model(directory) == "FeatureTagger" else Tagger.load(directory)
+    if is_crfsuite_model(directory):
+        raise ModelError(
+            f"{directory}: expected a model folder, got a model of CRFsuite; run trelliswork convert first"
+        )
+    kind = kind_of_model(directory)
+    if kind == AttributeTagger.KIND:
+        return AttributeTagger.load(directory)
+    return FeatureTagger.load(directory) if kind == FeatureTagger.KIND else Tagger.load(directory)

@@ -22,6 +22,7 @@ import safetensors
 
 from trelliswork import __version__
 from trelliswork.errors import ModelError, OutputError
+from trelliswork.models.stored_metrics import check_metrics
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -143,7 +144,8 @@ def read_model(directory: str | Path, kind: str) -> StoredModel:
         raise ModelError(f"{folder}: expected a model folder, got {found}; check the path")
     config = _read_json(folder / CONFIG)
     _check_head(folder, config, kind)
-    return StoredModel(kind, config, _read_weights(folder / WEIGHTS), _read_json(folder / METRICS))
+    _check_texts(folder, config)
+    return StoredModel(kind, config, _read_weights(folder / WEIGHTS), _read_metrics(folder / METRICS))
 
 
 def _check_head(folder: Path, config: Mapping[str, Any], kind: str) -> None:
@@ -157,6 +159,26 @@ def _check_head(folder: Path, config: Mapping[str, Any], kind: str) -> None:
         )
     if config["kind"] != kind:
         raise ModelError(f"{folder}: expected a model of kind {kind}, got {config['kind']}; load it as that")
+
+
+def _check_texts(folder: Path, config: Mapping[str, Any]) -> None:
+    """Labels and templates must be lists of texts, schemes texts, where there are any."""
+    for name in ("labels", "templates"):
+        found = config.get(name, [])
+        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+            raise ModelError(f"{folder / CONFIG}: expected a list of texts under {name!r}; copy the model again")
+    for name in ("scheme", "data_scheme"):
+        if not isinstance(config.get(name, ""), str):
+            raise ModelError(f"{folder / CONFIG}: expected a text under {name!r}; copy the model again")
+
+
+def _read_metrics(path: Path) -> dict[str, Any]:
+    metrics = _read_json(path)
+    try:
+        check_metrics(metrics)
+    except ValueError as error:
+        raise ModelError(f"{path}: {error}; copy the model again or train again") from error
+    return metrics
 
 
 def _read_json(path: Path) -> dict[str, Any]:

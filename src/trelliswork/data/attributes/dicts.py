@@ -32,7 +32,10 @@ def attribute_items(token: Token, prefix: str = "") -> Iterator[tuple[str, float
             yield from _items_of(prefix + str(name), value)
     else:
         for name in token:
-            yield prefix + str(name), 1.0
+            if not isinstance(name, str):
+                got = f"the number {name}" if isinstance(name, int | float | np.number) else type(name).__name__
+                raise DataError("attributes", f"expected names of attributes, got {got}; give a dict of named values")
+            yield prefix + name, 1.0
 
 
 def _items_of(name: str, value: Any) -> Iterator[tuple[str, float]]:
@@ -70,18 +73,28 @@ def from_dicts(sentences: Iterable[Iterable[Token]]) -> tuple[Array, Array, Arra
     rows = token_lists(sentences)
     lengths = np.array([len(row) for row in rows], np.int64)
     counts, names, values = np.empty(int(lengths.sum()), np.int64), list[str](), list[float]()
-    for t, token in enumerate(chain.from_iterable(rows)):
-        before = len(names)
-        for name, value in attribute_items(token):
-            names.append(name)
-            values.append(value)
-        counts[t] = len(names) - before
+    t = 0
+    try:
+        for t, token in enumerate(chain.from_iterable(rows)):
+            before = len(names)
+            for name, value in attribute_items(token):
+                names.append(name)
+                values.append(value)
+            counts[t] = len(names) - before
+    except DataError as error:
+        raise DataError("attributes", f"{_place(t, lengths)}: {error.problem}") from error
     numbers = np.array(values)
     bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
         t = int(np.searchsorted(np.cumsum(counts), bad[0], side="right"))
-        sentence = int(np.searchsorted(np.cumsum(lengths), t, side="right"))
-        place = f"sentence {sentence + 1}, token {t - int(lengths[:sentence].sum()) + 1}"
         got = "NaN" if math.isnan(numbers[bad[0]]) else "an infinite value"
-        raise DataError("attributes", f"{place}: expected a finite number for {names[bad[0]]!r}, got {got}")
+        raise DataError(
+            "attributes", f"{_place(t, lengths)}: expected a finite number for {names[bad[0]]!r}, got {got}"
+        )
     return lengths, counts, keys_of(names), numbers, names
+
+
+def _place(t: int, lengths: Array) -> str:
+    """Where token t of all is, for people."""
+    sentence = int(np.searchsorted(np.cumsum(lengths), t, side="right"))
+    return f"sentence {sentence + 1}, token {t - int(lengths[:sentence].sum()) + 1}"

@@ -1,0 +1,154 @@
+"""Reading CSV files: a header that names the columns, one token a row.
+
+    Sentence #,Word,POS,Tag
+    Sentence: 1,Ann,NNP,B-PER
+    ,sings,VBZ,O
+
+A sentence begins where the sentence column has another id (on each row, or on the first of a sentence only), and after
+a blank row. What the columns are is told by their names.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trelliswork.data.columns import ColumnFormat, sentence_of
+from trelliswork.data.conll import SAMPLE_LINES, Choices
+from trelliswork.data.csv_header import Header
+from trelliswork.data.files import name_of, numbered_lines
+from trelliswork.data.sentence import Sentence
+from trelliswork.errors import DataError
+from trelliswork.structures.chain.schemes import canonical, infer_scheme
+
+_SUFFIXES = (".csv", ".csv.gz")
+_DELIMITERS = ",;\t|"
+NumberedRow = tuple[int, list[str]]
+
+
+@dataclass(frozen=True)
+class CsvFormat(ColumnFormat):
+    """The columns of a CSV file with their names; sentences by the ids in `sentence_column`, or by blank rows."""
+
+    names: tuple[str, ...] = ()
+    sentence_column: int | None = None
+
+    def describe(self) -> str:
+        """One line for people."""
+
+        def shown(i: int, *more: str | None) -> str:
+            return f"{i} ({', '.join([self.names[i - 1], *filter(None, more)])})"
+
+        named = [f"sentence = {shown(self.sentence_column)}" if self.sentence_column else "sentences by blank rows"]
+        named.append(f"word = {shown(self.word_column)}")
+        if self.tag_column is not None:
+            named.append(f"tag = {shown(self.tag_column, self.scheme)}")
+        if self.feature_columns:
+            named.append("features = " + ", ".join(map(shown, self.feature_columns)))
+        return f"CSV, {self.n_columns} columns: {', '.join(named)}"
+
+    def choices(self) -> Choices:
+        """The same columns, by name, for another file."""
+        return Choices(
+            scheme=self.scheme,
+            word_name=self.names[self.word_column - 1],
+            tag_name=self.names[self.tag_column - 1] if self.tag_column else None,
+            feature_names=tuple(self.names[i - 1] for i in self.feature_columns),
+        )
+
+
+def is_csv(path: str | Path) -> bool:
+    """Whether the name says CSV."""
+    return str(path).lower().endswith(_SUFFIXES)
+
+
+def read_csv(path: str | Path, *, with_tags: bool = True) -> Iterator[Sentence]:
+    """The sentences of a CSV file, one by one; with `with_tags=False` the tags may be missing and are not read."""
+    return open_csv(path, with_tags=with_tags)[1]
+
+
+def open_csv(
+    path: str | Path, choices: Choices | None = None, *, with_tags: bool = True
+) -> tuple[CsvFormat, Iterator[Sentence]]:
+    """The layout that the header tells and the sentences, in one pass over the file."""
+    file, choices = name_of(path), choices or Choices()
+    lines = numbered_lines(path)
+    header = next(((number, line) for number, line in lines if line.strip(" ,;\t|")), None)
+    if header is None:
+        raise DataError(file, "expected a header such as word,tag and at least one sentence, got an empty file")
+    delimiter = choices.delimiter or max(_DELIMITERS, key=header[1].count)
+    if len(delimiter) != 1:
+        raise DataError(file, f"expected one character between the columns of a CSV file, got {delimiter!r}")
+    rows = _rows(itertools.chain([header], lines), file, delimiter)
+    names = tuple(name.strip() for name in next(rows)[1])
+    columns = Header(names, file, choices)
+    word, tag = columns.word, columns.tag(with_tags)
+    format = CsvFormat(
+        delimiter, len(names), word, tag, columns.features(tag), None, False, False, names, columns.sentence
+    )
+    sample = list(itertools.islice(rows, SAMPLE_LINES))
+    if format.tag_column is not None:
+        found = choices.scheme and canonical(choices.scheme)
+        format = replace(format, scheme=found or infer_scheme(_tags(sample, format, format.tag_column)))
+    return format, _sentences(itertools.chain(sample, rows), file, format, with_tags)
+
+
+def _rows(lines: Iterator[tuple[int, str]], file: str, delimiter: str) -> Iterator[NumberedRow]:
+    """The cells of each row, with the line it begins at; a cell in quotes may go over several lines."""
+    place = [0, 0]  # the first line of this row, the last line read
+
+    def numbered() -> Iterator[str]:
+        for number, line in lines:
+            place[0], place[1] = place[0] or number, number
+            yield line + "\n"
+
+    reader = csv.reader(numbered(), delimiter=delimiter, strict=True)
+    while True:
+        place[0] = 0
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            found = (
+                "a quote that does not end" if "end of data" in str(error) else str(error).replace("'\"'", "a quote")
+            )
+            problem = f'expected cells in quotes as in "a ""b"" c", got {found}; correct the quotes'
+            raise DataError(file, problem, line=place[0]) from error
+        yield place[0], cells
+
+
+def _sentences(rows: Iterator[NumberedRow], file: str, format: CsvFormat, with_tags: bool) -> Iterator[Sentence]:
+    """Rows grouped by sentence; at least one, or it is an error."""
+    n_sentences = 0
+    for block in _blocks(rows, format.sentence_column):
+        n_sentences += 1
+        yield sentence_of(block, file, format, with_tags)
+    if n_sentences == 0:
+        raise DataError(file, "expected at least one sentence below the header, got none")
+
+
+def _blocks(rows: Iterator[NumberedRow], sentence_column: int | None) -> Iterator[list[NumberedRow]]:
+    block: list[NumberedRow] = []
+    current = ""
+    for number, cells in rows:
+        is_blank = not any(cell.strip() for cell in cells)
+        name = cells[sentence_column - 1].strip() if sentence_column and len(cells) >= sentence_column else ""
+        if block and (is_blank or (name and name != current)):
+            yield block
+            block = []
+        current = name or current
+        if not is_blank:
+            block.append((number, cells))
+    if block:
+        yield block
+
+
+def _tags(sample: Sequence[NumberedRow], format: CsvFormat, tag_column: int) -> Iterator[list[str]]:
+    """The tags of each sampled sentence; a row without the column is reported by the reader, not here."""
+    for block in _blocks(iter(sample), format.sentence_column):
+        tags = [cells[tag_column - 1].strip() for _, cells in block if len(cells) >= tag_column]
+        yield [tag for tag in tags if tag]

@@ -1,0 +1,92 @@
+"""What the columns of a CSV file are: told by the user, by another file, or by their names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from trelliswork.data.conll import Choices
+from trelliswork.errors import DataError
+
+_SENTENCE = {f"{noun}{end}" for noun in ("sentence", "sent") for end in ("", "id", "idx", "no", "num", "number")}
+_WORD = {"word", "words", "token", "tokens", "form"}
+_CERTAIN = {"tag", "tags", "label", "labels"}
+_LIKELY = {"ner", "nertag", "entity", "chunk", "chunktag", "iob", "bio"}
+
+
+@dataclass(frozen=True)
+class Header:
+    """The names of the columns, and what is wanted of them. Columns are numbered from 1."""
+
+    names: tuple[str, ...]
+    file: str
+    choices: Choices
+
+    @property
+    def sentence(self) -> int | None:
+        """The column of sentence ids."""
+        return next(iter(self._called(_SENTENCE)), None)
+
+    @property
+    def word(self) -> int:
+        choices = self.choices
+        if choices.word_column or choices.word_name:
+            found = self._asked(choices.word_column, choices.word_name, "word")
+        else:
+            named = self._called(_WORD)
+            if not named:
+                wanted = "expected a header with a column called word or token"
+                raise self._error(f"{wanted}, got {self}; name it in the first row or give --word-column")
+            found = named[0]
+        if found == self.sentence:
+            raise self._error(f"expected words in column {found}, got the ids of sentences; give --word-column")
+        return found
+
+    def tag(self, required: bool) -> int | None:
+        """The column asked for, the one called tag or label, the last that may hold tags, or just the last."""
+        choices = self.choices
+        if choices.tag_column or choices.tag_name:
+            there = choices.tag_name is not None and bool(self._with_name(choices.tag_name))
+            asked = required or (there and not choices.tag_column)
+            return self._asked(choices.tag_column, choices.tag_name, "tag") if asked else None
+        free = [i for i in self._columns() if i not in (self.word, self.sentence)]
+        for found in (self._called(_CERTAIN), self._called(_LIKELY), free if required else []):
+            if found := [i for i in found if i in free]:
+                return found[-1]
+        if required:
+            raise self._error(f"expected a column of tags beside the words, got {self}; give --tag-column")
+        return None
+
+    def features(self, tag: int | None) -> tuple[int, ...]:
+        """The columns asked for, or all others."""
+        if self.choices.feature_columns is not None:
+            return tuple(self._asked(i, None, "feature") for i in self.choices.feature_columns)
+        if self.choices.feature_names is not None:
+            return tuple(self._asked(None, name, "feature") for name in self.choices.feature_names)
+        return tuple(i for i in self._columns() if i not in (self.word, tag, self.sentence))
+
+    def __str__(self) -> str:
+        return ", ".join(self.names)
+
+    def _columns(self) -> list[int]:
+        """All but the row numbers that pandas writes, whose name is empty, index or Unnamed: 0."""
+        return [i for i, name in enumerate(self.names, 1) if not re.fullmatch(r"|index|unnamed.*", name.lower())]
+
+    def _called(self, names: set[str]) -> list[int]:
+        return [i for i, name in enumerate(self.names, 1) if re.sub(r"[^a-z]", "", name.lower()) in names]
+
+    def _with_name(self, name: str) -> list[int]:
+        return [i for i, each in enumerate(self.names, 1) if each.lower() == name.lower()]
+
+    def _asked(self, number: int | None, name: str | None, role: str) -> int:
+        if number is not None:
+            if not 1 <= number <= len(self.names):
+                raise self._error(f"expected the {role} column in 1..{len(self.names)}, got {number}; there are {self}")
+            return number
+        found = self._with_name(name or "")
+        if not found:
+            raise self._error(f"expected a column {name!r}, as in the training data, got {self}; rename it")
+        return found[0]
+
+    def _error(self, problem: str) -> DataError:
+        return DataError(self.file, problem, line=1)
