@@ -353,7 +353,6 @@ def test_what_is_no_sentence(fitted: CRF, x: Any, problem: str) -> None:
         (None, "expected a list of labels for each sentence, got NoneType"),
         ("DNV", "expected a list of labels for each sentence, got str"),
         (["DNV"], "sentence 1: expected a list of labels, got str"),
-        ([["D", None, "V"]], "sentence 1, token 2: expected text or a whole number as label, got None"),
         ([["D", float("nan"), "V"]], "sentence 1, token 2: expected text or a whole number as label, got nan"),
         ([["D", "N"]], "sentence 1: expected 3 labels, one a token; got 2"),
         ([], "expected labels of 1 sentences, got those of 0"),
@@ -365,13 +364,20 @@ def test_what_are_no_labels(fitted: CRF, y: Any, problem: str) -> None:
             call(X[:1], y)
 
 
+def test_unknown_labels_cannot_be_scored(fitted: CRF) -> None:
+    with pytest.raises(DataError, match="sentence 1, token 2: expected text or a whole number as label, got None"):
+        fitted.score(X[:1], [["D", None, "V"]])
+    with pytest.raises(DataError, match="sentence 1, token 1: expected at least one label in a set of them"):
+        CRF().fit(X[:1], [[set(), "N", "V"]])
+
+
 def test_empty_sentences_have_empty_answers(fitted: CRF) -> None:
     assert fitted.predict([]).shape == (0,)
     assert fitted.predict([[], X[0]])[0] == [] and fitted.predict_marginals([[]])[0] == []
     assert fitted.predict_top_k([[]], 2) == [[([], 1.0)]]
     assert fitted.span_probabilities([[]]) == [[]]
     assert fitted.score([[]], [[]]) == 0.0
-    assert CRF(max_iterations=5).fit([[], *X], [[], *Y]).predict([X[0]])[0] == Y[0]
+    assert CRF(max_iterations=5).fit([[], *X], [[], *Y]).predict_single(X[0]) == Y[0]
     with pytest.raises(DataError, match="at least one sentence with a token"):
         CRF().fit([[]], [[]])
 
@@ -396,4 +402,4 @@ def test_k_must_be_a_number_of_sequences(fitted: CRF, k: Any) -> None:
 def test_any_name_of_an_attribute_can_be_saved(tmp_path: Path) -> None:
     x = [[{"\ud800": 1}, {"a\nb": 1}, {"tab\tand #": 1}]] * 3
     CRF(model_filename=tmp_path / "model").fit(x, [["A", "B", "C"]] * 3)
-    assert CRF(model_filename=tmp_path / "model").predict(x)[0] == ["A", "B", "C"]
+    assert CRF(model_filename=tmp_path / "model").predict(x)[0].tolist() == ["A", "B", "C"]

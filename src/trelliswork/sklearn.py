@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -138,7 +139,7 @@ class CRF(BaseEstimator):
         self._take(model, names, classes)
         self.training_log_ = log
         if self.model_filename is not None:
-            AttributeTagger.of(model, names).save(self.model_filename)
+            AttributeTagger.of(model, names, attribute_settings(settings)).save(self.model_filename)
         return self
 
     def _planned(
@@ -194,9 +195,9 @@ class CRF(BaseEstimator):
     # --- answers ---------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Array:
-        """The best labels of each sentence, an array of lists."""
+        """The best labels of each sentence: an array of lists, or [sentences, tokens] if all are equally long."""
         rows = self._rows(X)
-        return _objects([self._given(labels) for labels in self._fitted.predict(rows)])
+        return _array([self._given(labels) for labels in self._fitted.predict(rows)])
 
     def predict_single(self, xseq: Any) -> list[Any]:
         """The best labels of one sentence."""
@@ -206,7 +207,7 @@ class CRF(BaseEstimator):
         """For each sentence a list with a dict for each token: label -> exact probability."""
         labels = self._given(self._fitted.labels)
         tables = self._fitted.marginals(self._rows(X))
-        return _objects([[dict(zip(labels, row, strict=True)) for row in table.tolist()] for table in tables])
+        return _array([[dict(zip(labels, row, strict=True)) for row in table.tolist()] for table in tables])
 
     def predict_marginals_single(self, xseq: Any) -> list[dict[Any, float]]:
         """The same for one sentence."""
@@ -315,9 +316,13 @@ class CRF(BaseEstimator):
 
     @property
     def size_(self) -> int | None:
-        """Bytes of the weights that are not 0, with their pairs."""
+        """Bytes of the model as it is saved."""
         model = self._learned
-        return None if model is None else 12 * int(np.count_nonzero(model.weights))
+        if model is None:
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            AttributeTagger.of(model, self._names, attribute_settings(self.get_params(deep=False))).save(folder)
+            return sum(path.stat().st_size for path in Path(folder).iterdir())
 
     @property
     def state_features_(self) -> dict[tuple[str, Any], float] | None:
@@ -345,8 +350,10 @@ class CRF(BaseEstimator):
         return [self._classes[label] for label in labels]
 
 
-def _objects(items: Sequence[Any]) -> Array:
-    """A one-dimensional array of Python objects, also when all are equally long."""
+def _array(items: Sequence[Sequence[Any]]) -> Array:
+    """What sklearn-crfsuite makes of answers: an array of objects."""
+    if items and len(items[0]) and len({len(item) for item in items}) == 1:
+        return np.array(items, dtype=object)
     out = np.empty(len(items), dtype=object)
     out[:] = items
     return out

@@ -49,7 +49,7 @@ def flat_classification_report(
 
 def sequence_accuracy_score(y_true: Sequences, y_pred: Sequences) -> float:
     """The share of sentences whose labels are all right."""
-    pairs = _pairs(y_true, y_pred)
+    pairs = _sentences(y_true, y_pred)
     return sum(true == predicted for true, predicted in pairs) / max(len(pairs), 1)
 
 
@@ -59,11 +59,16 @@ def _flat(score: Callable[..., Any], y_true: Sequences, y_pred: Sequences, **opt
     return score(*flat, **options)
 
 
-def _pairs(y_true: Sequences, y_pred: Sequences) -> list[tuple[list[Any], list[Any]]]:
-    """True and predicted labels sentence by sentence, as many of each."""
+def _sentences(y_true: Sequences, y_pred: Sequences) -> list[tuple[list[Any], list[Any]]]:
+    """True and predicted labels sentence by sentence."""
     if len(y_true) != len(y_pred):
         raise DataError("labels", f"expected labels of {len(y_true)} sentences, got those of {len(y_pred)}")
-    pairs = [(list(true), list(predicted)) for true, predicted in zip(y_true, y_pred, strict=True)]
+    return [(list(true), list(predicted)) for true, predicted in zip(y_true, y_pred, strict=True)]
+
+
+def _pairs(y_true: Sequences, y_pred: Sequences) -> list[tuple[list[Any], list[Any]]]:
+    """The same, where each sentence has as many of both."""
+    pairs = _sentences(y_true, y_pred)
     for i, (true, predicted) in enumerate(pairs, 1):
         if len(true) != len(predicted):
             raise DataError("labels", f"sentence {i}: expected {len(true)} labels, one a token; got {len(predicted)}")

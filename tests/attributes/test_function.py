@@ -55,7 +55,7 @@ def test_a_model_finds_its_function_again(function: Any, tmp_path: Path) -> None
     assert again.features is not None and again.features.function is function
     assert again.features.path == f"{__name__}:{function.__qualname__}"
     assert again.confidences(SENTENCES[:2]) == tagger.confidences(SENTENCES[:2])
-    assert again.names == tagger.names and again.n_columns == 1
+    assert list(again.names) == list(tagger.names) and again.n_columns == 1
     assert "w" in str(again.explain(SENTENCES[:1])[0])
 
 

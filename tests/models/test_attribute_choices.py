@@ -150,17 +150,21 @@ def test_hashed_numbers_do_not_depend_on_the_data(hashed: FeatureTagger) -> None
     assert hashed.rows(TEST[:3]).ids.tolist() == other.rows(TEST[:3]).ids.tolist()
 
 
-@pytest.mark.parametrize("bits", [None, 18])
-def test_attributes_of_neighbouring_labels_are_not_conjoined(bits: int | None, tmp_path: Path) -> None:
+def test_hashed_attributes_cannot_look_at_neighbouring_labels() -> None:
+    templates = Templates.parse(["U1:%x[0,0]", "B", "B1:%x[0,1]"])
+    with pytest.raises(ScoreError, match="hash_bits needs templates that look at single tags"):
+        FeatureTagger.fit(TRAIN[:20], LearningConfig(hash_bits=18), templates=templates)
+
+
+def test_attributes_of_neighbouring_labels_are_not_conjoined(tmp_path: Path) -> None:
     templates = Templates.parse(["U1:%x[0,0]", "U2:%x[0,1]", "U3:%x[-1,1]", "B", "B1:%x[0,1]"])
-    config = LearningConfig(induce=5, hash_bits=bits, cutoff=2, c2=0.1)
+    config = LearningConfig(induce=5, cutoff=2, c2=0.1)
     tagger = FeatureTagger.fit(TRAIN[:100], config, templates=templates, features=lambda s: [[w[-1]] for w in s.words])
     parameters = tagger.crf.parameters
     assert parameters.pairs is not None and len(tagger.crf.conjunctions) > 0
     on_pairs = np.flatnonzero(np.diff(parameters.pairs.offsets))
     assert len(on_pairs) > 0 and not np.isin(tagger.crf.conjunctions.pairs, on_pairs).any()
-    if bits is None:
-        assert all(tagger.names[i].startswith("B1:") for i in on_pairs)
+    assert all(tagger.names[i].startswith("B1:") for i in on_pairs)
     tagger.save(tmp_path / "model")
     again = FeatureTagger.load(tmp_path / "model", features=lambda s: [[w[-1]] for w in s.words])
     assert again.confidences(TEST[:5]) == tagger.confidences(TEST[:5])

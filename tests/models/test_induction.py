@@ -127,7 +127,7 @@ def test_a_tagger_with_conjunctions_can_be_saved_and_explained(tmp_path: Path) -
     assert "U1:x & U2:x" in str(tagger.explain(SENTENCES[1:2])[0])
     tagger.save(tmp_path / "model")
     again = FeatureTagger.load(tmp_path / "model")
-    assert again.names == tagger.names
+    assert list(again.names) == list(tagger.names)
     assert again.confidences(SENTENCES[:6]) == tagger.confidences(SENTENCES[:6])
 
 
@@ -137,7 +137,7 @@ def test_conjunctions_of_hashed_attributes(tmp_path: Path) -> None:
     tagger.save(tmp_path / "model")
     again = FeatureTagger.load(tmp_path / "model")
     assert again.tag(SENTENCES) == tagger.tag(SENTENCES)
-    assert " & #" in str(again.explain(SENTENCES[1:2])[0])
+    assert any(" & #" in str(each) for each in again.explain(SENTENCES))
 
 
 def test_parts_of_a_conjunction_are_kept_even_without_weights() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data import Sentence
-from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates, from_dicts
+from trelliswork.data.attributes import AttributeRows, HashedIndex, HashedNames, KeyIndex, Templates, from_dicts
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.crfsuite import ATTRIBUTES
 from trelliswork.data.crfsuite_models import CRFsuiteModel, read_crfsuite_model
@@ -38,7 +38,9 @@ class AttributeTagger(FeatureTagger):
         """A tagger of a trained CRF whose attributes have these names; weights of 0 are left out."""
         smaller, kept = crf.compact()
         labels = Labels.as_written([crf.labels])
-        return cls(TRANSITIONS_ONLY, labels, smaller, config or LearningConfig(), [names[i] for i in kept])
+        hashed = isinstance(smaller.index, HashedIndex)
+        own = HashedNames(smaller.conjunctions) if hashed else [names[i] for i in kept]
+        return cls(TRANSITIONS_ONLY, labels, smaller, config or LearningConfig(), own)
 
     @classmethod
     def from_crfsuite(cls, path: str | Path) -> AttributeTagger:

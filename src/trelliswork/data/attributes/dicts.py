@@ -41,6 +41,8 @@ def attribute_items(token: Token, prefix: str = "") -> Iterator[tuple[str, float
 def _items_of(name: str, value: Any) -> Iterator[tuple[str, float]]:
     if isinstance(value, str):
         yield f"{name}:{value}", 1.0
+    elif isinstance(value, bytes):
+        yield f"{name}:{value.decode('utf-8', 'backslashreplace')}", 1.0
     elif isinstance(value, bool | int | float | np.number | np.bool_):
         yield name, float(value)
     elif isinstance(value, Mapping | Sequence | set | frozenset):

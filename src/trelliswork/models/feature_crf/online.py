@@ -64,5 +64,5 @@ class OnlineLearner:
                 float(np.linalg.norm(weights)) / (clock - 1) if self.rule == "perceptron" else None
             )  # [S4.222]
             yield Epoch(number, average, loss, 1.0 - n_wrong / max(len(gold), 1), moment_error)
-            if loss <= self.epsilon:
+            if loss < self.epsilon:
                 return
