@@ -119,15 +119,17 @@ def test_what_cannot_be_imported(
         FeatureFunction.of(path)
 
 
-def test_a_module_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_imports_nothing_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("soon_gone")
     exec("def f(sentence):\n    return [[w] for w in sentence.words]", module.__dict__)
     monkeypatch.setitem(sys.modules, "soon_gone", module)
     tagger = FeatureTagger.fit(SENTENCES, QUICK, features=module.f)
     tagger.save(tmp_path / "model")
     monkeypatch.delitem(sys.modules, "soon_gone")
-    with pytest.raises(ModelError, match="the feature function soon_gone:f cannot be imported: there is no module"):
+    with pytest.raises(ModelError, match="does not import by itself; add --features soon_gone:f, or in Python"):
         FeatureTagger.load(tmp_path / "model")
+    with pytest.raises(ModelError, match="the feature function soon_gone:f cannot be imported: there is no module"):
+        FeatureTagger.load(tmp_path / "model", features="soon_gone:f")
 
 
 def test_what_is_no_function() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,10 +119,14 @@ def test_a_function_where_the_command_runs(
     answer = cli(*train, *columns, "--features", "my_attributes:attributes", "--max-iterations", 10, "--induce", 5)
     assert answer.status == 0
     assert "round 1 of 5: loss" in answer.err and "conjunction" in answer.err
-    assert cli("evaluate", tmp_path / "model", data / "test.conll").status == 0
-    assert cli("tag", tmp_path / "model", data / "test.conll").status == 0
-    assert "my_attributes:attributes" in cli("info", tmp_path / "model").out
-    explained = cli("explain", tmp_path / "model", data / "test.conll", "--limit", 2)
+    given = ["--features", "my_attributes:attributes"]
+    monkeypatch.delitem(sys.modules, "my_attributes")  # as in another process
+    refused = cli("tag", tmp_path / "model", data / "test.conll")
+    assert refused.status == 2 and "add --features my_attributes:attributes" in refused.err
+    for command in ("evaluate", "tag"):
+        assert cli(command, tmp_path / "model", data / "test.conll", *given).status == 0
+    assert "my_attributes:attributes" in cli("info", tmp_path / "model", *given).out
+    explained = cli("explain", tmp_path / "model", data / "test.conll", "--limit", 2, *given)
     assert explained.status == 0 and "word:" in explained.out
 
 

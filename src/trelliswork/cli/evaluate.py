@@ -10,6 +10,7 @@ import typer
 from trelliswork.cli.options import (
     Delimiter,
     FeatureColumns,
+    Features,
     ModelFolder,
     Quiet,
     Scheme,
@@ -32,6 +33,7 @@ def evaluate(
     scheme: Scheme = None,
     threads: Threads = 1,
     quiet: Quiet = False,
+    features: Features = None,
 ) -> None:
     """Score a model on a tagged file.
 
@@ -55,7 +57,7 @@ def evaluate(
 
     torch.set_num_threads(threads)
     given = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
-    tagger = load_tagger(model)
+    tagger = load_tagger(model, features=features)
     kind = kind_of(file, tagger=tagger)
     format, stream = open_tagged(file, choices_of(tagger, given, kind), kind)
     sentences, found = in_scheme_of(tagger.labels, list(stream), scheme)

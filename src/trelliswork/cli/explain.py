@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from trelliswork.cli.options import Delimiter, FeatureColumns, ModelFolder, WordColumn, parse_columns, parse_delimiter
+from trelliswork.cli.options import (
+    Delimiter,
+    FeatureColumns,
+    Features,
+    ModelFolder,
+    WordColumn,
+    parse_columns,
+    parse_delimiter,
+)
 
 
 def explain(
@@ -18,6 +26,7 @@ def explain(
     delimiter: Delimiter = None,
     word_column: WordColumn = None,
     feature_columns: FeatureColumns = None,
+    features: Features = None,
 ) -> None:
     """Show which features voted for which tag.
 
@@ -40,7 +49,7 @@ def explain(
     from trelliswork.errors import ModelError
     from trelliswork.models import FeatureTagger, load_tagger
 
-    tagger = load_tagger(model)
+    tagger = load_tagger(model, features=features)
     if not isinstance(tagger, FeatureTagger):
         problem = f"expected a model of kind FeatureTagger, got {type(tagger).__name__}"
         raise ModelError(f"{model}: {problem}; train one with --model crf")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trelliswork.cli.options import ModelFolder
+from trelliswork.cli.options import Features, ModelFolder
 
 if TYPE_CHECKING:
     from trelliswork.models import FeatureTagger, SentenceTagger, Tagger
@@ -22,6 +22,7 @@ def info(
     top_features: Annotated[
         int, typer.Option(metavar="N", min=0, help="Of a feature CRF, show the N strongest weights.")
     ] = 20,
+    features: Features = None,
 ) -> None:
     """Show what a model is.
 
@@ -35,7 +36,7 @@ def info(
     from trelliswork.models import FeatureTagger, load_tagger
     from trelliswork.models.feature_crf.kinds import kind_of
 
-    tagger = load_tagger(model)
+    tagger = load_tagger(model, features=features)
     if as_json:
         print(json.dumps(_record(tagger, top_features), indent=1, ensure_ascii=False))
         return

@@ -11,6 +11,14 @@ from trelliswork.errors import TrellisworkError
 COLUMNS = "Columns of the data (inferred when left out)"
 
 ModelFolder = Annotated[str, typer.Argument(metavar="DIR", help="Folder of a trained model.", show_default=False)]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:FUNCTION",
+        help="The Python function that the model was trained with, if it was with one.",
+        show_default=False,
+    ),
+]
 Delimiter = Annotated[
     str | None,
     typer.Option(help="What stands between columns: tab, space or any text.", rich_help_panel=COLUMNS),

@@ -13,6 +13,7 @@ import typer
 from trelliswork.cli.options import (
     Delimiter,
     FeatureColumns,
+    Features,
     ModelFolder,
     Threads,
     WordColumn,
@@ -69,6 +70,7 @@ def tag(
     word_column: WordColumn = None,
     feature_columns: FeatureColumns = None,
     threads: Threads = 1,
+    features: Features = None,
 ) -> None:
     """Tag new text, with confidences and alternatives if wanted.
 
@@ -98,7 +100,7 @@ def tag(
     from trelliswork.models import load_tagger
 
     torch.set_num_threads(threads)
-    tagger = load_tagger(model)
+    tagger = load_tagger(model, features=features)
     given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
     kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None, tagger)
     question = Question(confidence, top_k, parse_pins(pin or (), tagger.labels))

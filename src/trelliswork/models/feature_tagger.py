@@ -200,7 +200,7 @@ class FeatureTagger(SentenceTagger):
     def load(cls, directory: str | Path, *, features: Function | str | None = None) -> FeatureTagger:
         """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`.
 
-        If a function made the attributes, it is imported by the name that it had, or is the one given.
+        If a function made the attributes, give it as `features`, unless its module has been imported.
         """
         stored = read_model(directory, cls.KIND)
         try:

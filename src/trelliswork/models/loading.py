@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trelliswork.data.attributes.function import Function
 from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.errors import ModelError
 from trelliswork.models.attribute_tagger import AttributeTagger
@@ -12,8 +13,8 @@ from trelliswork.models.storage import kind_of_model
 from trelliswork.models.tagger import Tagger
 
 
-def load_tagger(directory: str | Path) -> Tagger | FeatureTagger:
-    """The tagger in a model folder, whichever kind it is."""
+def load_tagger(directory: str | Path, *, features: Function | str | None = None) -> Tagger | FeatureTagger:
+    """The tagger in a model folder, whichever kind it is; `features` as for `FeatureTagger.load`."""
     if is_crfsuite_model(directory):
         raise ModelError(
             f"{directory}: expected a model folder, got a model of CRFsuite; run trelliswork convert first"
@@ -21,4 +22,4 @@ def load_tagger(directory: str | Path) -> Tagger | FeatureTagger:
     kind = kind_of_model(directory)
     if kind == AttributeTagger.KIND:
         return AttributeTagger.load(directory)
-    return FeatureTagger.load(directory) if kind == FeatureTagger.KIND else Tagger.load(directory)
+    return FeatureTagger.load(directory, features=features) if kind == FeatureTagger.KIND else Tagger.load(directory)

@@ -1,4 +1,4 @@
-"""A model on disk: a folder of plain files, written whole or not at all, and nothing in it executed at load.
+"""A model on disk: a folder of plain files, written whole or not at all, and nothing executed at load.
 
 config.json            settings, label set, vocabularies, library and format version
 weights.safetensors    the parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -42,9 +43,18 @@ class FeatureFunction:
 
     @classmethod
     def again(cls, path: str | None, given: str | Function | None, model: str) -> FeatureFunction:
-        """The function given, or the one whose path a model has stored."""
-        if given is not None or path is not None:
-            return cls.of(given if given is not None else str(path))
+        """The function given, or the one whose path a model has stored, if its module is there already.
+
+        A model imports nothing by itself: what it names could be any code.
+        """
+        if given is not None:
+            return cls.of(given)
+        if path is not None:
+            if path.partition(":")[0] in sys.modules:
+                return cls.of(path)
+            problem = f"its attributes come from the function {path}, which a model does not import by itself"
+            fix = f"add --features {path}, or in Python FeatureTagger.load(directory, features=...)"
+            raise ModelError(f"{model}: {problem}; {fix}")
         problem = "its feature function has no name to import it by (a lambda, or one defined inside another)"
         raise ModelError(f"{model}: {problem}; give it: FeatureTagger.load(directory, features=function)")
 
