@@ -9,6 +9,7 @@ from trelliswork.data.files import atomic_write, open_text
 from trelliswork.data.jsonl import json_text, read_jsonl
 from trelliswork.data.readers import is_jsonl, reader_for
 from trelliswork.data.sentence import Sentence
+from trelliswork.data.vectors import WordVectors, read_vectors
 from trelliswork.data.vocabulary import Vocabulary
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "MajorityBaseline",
     "Sentence",
     "Vocabulary",
+    "WordVectors",
     "atomic_write",
     "conll_text",
     "infer_format",
@@ -26,6 +28,7 @@ __all__ = [
     "open_text",
     "read_conll",
     "read_jsonl",
+    "read_vectors",
     "reader_for",
     "token_budget_batches",
 ]

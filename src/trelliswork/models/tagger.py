@@ -1,4 +1,4 @@
-"""A tagger: the window network of [S3] (or the neighbour scores of [S1]) under a linear-chain CRF.
+"""A tagger: a network, such as the window of [S3] or an LSTM from both ends, under a linear-chain CRF.
 
 >>> tagger = Tagger.from_data(train_sentences)                         # doctest: +SKIP
 >>> train(tagger, train_sentences, dev_sentences, out="chunker")       # doctest: +SKIP
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,17 +18,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from trelliswork.data import Sentence
+from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.card import model_card
 from trelliswork.models.config import TaggerConfig
-from trelliswork.models.features import TokenFeatures, restore_vocabulary
+from trelliswork.models.features import VECTOR, TokenFeatures, restore_vocabulary
 from trelliswork.models.labels import Labels
+from trelliswork.models.network import load_vectors, make_dropout, make_encoder, make_inputs, make_scorer
 from trelliswork.models.sentence_tagger import SentenceTagger
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.nn.crf import CRF
-from trelliswork.nn.encoders import WindowEncoder
-from trelliswork.nn.scorers import ContextScorer, LinearScorer
+from trelliswork.nn.inputs import TokenBatch
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -39,6 +40,7 @@ class EncodedSentence(NamedTuple):
     """A sentence as indices: what the network reads and, if known, what it should answer."""
 
     features: Int[Tensor, "n f"]
+    words: tuple[str, ...]
     labels: Int[Tensor, " n"] | None
 
     def __len__(self) -> int:
@@ -46,24 +48,18 @@ class EncodedSentence(NamedTuple):
 
 
 class Tagger(nn.Module, SentenceTagger):
-    """Features, window encoder, scorer and CRF; trains with `trelliswork.training.train`."""
+    """Inputs, encoder, scorer and CRF; trains with `trelliswork.training.train`."""
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
         super().__init__()
         self.config, self.features, self.labels = config, features, labels
         self.metrics: dict[str, Any] = {}
-        self.encoder = WindowEncoder(
-            features.sizes,
-            features.dims,
-            window=config.window,
-            hidden=config.hidden,
-            dropout=config.dropout,
-            unknown_dropout=config.unknown_dropout,
-            initialization=config.initialization,
-        )
-        scorer = LinearScorer if config.scorer == "linear" else ContextScorer
         n_labels = len(labels.vocabulary)
-        self.scorer = scorer(config.hidden, n_labels, initialization=config.initialization)
+        self.inputs = make_inputs(config, features)
+        self.encoder = make_encoder(config, self.inputs.dim)
+        self.scorer = make_scorer(config, self.encoder.dim, n_labels)
+        self.input_dropout = make_dropout(config, config.dropout)
+        self.hidden_dropout = make_dropout(config, config.hidden_dropout)
         if config.constrained and labels.has_spans:
             self.crf = CRF.from_tags(labels.vocabulary.to_list(), scheme=labels.scheme, batch_first=True)
         else:
@@ -76,21 +72,26 @@ class Tagger(nn.Module, SentenceTagger):
         config: TaggerConfig | None = None,
         *,
         scheme: str | None = None,
+        vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Tagger:
         """A new tagger whose vocabularies and labels come from tagged sentences.
 
-        `scheme` is that of the tags (IOB1, IOB2, IOBES, plain), inferred when None. The initial weights depend on
-        `seed` alone.
+        `scheme` is that of the tags (IOB1, IOB2, IOBES, plain), inferred when None. `vectors` are read beside the words
+        of the training data. The initial weights depend on `seed` alone.
         """
         if not train:
             raise TrellisworkError("expected tagged sentences to build a tagger from, got none; check the data")
         config = config or TaggerConfig()
         labels = Labels.from_sentences(train, scheme=scheme, label_scheme=config.label_scheme)
-        features = TokenFeatures.from_sentences(train, config)
+        config = replace(config, vector_dim=0 if vectors is None else vectors.dim)
+        features = TokenFeatures.from_sentences(train, config, () if vectors is None else vectors.words)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return cls(config, features, labels)
+            tagger = cls(config, features, labels)
+        if vectors is not None:
+            load_vectors(tagger.inputs.lookup.tables[features.names.index(VECTOR)], vectors)
+        return tagger
 
     @property
     def n_columns(self) -> int:
@@ -108,14 +109,16 @@ class Tagger(nn.Module, SentenceTagger):
         return [
             EncodedSentence(
                 self.features.encode(sentence),
+                sentence.words,
                 torch.tensor(self.labels.indices(sentence, constrained=constrained)) if with_tags else None,
             )
             for sentence in sentences
         ]
 
-    def forward(self, features: Int[Tensor, "batch n f"], mask: Bool[Tensor, "batch n"]) -> Float[Tensor, "batch n c"]:
+    def forward(self, batch: TokenBatch) -> Float[Tensor, "batch n c"]:
         """Scores of each label at each token."""
-        return self.scorer(self.encoder(features, mask), mask)
+        tokens = self.encoder(self.input_dropout(self.inputs(batch)), batch.mask)
+        return self.scorer(self.hidden_dropout(tokens), batch.mask)
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
         """-log p(tags | words), summed over the batch [S3, Sentence-Level Log-Likelihood; S1, loss]."""
@@ -132,11 +135,9 @@ class Tagger(nn.Module, SentenceTagger):
     def _emissions(
         self, encoded: Sequence[EncodedSentence]
     ) -> tuple[Float[Tensor, "batch n c"], Bool[Tensor, "batch n"]]:
-        device = next(self.parameters()).device
-        lengths = torch.tensor([len(sentence) for sentence in encoded])
-        features = pad_sequence([sentence.features for sentence in encoded], batch_first=True)
-        mask = torch.arange(features.shape[1]) < lengths[:, None]
-        return self(features.to(device), mask.to(device)), mask.to(device)
+        batch = self.features.batch([each.features for each in encoded], [each.words for each in encoded])
+        batch = batch.to(next(self.parameters()).device)
+        return self(batch), batch.mask
 
     # Answers
 
@@ -180,7 +181,7 @@ class Tagger(nn.Module, SentenceTagger):
         """The text of MODEL_CARD.md."""
         return model_card(
             "Tagger",
-            summary=f"A window network under a linear-chain CRF, for {self.labels.data_scheme} tags.",
+            summary=f"A network ({self.config.encoder}) under a linear-chain CRF, for {self.labels.data_scheme} tags.",
             labels=self.labels.vocabulary.to_list(),
             settings=self.config.to_dict(),
             metrics=self.metrics,

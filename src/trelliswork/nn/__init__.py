@@ -11,8 +11,9 @@ from trelliswork.nn.attention import (
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.ctc import CTC
 from trelliswork.nn.dependency_crf import DependencyCRF
-from trelliswork.nn.encoders import GatedRecursiveConvolution, LookupTables, WindowEncoder
+from trelliswork.nn.encoders import GatedRecursiveConvolution, RecurrentEncoder, WindowEncoder
 from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
+from trelliswork.nn.inputs import CharacterCNN, CharacterLSTM, LookupTables, TokenInputs, VariationalDropout
 from trelliswork.nn.scorers import BiaffineScorer, ContextScorer, HiddenUnitScorer, LinearScorer
 from trelliswork.nn.semi_crf import SemiCRF
 from trelliswork.nn.tree_crf import TreeCRF
@@ -24,17 +25,22 @@ __all__ = [
     "BernoulliAttention",
     "BiaffineScorer",
     "ChainAttention",
+    "CharacterCNN",
+    "CharacterLSTM",
     "ContextScorer",
     "DependencyCRF",
     "GatedRecursiveConvolution",
     "HiddenUnitScorer",
     "LinearScorer",
     "LookupTables",
+    "RecurrentEncoder",
     "SegmentAttention",
     "SemiCRF",
     "SoftmaxAttention",
+    "TokenInputs",
     "TreeAttention",
     "TreeCRF",
+    "VariationalDropout",
     "WindowEncoder",
     "fan_in_parameter_groups",
     "initialize_fan_in",
