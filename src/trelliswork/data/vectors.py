@@ -41,10 +41,7 @@ def read_vectors(path: str | Path) -> WordVectors:
             continue
         dim = dim or len(line.split()) - 1
         word, values = _word_and_values(line, dim)
-        try:
-            row = np.array(values, np.float32)
-        except ValueError:
-            row = np.empty(0)
+        row = _numbers(values)
         if word == "" or row.shape != (dim,) or not np.isfinite(row).all():
             got = _what_is_wrong(values, dim)
             raise DataError(file, f"expected a word and {dim} numbers, got {got}; mend or drop the line", line=number)
@@ -68,6 +65,13 @@ def _word_and_values(line: str, dim: int) -> tuple[str, list[str]]:
     if n_word > 1 and _is_number(word[-1]) and _is_number(word[1]):  # too many numbers, not a word with spaces
         return word[0], fields[1:]
     return " ".join(word), values
+
+
+def _numbers(values: list[str]) -> Array:
+    try:
+        return np.array(values, np.float32)
+    except ValueError:
+        return np.empty(0, np.float32)
 
 
 def _is_number(text: str) -> bool:

@@ -7,6 +7,7 @@ from trelliswork.models.explanation import Analysis, Confidences, SpanConfidence
 from trelliswork.models.feature_crf.learning import LearningConfig
 from trelliswork.models.feature_tagger import FeatureTagger
 from trelliswork.models.loading import load_tagger
+from trelliswork.models.segmenter import Segmenter
 from trelliswork.models.sentence_tagger import SentenceTagger
 from trelliswork.models.tagger import Tagger
 
@@ -15,6 +16,7 @@ __all__ = [
     "Confidences",
     "FeatureTagger",
     "LearningConfig",
+    "Segmenter",
     "SentenceTagger",
     "SpanConfidence",
     "Tagger",

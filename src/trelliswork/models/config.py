@@ -11,6 +11,7 @@ from trelliswork.nn.initialization import FanInScheme
 
 Scorer = Literal["linear", "context"]
 Encoder = Literal["window", "lstm", "gru"]
+Segments = Literal["pyramid", "endpoints"]
 Characters = Literal["none", "cnn", "lstm"]
 LabelScheme = Literal["IOBES", "data"]
 
@@ -18,13 +19,14 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "scorer": get_args(Scorer),
     "encoder": get_args(Encoder),
     "characters": get_args(Characters),
+    "segments": get_args(Segments),
     "label_scheme": get_args(LabelScheme),
     "initialization": get_args(FanInScheme),
 }
 _RATES = ("dropout", "hidden_dropout", "unknown_dropout")
 _POSITIVE = (
     "word_dim", "capitals_dim", "affix_dim", "column_dim", "character_dim", "character_hidden", "min_count",
-    "affix_min_count", "hidden", "layers",
+    "affix_min_count", "hidden", "layers", "max_length", "segment_dim",
 )  # fmt: skip
 
 
@@ -43,6 +45,9 @@ class TaggerConfig:
     Network: `encoder` looks at a `window` of tokens or, recurrent, at the whole sentence, with `hidden` units (in each
     direction) and `layers`; `dropout` on what goes in, `hidden_dropout` on what comes out. `scorer="linear"` is the
     last layer of [S3], `"context"` adds the neighbours of [S1].
+
+    Segments (of a `Segmenter`): at most `max_length` tokens, seen through a "pyramid" of vectors of `segment_dim`
+    [S0] or by their "endpoints", mean and length.
 
     Labels: span tags are learned as `label_scheme="IOBES"` whatever the scheme of the data (or `"data"`: as they
     are); `constrained` forbids sequences that are illegal in the scheme.
@@ -74,6 +79,9 @@ class TaggerConfig:
     hidden_dropout: float = 0.0
     unknown_dropout: float = 0.1
     scorer: Scorer = "linear"
+    segments: Segments = "pyramid"
+    segment_dim: int = 100
+    max_length: int = 10
     initialization: FanInScheme = "uniform"
     label_scheme: LabelScheme = "IOBES"
     constrained: bool = True

@@ -27,7 +27,7 @@ from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.votes import Explanation, explain
 from trelliswork.models.labels import Labels, tags_of_gold
-from trelliswork.models.sentence_tagger import SentenceTagger
+from trelliswork.models.sentence_tagger import ChainTagger
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.structures.chain.schemes import canonical, infer_scheme
 
@@ -35,7 +35,7 @@ Array = np.ndarray[Any, Any]
 NAMES = "attributes.txt"
 
 
-class FeatureTagger(SentenceTagger):
+class FeatureTagger(ChainTagger):
     """Templates make attributes of the columns; a `FeatureCRF` scores them."""
 
     def __init__(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from trelliswork.models.feature_tagger import FeatureTagger
+from trelliswork.models.segmenter import Segmenter
 from trelliswork.models.storage import kind_of_model
 from trelliswork.models.tagger import Tagger
 
 
-def load_tagger(directory: str | Path) -> Tagger | FeatureTagger:
+def load_tagger(directory: str | Path) -> Tagger | Segmenter | FeatureTagger:
     """The tagger in a model folder, whichever kind it is."""
-    return FeatureTagger.load(directory) if kind_of_model(directory) == "FeatureTagger" else Tagger.load(directory)
+    kinds: dict[str | None, type[Segmenter | FeatureTagger]] = {"FeatureTagger": FeatureTagger, "Segmenter": Segmenter}
+    return kinds.get(kind_of_model(directory), Tagger).load(directory)

@@ -8,10 +8,10 @@ from torch import nn
 from trelliswork.data import WordVectors
 from trelliswork.models.config import TaggerConfig
 from trelliswork.models.features import CHARACTERS, VECTOR, TokenFeatures
-from trelliswork.nn.encoders import RecurrentEncoder, WindowEncoder
+from trelliswork.nn.encoders import RecurrentEncoder, TokenEncoder, WindowEncoder
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.nn.inputs import UNKNOWN, CharacterCNN, CharacterLSTM, LookupTables, TokenInputs, VariationalDropout
-from trelliswork.nn.scorers import ContextScorer, LinearScorer
+from trelliswork.nn.scorers import ContextScorer, EndpointScorer, LinearScorer, PyramidScorer
 
 
 def make_inputs(config: TaggerConfig, features: TokenFeatures) -> TokenInputs:
@@ -27,7 +27,8 @@ def make_inputs(config: TaggerConfig, features: TokenFeatures) -> TokenInputs:
     return TokenInputs(lookup, kind(n_characters, dim=config.character_dim, hidden=config.character_hidden))
 
 
-def make_encoder(config: TaggerConfig, dim: int) -> WindowEncoder | RecurrentEncoder:
+def make_encoder(config: TaggerConfig, dim: int) -> TokenEncoder:
+    """What looks at the neighbours of tokens."""
     if config.encoder == "window":
         return WindowEncoder(dim, window=config.window, hidden=config.hidden, initialization=config.initialization)
     return RecurrentEncoder(
@@ -35,9 +36,15 @@ def make_encoder(config: TaggerConfig, dim: int) -> WindowEncoder | RecurrentEnc
     )
 
 
-def make_scorer(config: TaggerConfig, dim: int, n_labels: int) -> LinearScorer | ContextScorer:
+def make_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:
     kind = LinearScorer if config.scorer == "linear" else ContextScorer
     return kind(dim, n_labels, initialization=config.initialization)
+
+
+def make_segment_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:
+    if config.segments == "pyramid":
+        return PyramidScorer(dim, config.segment_dim, n_labels, config.max_length)
+    return EndpointScorer(dim, config.segment_dim, n_labels, config.max_length)
 
 
 def make_dropout(config: TaggerConfig, share: float) -> nn.Module:

@@ -14,7 +14,14 @@ from trelliswork.nn.dependency_crf import DependencyCRF
 from trelliswork.nn.encoders import GatedRecursiveConvolution, RecurrentEncoder, WindowEncoder
 from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
 from trelliswork.nn.inputs import CharacterCNN, CharacterLSTM, LookupTables, TokenInputs, VariationalDropout
-from trelliswork.nn.scorers import BiaffineScorer, ContextScorer, HiddenUnitScorer, LinearScorer
+from trelliswork.nn.scorers import (
+    BiaffineScorer,
+    ContextScorer,
+    EndpointScorer,
+    HiddenUnitScorer,
+    LinearScorer,
+    PyramidScorer,
+)
 from trelliswork.nn.semi_crf import SemiCRF
 from trelliswork.nn.tree_crf import TreeCRF
 
@@ -29,10 +36,12 @@ __all__ = [
     "CharacterLSTM",
     "ContextScorer",
     "DependencyCRF",
+    "EndpointScorer",
     "GatedRecursiveConvolution",
     "HiddenUnitScorer",
     "LinearScorer",
     "LookupTables",
+    "PyramidScorer",
     "RecurrentEncoder",
     "SegmentAttention",
     "SemiCRF",

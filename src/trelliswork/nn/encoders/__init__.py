@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.encoders.grconv import GatedRecursiveConvolution
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
 from trelliswork.nn.encoders.window import WindowEncoder
 
-__all__ = ["GatedRecursiveConvolution", "RecurrentEncoder", "WindowEncoder"]
+__all__ = ["GatedRecursiveConvolution", "RecurrentEncoder", "TokenEncoder", "WindowEncoder"]

@@ -8,16 +8,17 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
+from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.inputs.dropout import VariationalDropout
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 Cell = Literal["lstm", "gru"]
-_CELLS: dict[str, type[nn.RNNBase]] = {"lstm": nn.LSTM, "gru": nn.GRU}
+_CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
 
 
-class RecurrentEncoder(nn.Module):
+class RecurrentEncoder(TokenEncoder):
     """LSTMs or GRUs from both ends, `layers` of them, `hidden` units in each direction [S4 2.6, 11.5].
 
     Masked positions are left out, wherever they stand, and come back as zeros. `dropout` is variational, on what goes

@@ -9,13 +9,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
+from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
 
-class WindowEncoder(nn.Module):
+class WindowEncoder(TokenEncoder):
     """The vectors of the tokens in a window side by side, then linear, then HardTanh [S3.13; S3.4].
 
     Outside the sentence the window reads one trained vector; masked positions count as outside. So neither the

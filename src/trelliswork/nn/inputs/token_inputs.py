@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.inputs.batch import TokenBatch
+from trelliswork.nn.inputs.characters import CharacterCNN, CharacterLSTM
 from trelliswork.nn.inputs.lookup import LookupTables
 
 if TYPE_CHECKING:
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 class TokenInputs(nn.Module):
     """Vectors of lookup tables and, if there is a network for them, of characters."""
 
-    def __init__(self, lookup: LookupTables, characters: nn.Module | None = None) -> None:
+    def __init__(self, lookup: LookupTables, characters: CharacterCNN | CharacterLSTM | None = None) -> None:
         super().__init__()
         self.lookup, self.characters = lookup, characters
-        self.dim: int = lookup.dim + (0 if characters is None else characters.dim)  # type: ignore[operator]
+        self.dim = lookup.dim + (0 if characters is None else characters.dim)
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "batch n d"]:
         found = [self.lookup(batch.features)]
