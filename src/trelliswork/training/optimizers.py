@@ -16,7 +16,7 @@ def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Opti
         return torch.optim.SGD(groups, lr=config.learning_rate, weight_decay=config.l2)
     kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    return kind(parameters, lr=config.learning_rate, weight_decay=config.l2, betas=(0.9, 0.99))
+    return kind(parameters, lr=config.learning_rate, weight_decay=config.l2, betas=(0.9, 0.99), fused=True)
 
 
 def make_schedule(
