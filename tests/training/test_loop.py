@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from trelliswork.data import Sentence
 from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.training import EpochRecord, TrainingConfig, train
-from trelliswork.training.optimizers import make_optimizer, make_schedule
+from trelliswork.training.optimizers import make_optimizer
 from trelliswork.training.progress import BarProgress, LineProgress, Progress
+from trelliswork.training.schedules import make_schedule
 
-SENTENCES = [Sentence(("a",) * n, ("O",) * n) for n in (1, 2, 3, 4)]
+SENTENCES = [Sentence(("a",) * n, ("O",) * n, file="toy.conll", line=line) for line, n in enumerate((1, 2, 3, 4), 4)]
 
 
 class Toy(nn.Module):
@@ -93,7 +94,7 @@ def test_ctrl_c_saves_the_best_so_far(tmp_path: Path) -> None:
     toy = Toy(scores=[0.2, 0.7, 0.6])
     result = run(toy, out=tmp_path / "m", on_epoch=interrupt)
     assert result.interrupted
-    assert result.note == f"interrupted: the best model (epoch 2) is saved in {tmp_path / 'm'}"
+    assert result.note == f"interrupted: the best model (epoch 2) is saved in {tmp_path / 'm'}; resume to go on"
     assert toy.w.item() == toy.saved[-1] == toy.weights_at_evaluation[1]
     lines = (tmp_path / "m" / "history.jsonl").read_text().splitlines()
     assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3]
@@ -121,10 +122,11 @@ def test_a_bad_loss_stops_with_a_sentence_and_leaves_the_weights_finite(bad: flo
     with pytest.raises(TrellisworkError) as caught:
         run(toy, out=tmp_path / "m")
     assert str(caught.value) == (
-        f"expected a finite loss, got {bad} in epoch 2, batch 2; lower the learning rate (now 0.05) or clip harder; "
+        f"expected a finite loss, got {bad} in epoch 2, batch 2 (2 sentences of up to 2 tokens, the first "
+        "at toy.conll:4); lower the learning rate (now 0.05) or clip harder; "
         f"the best model, of epoch 1, is in {tmp_path / 'm'}"
     )
-    assert torch.isfinite(toy.w)
+    assert toy.w.item() == toy.saved[-1] == toy.weights_at_evaluation[0]
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_training(tmp_path: Path) -> None:
@@ -143,7 +145,11 @@ def test_nothing_to_train_on() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"optimizer": "lbfgs"}, "optimizer must be one of adamw, adam, sgd"),
+        ({"optimizer": "lbfgs"}, "optimizer must be one of adamw, adam, sgd, momentum; got 'lbfgs'"),
+        ({"objective": "mse"}, "objective must be one of likelihood, local, perceptron, margin, risk; got 'mse'"),
+        ({"warmup": 1.0}, r"warmup must lie in \[0, 1\); got 1.0"),
+        ({"max_sentence_length": 0}, "max_sentence_length must be at least 1, or None for no limit; got 0"),
+        ({"checkpoint_every": -1.0}, "decay_rate and checkpoint_every must not be negative"),
         ({"epochs": 0}, "epochs must be at least 1; got 0"),
         ({"lr": -1.0}, "lr and clip must be positive"),
     ],

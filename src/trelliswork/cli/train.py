@@ -20,7 +20,7 @@ from trelliswork.cli.options import (
     parse_columns,
     parse_delimiter,
 )
-from trelliswork.errors import DataError, OutputError
+from trelliswork.errors import DataError, OutputError, TrellisworkError
 
 if TYPE_CHECKING:
     from trelliswork.data import Choices, ColumnFormat, Sentence
@@ -44,6 +44,7 @@ def train(
     dev: Annotated[str | None, typer.Option(help="Tagged file to stop early on; else the last 10 % of TRAIN.")] = None,
     model: Annotated[Model, typer.Option(help="A window network, or a CRF over features.")] = Model.window,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that is already in DIR.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped in DIR.")] = False,
     threads: Threads = 1,
     quiet: Quiet = False,
     delimiter: Delimiter = None,
@@ -61,6 +62,9 @@ def train(
         typer.Option(help="Learning rate.", show_default="that of the optimizer", rich_help_panel=LEARNING),
     ] = None,
     l2: Annotated[float, typer.Option(help="Weight decay.", rich_help_panel=LEARNING)] = 0.0,
+    checkpoint_every: Annotated[
+        float, typer.Option(help="Seconds between checkpoints.", rich_help_panel=LEARNING)
+    ] = 60.0,
     window: Annotated[int, typer.Option(help="Tokens that are seen at once.", rich_help_panel=NETWORK)] = 5,
     hidden: Annotated[int, typer.Option(help="Hidden units.", rich_help_panel=NETWORK)] = 300,
     word_dim: Annotated[int, typer.Option(help="Width of word vectors.", rich_help_panel=NETWORK)] = 64,
@@ -100,7 +104,8 @@ def train(
 
     The layout of the file and the tag scheme are inferred and printed.
     Training stops early when the dev score no longer rises, and the best
-    model is kept. Ctrl-C keeps the best model so far.
+    model is kept. Ctrl-C keeps the best model so far; the same command
+    with --resume goes on, also after a kill or a power cut.
 
     \b
     Examples:
@@ -112,6 +117,10 @@ def train(
 
     choices = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
     if model is Model.crf:
+        if resume:
+            raise TrellisworkError(
+                "--resume goes on with a network; a CRF over features is trained in one go: leave it out"
+            )
         from trelliswork.cli.train_features import train_features
 
         learned: dict[str, Any] = dict(algorithm=algorithm, c1=c1, c2=c2, max_iterations=max_iterations)
@@ -119,13 +128,13 @@ def train(
         train_features(train, dev, Path(out), choices, template, learned, force=force, threads=threads, quiet=quiet)
         return
     learning: dict[str, Any] = dict(epochs=epochs, patience=patience, seed=seed, batch_tokens=batch_tokens)
-    learning |= dict(optimizer=optimizer, lr=lr, l2=l2)
+    learning |= dict(optimizer=optimizer, lr=lr, l2=l2, checkpoint_every=checkpoint_every)
     network: dict[str, Any] = dict(
         window=window, hidden=hidden, word_dim=word_dim, affix_dim=affix_dim, column_dim=column_dim
     )
     network |= dict(min_count=min_count, dropout=dropout, scorer=scorer)
     network |= dict(label_scheme=label_scheme, constrained=constrained)
-    _train(train, dev, Path(out), choices, learning, network, force=force, threads=threads, quiet=quiet)
+    _train(train, dev, Path(out), choices, learning, network, force=force, resume=resume, threads=threads, quiet=quiet)
 
 
 def _train(
@@ -137,6 +146,7 @@ def _train(
     network: dict[str, Any],
     *,
     force: bool,
+    resume: bool,
     threads: int,
     quiet: bool,
 ) -> None:
@@ -149,7 +159,7 @@ def _train(
     from trelliswork.training import train as train_model
 
     settings, config = TrainingConfig(**learning), TaggerConfig(**network)
-    check_folder(out, force)
+    check_folder(out, force, resume)
     torch.set_num_threads(threads)
     format, train, dev = read_data(train_file, dev_file, choices, quiet)
     scheme = choices.scheme or (format.scheme if format is not None else None)
@@ -160,16 +170,24 @@ def _train(
         broken_tags(tagger, train)
     say(f"model: {len(tagger.labels.vocabulary)} labels, {tagger.n_parameters:,} parameters", quiet=quiet)
     prepare_kernels(quiet=quiet)
-    result = train_model(tagger, train, dev, settings, out=out, progress=make_progress(not quiet))
+    result = train_model(tagger, train, dev, settings, out=out, resume=resume, progress=make_progress(not quiet))
     finish(tagger, dev, result, out)
 
 
-def check_folder(out: Path, force: bool) -> None:
+def check_folder(out: Path, force: bool, resume: bool = False) -> None:
     """Refuse early what could not or should not be written."""
     from trelliswork.models.storage import CONFIG, check_output
+    from trelliswork.training.checkpoint import Checkpoint
 
     check_output(out)
-    if (out / CONFIG).exists() and not force:
+    unfinished, is_model = Checkpoint(out).exists, (out / CONFIG).exists()
+    if resume and is_model and not unfinished:
+        raise OutputError(f"{out}: its training is finished, there is nothing to resume; train anew with --force")
+    if resume or force:
+        return
+    if unfinished:
+        raise OutputError(f"{out}: holds an unfinished run; add --resume to go on, or --force to begin anew")
+    if is_model:
         raise OutputError(f"{out}: holds a model already; add --force to replace it or choose another folder")
 
 

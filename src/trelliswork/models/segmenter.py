@@ -29,7 +29,7 @@ from trelliswork.nn.semi_crf import SemiCRF
 from trelliswork.structures.chain.schemes import spans_of, split_tag, tags_of
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Int
 
     from trelliswork.distributions import SemiMarkov
 
@@ -67,10 +67,23 @@ class Segmenter(NeuralTagger):
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
         """-log p(segments | words), summed over the batch [S0, likelihood]."""
+        scores, starts, lengths = self._scores_and_starts(batch)
+        return self.crf.loss(scores, starts, lengths, reduction="sum")
+
+    def scored(
+        self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
+    ) -> tuple[SemiMarkov, Int[Tensor, "batch n"]]:
+        """p(segments | words) of a batch and its gold segments, for objectives other than the likelihood."""
+        scores, starts, lengths = self._scores_and_starts(batch)
+        return self.crf.distribution(scores, lengths), starts
+
+    def _scores_and_starts(
+        self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
+    ) -> tuple[Float[Tensor, "batch n k c"], Int[Tensor, "batch n"], Int[Tensor, " batch"]]:
         encoded, gold = self.encoded(batch)
-        scores = self(self.token_batch(encoded))
+        scores = self(self.token_batch(encoded)).to(self.crf.start_transitions.dtype)
         starts = pad_sequence(gold, batch_first=True, padding_value=-1).to(scores.device)
-        return self.crf.loss(scores, starts, _lengths(encoded, scores), reduction="sum")
+        return scores, starts, _lengths(encoded, scores)
 
     def segmentations(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> SemiMarkov:
         """p(segments | words, pins) of a batch of sentences; labels are indices into `kinds`."""

@@ -25,7 +25,7 @@ from trelliswork.nn.crf import CRF
 from trelliswork.nn.inputs import TokenBatch
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float, Int
 
     from trelliswork.distributions import LinearChain
 
@@ -50,10 +50,23 @@ class Tagger(NeuralTagger, ChainTagger):
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
         """-log p(tags | words), summed over the batch [S3, Sentence-Level Log-Likelihood; S1, loss]."""
+        emissions, tags, mask = self._scores_and_tags(batch)
+        return -self.crf(emissions, tags, mask)
+
+    def scored(
+        self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
+    ) -> tuple[LinearChain, Int[Tensor, "batch n"]]:
+        """p(labels | words) of a batch and its gold labels, for objectives other than the likelihood."""
+        emissions, tags, mask = self._scores_and_tags(batch)
+        return self.crf.distribution(emissions, mask), tags
+
+    def _scores_and_tags(
+        self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
+    ) -> tuple[Float[Tensor, "batch n c"], Int[Tensor, "batch n"], Bool[Tensor, "batch n"]]:
         encoded, gold = self.encoded(batch)
         tokens = self.token_batch(encoded)
-        emissions = self(tokens)
-        return -self.crf(emissions, pad_sequence(gold, batch_first=True).to(emissions.device), tokens.mask)
+        emissions = self(tokens).to(self.crf.transitions.dtype)  # the chain is exact where the network need not be
+        return emissions, pad_sequence(gold, batch_first=True).to(emissions.device), tokens.mask
 
     def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
         batch = self.token_batch(self.encode(sentences))

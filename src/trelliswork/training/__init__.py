@@ -1,9 +1,10 @@
-"""Training: the common loop, its settings, optimizers and progress."""
+"""Training: the common loop, its settings, objectives, optimizers, schedules, checkpoints and progress."""
 
 from __future__ import annotations
 
 from trelliswork.training.config import TrainingConfig
-from trelliswork.training.loop import TrainingResult, train
+from trelliswork.training.loop import train
 from trelliswork.training.progress import EpochRecord, make_progress
+from trelliswork.training.result import TrainingResult
 
 __all__ = ["EpochRecord", "TrainingConfig", "TrainingResult", "make_progress", "train"]
