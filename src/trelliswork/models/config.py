@@ -14,6 +14,7 @@ Encoder = Literal["window", "lstm", "gru"]
 Segments = Literal["pyramid", "endpoints"]
 Characters = Literal["none", "cnn", "lstm"]
 LabelScheme = Literal["IOBES", "data"]
+Normalization = Literal["global", "local"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "scorer": get_args(Scorer),
@@ -21,6 +22,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "characters": get_args(Characters),
     "segments": get_args(Segments),
     "label_scheme": get_args(LabelScheme),
+    "normalization": get_args(Normalization),
     "initialization": get_args(FanInScheme),
 }
 _RATES = ("dropout", "hidden_dropout", "unknown_dropout")
@@ -50,7 +52,8 @@ class TaggerConfig:
     [S0] or by their "endpoints", mean and length.
 
     Labels: span tags are learned as `label_scheme="IOBES"` whatever the scheme of the data (or `"data"`: as they
-    are); `constrained` forbids sequences that are illegal in the scheme.
+    are); `constrained` forbids sequences that are illegal in the scheme. `normalization="local"` makes each tag a
+    choice given the tag before it, as in a maximum-entropy Markov model, instead of scoring whole sequences.
 
         >>> TaggerConfig(window=7).window
         7
@@ -85,6 +88,7 @@ class TaggerConfig:
     initialization: FanInScheme = "uniform"
     label_scheme: LabelScheme = "IOBES"
     constrained: bool = True
+    normalization: Normalization = "global"
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence
+from trelliswork.distributions.local import locally_normalised
 from trelliswork.models.config import TaggerConfig
 from trelliswork.models.features import TokenFeatures
 from trelliswork.models.labels import Labels
@@ -51,6 +52,8 @@ class Tagger(NeuralTagger, ChainTagger):
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
         """-log p(tags | words), summed over the batch [S3, Sentence-Level Log-Likelihood; S1, loss]."""
         emissions, tags, mask = self._scores_and_tags(batch)
+        if self.config.normalization == "local":
+            return -self._distribution(emissions, mask).score(tags).sum()
         return -self.crf(emissions, tags, mask)
 
     def scored(
@@ -58,7 +61,11 @@ class Tagger(NeuralTagger, ChainTagger):
     ) -> tuple[LinearChain, Int[Tensor, "batch n"]]:
         """p(labels | words) of a batch and its gold labels, for objectives other than the likelihood."""
         emissions, tags, mask = self._scores_and_tags(batch)
-        return self.crf.distribution(emissions, mask), tags
+        return self._distribution(emissions, mask), tags
+
+    def _distribution(self, emissions: Float[Tensor, "batch n c"], mask: Bool[Tensor, "batch n"]) -> LinearChain:
+        chain = self.crf.distribution(emissions, mask)
+        return locally_normalised(chain) if self.config.normalization == "local" else chain
 
     def _scores_and_tags(
         self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
@@ -70,9 +77,11 @@ class Tagger(NeuralTagger, ChainTagger):
 
     def chain(self, sentences: Sequence[Sentence]) -> LinearChain:
         batch = self.token_batch(self.encode(sentences))
-        return self.crf.distribution(self(batch), batch.mask)
+        return self._distribution(self(batch), batch.mask)
 
     def _decode(self, sentences: Sequence[Sentence]) -> list[list[int]]:
+        if self.config.normalization == "local":
+            return super()._decode(sentences)
         batch = self.token_batch(self.encode(sentences))
         return self.crf.decode(self(batch), batch.mask)
 

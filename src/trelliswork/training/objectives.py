@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.distributions import LinearChain, SemiMarkov
+from trelliswork.distributions.local import locally_normalised
 from trelliswork.errors import TrellisworkError
 from trelliswork.training.trainable import Trainable
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 Structure: TypeAlias = LinearChain | SemiMarkov
-INF = float("inf")
 
 
 def local(found: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
@@ -84,27 +84,6 @@ def costs_of(found: Structure, gold: Tensor) -> Tensor:
     parts = found.to_parts(gold)
     n_tokens = torch.arange(1, parts.shape[-2] + 1, device=parts.device, dtype=parts.dtype)
     return (1 - parts) * n_tokens[:, None]
-
-
-def locally_normalised(chain: LinearChain) -> LinearChain:
-    """The chain of log p(y_t | y_{t-1}, x) = log softmax of what y_{t-1} leaves to choose from; its log Z is 0.
-
-    What ends a sentence counts as one more choice at its last token.
-    """
-    if chain.transitions.dim() != 2:
-        raise TrellisworkError("expected transitions [c, c] to normalise token by token; got others for each position")
-    last = chain.valid & ~torch.cat([chain.valid[..., 1:], torch.zeros_like(chain.valid[..., :1])], -1)
-    scores = chain.emissions + torch.where(last[..., None], chain.end, 0.0)
-    first = _log_softmax(scores[..., :1, :] + chain.start)
-    arcs = _log_softmax(scores[..., 1:, None, :] + chain.transitions)
-    emissions = torch.cat([first, torch.zeros_like(scores[..., 1:, :])], -2)
-    return LinearChain(emissions, arcs, mask=chain.valid, backend=chain.backend)
-
-
-def _log_softmax(scores: Tensor) -> Tensor:
-    """Over the last axis; -inf, with a gradient of 0, where there is nothing to choose."""
-    possible = (scores > -INF).any(-1, keepdim=True)
-    return torch.where(possible, torch.log_softmax(torch.where(possible, scores, 0.0), -1), -INF)
 
 
 def _best_score(found: Any) -> Float[Tensor, " batch"]:
