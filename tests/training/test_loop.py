@@ -15,7 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.data import Sentence
+from trelliswork.data.corpus import as_sentences, builtin_corpus
 from trelliswork.errors import OutputError, TrellisworkError
+from trelliswork.models import Tagger, TaggerConfig
 from trelliswork.training import EpochRecord, TrainingConfig, train, train_seeds
 from trelliswork.training.optimizers import make_optimizer
 from trelliswork.training.progress import BarProgress, LineProgress, Progress
@@ -332,3 +334,15 @@ def test_several_seeds_have_a_mean_and_a_deviation(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seed-4", "seed-5", "seed-6"]
     with pytest.raises(TrellisworkError, match="expected one seed or more, all different; got 0"):
         train_seeds(make_model, SENTENCES, None, seeds=0)
+
+
+def test_bf16_trains_the_network_in_half_precision_and_the_chain_in_full() -> None:
+    sentences = as_sentences(builtin_corpus(sizes=(20, 1, 1))["train"])
+    tagger = Tagger.from_data(sentences, TaggerConfig(word_dim=8, affix_dim=4, hidden=16))
+    kinds = []
+    tagger.scorer.register_forward_hook(lambda _, __, scores: kinds.append(scores.dtype))
+    config = TrainingConfig(epochs=3, precision="bf16", batch_tokens=100, lr=0.01)
+    history = train(tagger, sentences, None, config, progress=Progress()).history
+    assert set(kinds) == {torch.bfloat16}
+    assert {parameter.dtype for parameter in tagger.parameters()} == {torch.float32}
+    assert history[-1].loss < 0.8 * history[0].loss

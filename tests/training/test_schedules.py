@@ -68,6 +68,7 @@ def test_the_slanted_triangle_is_the_printed_one_where_its_cut_is_whole(n_steps:
 
 
 def test_the_printed_slanted_triangle_goes_below_zero_where_its_cut_is_not_whole() -> None:
+    """Erratum 71."""
     t, cut = 19, math.floor(19 * 0.1)
     printed = (1 + (1 - (t - cut) / (cut * (1 / 0.1 - 1))) * 31) / 32
     assert printed < 0
@@ -75,23 +76,63 @@ def test_the_printed_slanted_triangle_goes_below_zero_where_its_cut_is_not_whole
     assert all(0 < slanted_triangle(step, n) <= 1 for n in range(1, 30) for step in range(n + 1))
 
 
-def test_adamw_is_algorithm_2() -> None:
-    torch.manual_seed(0)
-    layer = nn.Linear(3, 2).double()
-    theta = layer.weight.detach().clone()
-    config = TrainingConfig(optimizer="adamw", lr=0.01, l2=0.1, decay="constant")
-    optimizer, (beta_1, beta_2) = make_optimizer(layer, config), (0.9, 0.99)
-    m, v = torch.zeros_like(theta), torch.zeros_like(theta)
-    for t in range(1, 6):
-        gradient = torch.randn(2, 3).double()
-        layer.weight.grad, layer.bias.grad = gradient.clone(), None
-        optimizer.step()
-        m = beta_1 * m + (1 - beta_1) * gradient
-        v = beta_2 * v + (1 - beta_2) * gradient**2
+def algorithm_2(theta: Tensor, gradients: list[Tensor], rate: float, decay: float, *, in_line_6: bool) -> Tensor:
+    """AdamW by hand; the decay is scaled by the rate, as in torch."""
+    (beta_1, beta_2), m, v = (0.9, 0.99), torch.zeros_like(theta), torch.zeros_like(theta)
+    for t, gradient in enumerate(gradients, 1):
+        g = gradient + decay * theta if in_line_6 else gradient
+        m, v = beta_1 * m + (1 - beta_1) * g, beta_2 * v + (1 - beta_2) * g**2
         m_hat, v_hat = m / (1 - beta_1**t), v / (1 - beta_2**t)
-        # the decay is decoupled from the gradient's moments, and scaled by the rate as torch does
-        theta = theta - 0.01 * (m_hat / (v_hat.sqrt() + 1e-8) + 0.1 * theta)
-        torch.testing.assert_close(layer.weight.detach(), theta)
+        theta = theta - rate * (m_hat / (v_hat.sqrt() + 1e-8) + decay * theta)
+    return theta
+
+
+def stepped(optimizer: Any, layer: nn.Linear, gradients: list[Tensor], decay: float) -> Tensor:
+    steps = make_optimizer(layer, TrainingConfig(optimizer=optimizer, lr=0.01, l2=decay, decay="constant"))
+    for gradient in gradients:
+        layer.weight.grad = gradient.clone()
+        steps.step()
+    return layer.weight.detach()
+
+
+def some_gradients(n: int, scale: float = 1.0) -> tuple[nn.Linear, Tensor, list[Tensor]]:
+    torch.manual_seed(0)
+    layer = nn.Linear(3, 2, bias=False).double()
+    return layer, layer.weight.detach().clone(), [scale * torch.randn(2, 3).double() for _ in range(n)]
+
+
+def test_adamw_is_algorithm_2() -> None:
+    layer, theta, gradients = some_gradients(5)
+    found = stepped("adamw", layer, gradients, decay=0.1)
+    torch.testing.assert_close(found, algorithm_2(theta, gradients, 0.01, 0.1, in_line_6=False))
+
+
+def test_algorithm_2_as_printed_decays_twice() -> None:
+    """Erratum 72: where there is nothing to learn, AdamW only shrinks each weight by its share."""
+    layer, theta, gradients = some_gradients(5, scale=0.0)
+    found = stepped("adamw", layer, gradients, decay=0.1)
+    torch.testing.assert_close(found, theta * (1 - 0.01 * 0.1) ** 5)
+    printed = algorithm_2(theta, gradients, 0.01, 0.1, in_line_6=True)
+    assert (printed.abs() < found.abs()).all() and not torch.allclose(printed, found, rtol=1e-2)
+
+
+def test_weight_decay_is_l2_for_sgd_but_not_for_adam() -> None:
+    layer, theta, gradients = some_gradients(4)
+    decay, rate = 0.1, 0.5
+    decayed = theta
+    for gradient in gradients:
+        decayed = (1 - rate * decay) * decayed - rate * gradient  # weight decay of λ = α λ'
+    torch.testing.assert_close(
+        stepped("momentum", layer, gradients[:1], decay, rate), theta * 0.95 - 0.5 * gradients[0]
+    )
+    plain, _, _ = some_gradients(4)
+    sgd = make_optimizer(plain, TrainingConfig(optimizer="momentum", momentum=0.0, lr=rate, l2=decay))
+    for gradient in gradients:
+        plain.weight.grad = gradient.clone()
+        sgd.step()
+    torch.testing.assert_close(plain.weight.detach(), decayed)
+    by_adam = [stepped(name, some_gradients(4)[0], gradients, decay) for name in ("adam", "adamw")]
+    assert not torch.allclose(*by_adam)
 
 
 def test_momentum_is_heavy_ball() -> None:

@@ -30,7 +30,7 @@ def layer_groups(model: nn.Module) -> list[list[nn.Parameter]]:
 
 def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
     """The optimizer of a run: AdamW [S4, AdamW], Adam, SGD with momentum, or SGD with the fan-in rates of
-    [S3, Initialization]; l2 as in [S4.113]."""
+    [S3, Initialization]. l2 is as in [S4.113]; for SGD it is the same as weight decay [S4.714-715]."""
     rate, l2 = config.learning_rate, config.l2
     if config.optimizer == "sgd":
         groups = fan_in_parameter_groups(model, rate)
