@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,7 @@ def test_killed_at_a_batch(batch: int, whole: Path, tmp_path: Path, monkeypatch:
         ("groups", dict(layer_decay=2.6, unfreeze=True, decay="triangular")),
         ("steps", dict(accumulate=2, warmup=0.2, decay="cosine")),
         ("risk", dict(objective="risk")),
+        ("lstm", dict(network=replace(NETWORK, encoder="lstm", layers=2, hidden_dropout=0.3, characters="cnn"))),
     ],
 )
 def test_every_kind_of_state_survives(

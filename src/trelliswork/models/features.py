@@ -10,8 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -81,7 +83,7 @@ class TokenFeatures:
         if VECTOR in self.vocabularies:
             self._parts[VECTOR] = partial(form_with_vector, vocabulary=self.vocabularies[VECTOR])
         self._indices: dict[str, list[int]] = {}
-        self._spellings: dict[str, Tensor] = {}
+        self._spellings: dict[str, list[int]] = {}
         self.dims = [_width(name, config) for name in self.names]
 
     @classmethod
@@ -141,9 +143,8 @@ class TokenFeatures:
         if CHARACTERS not in self.vocabularies:
             return TokenBatch(padded, mask)
         rows: dict[str, int] = {}
-        forms = [torch.tensor([rows.setdefault(word, len(rows)) for word in each]) for each in words]
-        spellings = pad_sequence([self._spelling(word) for word in rows], batch_first=True)
-        return TokenBatch(padded, mask, pad_sequence(forms, batch_first=True), spellings)
+        forms = _side_by_side([[rows.setdefault(word, len(rows)) for word in each] for each in words])
+        return TokenBatch(padded, mask, forms, _side_by_side([self._spelling(word) for word in rows]))
 
     def _word_indices(self, word: str) -> list[int]:
         """Indices of everything that depends on the word alone; most words come more than once."""
@@ -153,12 +154,21 @@ class TokenFeatures:
             _remember(self._indices, word, found)
         return found
 
-    def _spelling(self, word: str) -> Int[Tensor, " m"]:
+    def _spelling(self, word: str) -> list[int]:
         found = self._spellings.get(word)
         if found is None:
-            found = torch.tensor(self.vocabularies[CHARACTERS].indices(word[:LONGEST_SPELLING]))
+            found = self.vocabularies[CHARACTERS].indices(word[:LONGEST_SPELLING])
             _remember(self._spellings, word, found)
         return found
+
+
+def _side_by_side(rows: Sequence[Sequence[int]]) -> Int[Tensor, "rows longest"]:
+    """Rows of numbers, filled up with 0; many short rows take less than half the time that `pad_sequence` takes."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    found = np.zeros((len(rows), lengths.max()), np.int64)
+    numbers = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
+    found[np.arange(found.shape[1]) < lengths[:, None]] = numbers
+    return torch.from_numpy(found)
 
 
 def _remember(cache: dict[str, Any], word: str, found: Any) -> None:
