@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import safetensors.torch
+import torch
 
 from trelliswork.cli.main import run
 from trelliswork.data import Sentence
@@ -221,6 +222,17 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     state.write_bytes(safetensors.torch.save({}, {"state": "{}"}))
     with pytest.raises(ModelError, match="written by another version"):
         start(out, resume=True)
+
+
+def test_tied_weights_and_parts_of_one_tensor_can_be_kept(tmp_path: Path) -> None:
+    whole = torch.arange(6.0)
+    tensors = {"whole": whole, "tied": whole, "part": whole[2:4], "turned": whole.reshape(2, 3).T}
+    checkpoint = Checkpoint(tmp_path)
+    checkpoint.write(tensors, {"best_epoch": 0, "text": "é"})
+    found, values = checkpoint.read()
+    assert values == {"best_epoch": 0, "text": "é"}
+    for name, tensor in tensors.items():
+        torch.testing.assert_close(found[name], tensor, rtol=0, atol=0)
 
 
 # --- the command line, killed for real ---------------------------------------------------------------------------

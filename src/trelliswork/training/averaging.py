@@ -12,7 +12,7 @@ from trelliswork.training.config import TrainingConfig
 
 
 class WeightAverage:
-    """An average of the weights after each step; before the first of them there is none.
+    """An average of the trainable weights after each step; before the first of them there is none.
 
     `decay=None` is the plain mean, otherwise a moving one: mean <- d mean + (1 - d) weights, where
     d = min(decay, (1 + t) / (10 + t)) lets the first steps be forgotten.
@@ -28,7 +28,8 @@ class WeightAverage:
     """
 
     def __init__(self, model: nn.Module, decay: float | None) -> None:
-        self.model, self.decay = model, decay
+        self.decay = decay
+        self.weights = {name: each for name, each in model.named_parameters() if each.requires_grad}
         self.n_updates = 0
         self.mean: dict[str, Tensor] = {}
 
@@ -36,10 +37,10 @@ class WeightAverage:
     def update(self) -> None:
         """Take in the weights of the model as they are now."""
         self.n_updates += 1
-        for name, parameter in self._weights():
-            if name not in self.mean:
-                self.mean[name] = parameter.detach().clone()
-            self.mean[name].lerp_(parameter.detach(), self._share)
+        if not self.mean:
+            self.mean = self._copies()
+        weights: list[Tensor] = [self.weights[name] for name in self.mean]
+        torch._foreach_lerp_(list(self.mean.values()), weights, self._share)
 
     @property
     def _share(self) -> float:
@@ -51,7 +52,7 @@ class WeightAverage:
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Inside, the model has the averaged weights."""
-        own = {name: parameter.detach().clone() for name, parameter in self._weights() if name in self.mean}
+        own = self._copies()
         try:
             self._put(self.mean)
             yield
@@ -62,14 +63,13 @@ class WeightAverage:
         """Go on from an average made before."""
         self.n_updates, self.mean = n_updates, dict(mean)
 
-    def _weights(self) -> list[tuple[str, nn.Parameter]]:
-        return [(name, each) for name, each in self.model.named_parameters() if each.is_floating_point()]
+    def _copies(self) -> dict[str, Tensor]:
+        return {name: parameter.detach().clone() for name, parameter in self.weights.items()}
 
     @torch.no_grad()
     def _put(self, values: Mapping[str, Tensor]) -> None:
-        for name, parameter in self._weights():
-            if name in values:
-                parameter.copy_(values[name])
+        for name, value in values.items():
+            self.weights[name].copy_(value)
 
 
 def make_average(model: nn.Module, config: TrainingConfig) -> WeightAverage | None:

@@ -70,13 +70,13 @@ class Checkpoint:
     def _write(self, name: str, tensors: Mapping[str, Tensor], header: dict[str, str]) -> None:
         path = self.folder / name
         partial = path.with_name(f".{name}.part")
-        plain = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            safetensors.torch.save_file(plain, partial, header)
+            safetensors.torch.save_file(_plain(tensors), partial, header)
             _force_to_disk(partial)
             os.replace(partial, path)
-            _force_to_disk(self.folder)
+            if os.name == "posix":  # elsewhere a folder cannot be opened
+                _force_to_disk(self.folder)
         except (OSError, safetensors.SafetensorError) as error:
             partial.unlink(missing_ok=True)
             reason = getattr(error, "strerror", None) or error
@@ -85,6 +85,18 @@ class Checkpoint:
 
 def _best_name(epoch: int) -> str:
     return f"best-{epoch}.safetensors"
+
+
+def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors as the format wants them: in memory, in order, none a part of another (weights may be tied)."""
+    found: dict[str, Tensor] = {}
+    memory: set[int] = set()
+    for name, tensor in tensors.items():
+        own = tensor.detach().cpu().contiguous()
+        place = own.untyped_storage().data_ptr()
+        found[name] = own.clone() if place in memory else own
+        memory.add(place)
+    return found
 
 
 def _read(path: Path) -> dict[str, Tensor]:

@@ -20,10 +20,10 @@ def fingerprint(
     model: nn.Module, train: Sequence[Sentence], dev: Sequence[Sentence] | None, config: TrainingConfig
 ) -> dict[str, Any]:
     """Settings, model and data as plain values."""
-    settings: Any = getattr(model, "config", None)
+    settings = getattr(getattr(model, "config", None), "to_dict", dict)
     found = {
         "settings": {name: value for name, value in config.to_dict().items() if name not in NO_MATTER},
-        "model": {"kind": type(model).__name__, **(settings.to_dict() if settings is not None else {})},
+        "model": {"kind": type(model).__name__, **settings()},
         "training data": _of_data(train),
         "dev data": _of_data(dev or ()),
         "shapes": {name: list(tensor.shape) for name, tensor in model.state_dict().items()},
