@@ -56,7 +56,7 @@ def train(
     patience: Annotated[int, typer.Option(help="Stop after so many without gain.", rich_help_panel=LEARNING)] = 5,
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.", rich_help_panel=LEARNING)] = 0,
     batch_tokens: Annotated[int, typer.Option(help="Tokens in a batch.", rich_help_panel=LEARNING)] = 1000,
-    optimizer: Annotated[str, typer.Option(help="adamw, adam or sgd.", rich_help_panel=LEARNING)] = "adamw",
+    optimizer: Annotated[str, typer.Option(help="adamw, adam, sgd or momentum.", rich_help_panel=LEARNING)] = "adamw",
     lr: Annotated[
         float | None,
         typer.Option(help="Learning rate.", show_default="that of the optimizer", rich_help_panel=LEARNING),
