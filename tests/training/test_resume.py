@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
@@ -21,7 +22,7 @@ import torch
 from trelliswork.cli.main import run
 from trelliswork.data import Sentence
 from trelliswork.data.corpus import as_sentences, builtin_corpus, write_corpus
-from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.errors import ModelError, OutputError, TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig
 from trelliswork.training import TrainingConfig, train
 from trelliswork.training.checkpoint import Checkpoint
@@ -222,6 +223,25 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     state.write_bytes(safetensors.torch.save({}, {"state": "{}"}))
     with pytest.raises(ModelError, match="written by another version"):
         start(out, resume=True)
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(tensors: Any, path: Path, header: Any) -> None:
+        path.write_text("half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(safetensors.torch, "save_file", full)
+        with pytest.raises(OutputError, match="cannot be written: No space left on device; free space, then train"):
+            start(tmp_path / "new", dev=None)
+    assert list(tmp_path.iterdir()) == []
+    checkpoint = Checkpoint(tmp_path / "old")
+    checkpoint.write({}, {"best_epoch": 0})
+    monkeypatch.setattr(safetensors.torch, "save_file", full)
+    with pytest.raises(OutputError):
+        checkpoint.write({}, {"best_epoch": 1})
+    assert checkpoint.read() == ({}, {"best_epoch": 0})
+    assert [path.name for path in checkpoint.folder.iterdir()] == ["state.safetensors"]
 
 
 def test_tied_weights_and_parts_of_one_tensor_can_be_kept(tmp_path: Path) -> None:

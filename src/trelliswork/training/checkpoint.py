@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,9 @@ class Checkpoint:
                 _force_to_disk(self.folder)
         except (OSError, safetensors.SafetensorError) as error:
             partial.unlink(missing_ok=True)
+            with suppress(OSError):  # what is empty was made in vain
+                self.folder.rmdir()
+                self.folder.parent.rmdir()
             reason = getattr(error, "strerror", None) or error
             raise OutputError(f"{path}: cannot be written: {reason}; free space, then train with --resume") from error
 

@@ -246,10 +246,10 @@ class Run:
         if self.best.offer(score, self.module):
             self.result.best_epoch, self.result.best_score = record.epoch, record.score
             self.model.metrics["dev"] = scores
-            if self.checkpoint is not None:
-                self.checkpoint.write_best(record.epoch, self.best.weights)
             if self.dev:
                 self._save()
+            if self.checkpoint is not None:
+                self.checkpoint.write_best(record.epoch, self.best.weights)
         self._write_history("w" if record.epoch == 1 else "a", [record])
 
     def _save(self) -> None:

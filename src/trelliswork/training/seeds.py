@@ -86,8 +86,8 @@ def train_seeds(
 ) -> SeedsResult:
     """Train `make_model(seed)` for each seed and score it; `seeds=3` means those from `config.seed` on.
 
-    The model of a seed is saved in `out`/seed-N. `resume` goes on with a seed that was stopped; seeds that were finished
-    are trained again, to the same result.
+    The model of a seed is saved in `out`/seed-N. `resume` goes on with a seed that was stopped; seeds that were
+    finished are trained again, to the same result.
     """
     config = config or TrainingConfig()
     chosen = range(config.seed, config.seed + seeds) if isinstance(seeds, int) else list(seeds)
