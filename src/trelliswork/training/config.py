@@ -46,7 +46,7 @@ class TrainingConfig:
     Weights that are evaluated and saved: the last ones, their moving average (`average="ema"`, with `ema_decay`) or
     their mean since the share `swa_start` of the epochs (`"swa"`). Training stops after `patience` epochs without a
     better dev score. Sentences over `max_sentence_length` tokens are left out. A checkpoint is written after each
-    epoch and every `checkpoint_every` seconds.
+    epoch and every `checkpoint_every` seconds (0: after every step).
 
         >>> TrainingConfig(epochs=3).learning_rate
         0.002

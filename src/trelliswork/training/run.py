@@ -112,8 +112,8 @@ class Run:
         if self.checkpoint is not None:
             began = time.monotonic()
             self.checkpoint.write(tensors_of(self), {**values_of(self), "fingerprint": self.fingerprint})
-            took = time.monotonic() - began
-            self._checkpoint_at = began + max(self.config.checkpoint_every, took / LONGEST_SHARE)
+            every, took = self.config.checkpoint_every, time.monotonic() - began
+            self._checkpoint_at = began + (max(every, took / LONGEST_SHARE) if every else 0)
 
     def interrupted(self) -> None:
         """Word what Ctrl-C leaves behind."""
