@@ -55,6 +55,7 @@ def train(
     dev: Annotated[str | None, typer.Option(help="Tagged file to stop early on; else the last 10 % of TRAIN.")] = None,
     model: Annotated[Model, typer.Option(help=MODEL_HELP)] = Model.window,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that is already in DIR.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped in DIR.")] = False,
     threads: Threads = 1,
     quiet: Quiet = False,
     delimiter: Delimiter = None,
@@ -66,12 +67,15 @@ def train(
     patience: Annotated[int, typer.Option(help="Stop after so many without gain.", rich_help_panel=LEARNING)] = 5,
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.", rich_help_panel=LEARNING)] = 0,
     batch_tokens: Annotated[int, typer.Option(help="Tokens in a batch.", rich_help_panel=LEARNING)] = 1000,
-    optimizer: Annotated[str, typer.Option(help="adamw, adam or sgd.", rich_help_panel=LEARNING)] = "adamw",
+    optimizer: Annotated[str, typer.Option(help="adamw, adam, sgd or momentum.", rich_help_panel=LEARNING)] = "adamw",
     lr: Annotated[
         float | None,
         typer.Option(help="Learning rate.", show_default="that of the optimizer", rich_help_panel=LEARNING),
     ] = None,
     l2: Annotated[float, typer.Option(help="Weight decay.", rich_help_panel=LEARNING)] = 0.0,
+    checkpoint_every: Annotated[
+        float, typer.Option(help="Seconds between checkpoints.", rich_help_panel=LEARNING)
+    ] = 60.0,
     window: Annotated[int, typer.Option(help="Tokens that are seen at once.", rich_help_panel=NETWORK)] = 5,
     hidden: Annotated[int, typer.Option(help="Hidden units.", rich_help_panel=NETWORK)] = 300,
     word_dim: Annotated[int, typer.Option(help="Width of word vectors.", rich_help_panel=NETWORK)] = 64,
@@ -167,7 +171,8 @@ def train(
 
     The layout of the file and the tag scheme are inferred and printed.
     Training stops early when the dev score no longer rises, and the best
-    model is kept. Ctrl-C keeps the best model so far.
+    model is kept. Ctrl-C keeps the best model so far; the same command
+    with --resume goes on, also after a kill or a power cut.
 
     \b
     Examples:
@@ -185,6 +190,10 @@ def train(
     if pretrain is not None and model is not Model.hucrf:
         raise TrellisworkError(f"--pretrain needs --model hucrf, got --model {model.value}; add it or leave it out")
     if model is not Model.window:
+        if resume:
+            raise TrellisworkError(
+                "--resume goes on with a network; a CRF over features is trained in one go: leave it out"
+            )
         from trelliswork.cli.train_features import train_features
 
         learned: dict[str, Any] = dict(algorithm=algorithm, c1=c1, c2=c2, max_iterations=max_iterations)
@@ -210,13 +219,13 @@ def train(
         )
         return
     learning: dict[str, Any] = dict(epochs=epochs, patience=patience, seed=seed, batch_tokens=batch_tokens)
-    learning |= dict(optimizer=optimizer, lr=lr, l2=l2)
+    learning |= dict(optimizer=optimizer, lr=lr, l2=l2, checkpoint_every=checkpoint_every)
     network: dict[str, Any] = dict(
         window=window, hidden=hidden, word_dim=word_dim, affix_dim=affix_dim, column_dim=column_dim
     )
     network |= dict(min_count=min_count, dropout=dropout, scorer=scorer)
     network |= dict(label_scheme=label_scheme, constrained=constrained)
-    _train(train, dev, Path(out), choices, learning, network, force=force, threads=threads, quiet=quiet)
+    _train(train, dev, Path(out), choices, learning, network, force=force, resume=resume, threads=threads, quiet=quiet)
 
 
 def _train(
@@ -228,6 +237,7 @@ def _train(
     network: dict[str, Any],
     *,
     force: bool,
+    resume: bool,
     threads: int,
     quiet: bool,
 ) -> None:
@@ -243,7 +253,7 @@ def _train(
     settings, config = TrainingConfig(**learning), TaggerConfig(**network)
     if is_crfsuite(train_file):
         raise DataError(train_file, "a network reads words, and this file has attributes; add --model crf")
-    check_folder(out, force)
+    check_folder(out, force, resume)
     torch.set_num_threads(threads)
     format, train, dev = read_data(train_file, dev_file, choices, quiet)
     scheme = choices.scheme or (format.scheme if format is not None else None)
@@ -254,16 +264,24 @@ def _train(
         broken_tags(tagger, train)
     say(f"model: {len(tagger.labels.vocabulary)} labels, {tagger.n_parameters:,} parameters", quiet=quiet)
     prepare_kernels(quiet=quiet)
-    result = train_model(tagger, train, dev, settings, out=out, progress=make_progress(not quiet))
+    result = train_model(tagger, train, dev, settings, out=out, resume=resume, progress=make_progress(not quiet))
     finish(tagger, dev, result, out)
 
 
-def check_folder(out: Path, force: bool) -> None:
+def check_folder(out: Path, force: bool, resume: bool = False) -> None:
     """Refuse early what could not or should not be written."""
     from trelliswork.models.storage import CONFIG, check_output
+    from trelliswork.training.checkpoint import Checkpoint
 
     check_output(out)
-    if (out / CONFIG).exists() and not force:
+    unfinished, is_model = Checkpoint(out).exists, (out / CONFIG).exists()
+    if resume and is_model and not unfinished:
+        raise OutputError(f"{out}: its training is finished, there is nothing to resume; train anew with --force")
+    if resume or force:
+        return
+    if unfinished:
+        raise OutputError(f"{out}: holds an unfinished run; add --resume to go on, or --force to begin anew")
+    if is_model:
         raise OutputError(f"{out}: holds a model already; add --force to replace it or choose another folder")
 
 

@@ -11,6 +11,7 @@ from trelliswork.data.files import atomic_write, open_text
 from trelliswork.data.jsonl import json_text, read_jsonl
 from trelliswork.data.readers import FileKind, file_kind, is_jsonl, reader_for
 from trelliswork.data.sentence import Sentence
+from trelliswork.data.vectors import WordVectors, read_vectors
 from trelliswork.data.vocabulary import Vocabulary
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "MajorityBaseline",
     "Sentence",
     "Vocabulary",
+    "WordVectors",
     "atomic_write",
     "conll_text",
     "file_kind",
@@ -34,6 +36,7 @@ __all__ = [
     "read_crfsuite",
     "read_csv",
     "read_jsonl",
+    "read_vectors",
     "reader_for",
     "token_budget_batches",
 ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trelliswork.models.feature_crf.config import LearningConfig
     from trelliswork.models.feature_tagger import FeatureTagger
     from trelliswork.models.loading import load_tagger
+    from trelliswork.models.segmenter import Segmenter
     from trelliswork.models.sentence_tagger import SentenceTagger
     from trelliswork.models.tagger import Tagger
 
@@ -24,6 +25,7 @@ _HOME = {
     "Confidences": "explanation",
     "FeatureTagger": "feature_tagger",
     "LearningConfig": "feature_crf.config",
+    "Segmenter": "segmenter",
     "SentenceTagger": "sentence_tagger",
     "SpanConfidence": "explanation",
     "Tagger": "tagger",
@@ -37,6 +39,7 @@ __all__ = [
     "Confidences",
     "FeatureTagger",
     "LearningConfig",
+    "Segmenter",
     "SentenceTagger",
     "SpanConfidence",
     "Tagger",

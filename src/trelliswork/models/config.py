@@ -10,15 +10,26 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.nn.initialization import FanInScheme
 
 Scorer = Literal["linear", "context"]
+Encoder = Literal["window", "lstm", "gru"]
+Segments = Literal["pyramid", "endpoints"]
+Characters = Literal["none", "cnn", "lstm"]
 LabelScheme = Literal["IOBES", "data"]
+Normalization = Literal["global", "local"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "scorer": get_args(Scorer),
+    "encoder": get_args(Encoder),
+    "characters": get_args(Characters),
+    "segments": get_args(Segments),
     "label_scheme": get_args(LabelScheme),
+    "normalization": get_args(Normalization),
     "initialization": get_args(FanInScheme),
 }
-_RATES = ("dropout", "unknown_dropout")
-_POSITIVE = ("word_dim", "capitals_dim", "affix_dim", "column_dim", "min_count", "affix_min_count", "hidden")
+_RATES = ("dropout", "hidden_dropout", "unknown_dropout")
+_POSITIVE = (
+    "word_dim", "capitals_dim", "affix_dim", "column_dim", "character_dim", "character_hidden", "min_count",
+    "affix_min_count", "hidden", "layers", "max_length", "segment_dim",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -30,11 +41,19 @@ class TaggerConfig:
     seen less than `affix_min_count` times are unknown; in training a known word is also read as unknown with
     probability `unknown_dropout`.
 
-    Network: `window` tokens, `hidden` HardTanh units, `dropout` on the looked-up vectors. `scorer="linear"` is the
+    `characters` says how words are read letter by letter. `vector_dim` is the width of pretrained vectors, 0 if there
+    are none; `tune_vectors` trains them on.
+
+    Network: `encoder` looks at a `window` of tokens or, recurrent, at the whole sentence, with `hidden` units (in each
+    direction) and `layers`; `dropout` on what goes in, `hidden_dropout` on what comes out. `scorer="linear"` is the
     last layer of [S3], `"context"` adds the neighbours of [S1].
 
+    Segments (of a `Segmenter`): at most `max_length` tokens, seen through a "pyramid" of vectors of `segment_dim`
+    [S0] or by their "endpoints", mean and length.
+
     Labels: span tags are learned as `label_scheme="IOBES"` whatever the scheme of the data (or `"data"`: as they
-    are); `constrained` forbids sequences that are illegal in the scheme.
+    are); `constrained` forbids sequences that are illegal in the scheme. `normalization="local"` makes each tag a
+    choice given the tag before it, as in a maximum-entropy Markov model, instead of scoring whole sequences.
 
         >>> TaggerConfig(window=7).window
         7
@@ -50,14 +69,26 @@ class TaggerConfig:
     affix_min_count: int = 3
     lowercase: bool = True
     digits_to_zero: bool = True
+    characters: Characters = "none"
+    character_dim: int = 25
+    character_hidden: int = 50
+    vector_dim: int = 0
+    tune_vectors: bool = False
+    encoder: Encoder = "window"
     window: int = 5
+    layers: int = 1
     hidden: int = 300
     dropout: float = 0.3
+    hidden_dropout: float = 0.0
     unknown_dropout: float = 0.1
     scorer: Scorer = "linear"
+    segments: Segments = "pyramid"
+    segment_dim: int = 100
+    max_length: int = 10
     initialization: FanInScheme = "uniform"
     label_scheme: LabelScheme = "IOBES"
     constrained: bool = True
+    normalization: Normalization = "global"
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():

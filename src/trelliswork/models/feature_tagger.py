@@ -33,7 +33,7 @@ from trelliswork.models.feature_crf.votes import Explanation, explain
 from trelliswork.models.feature_names import NAMES, names_text, read_names
 from trelliswork.models.hidden_unit_crf.parameters import HiddenParameters
 from trelliswork.models.labels import Labels
-from trelliswork.models.sentence_tagger import Pins, SentenceTagger
+from trelliswork.models.sentence_tagger import ChainTagger, Pins
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class FeatureTagger(SentenceTagger):
+class FeatureTagger(ChainTagger):
     """Templates, a function over the sentence, or both make attributes; a `FeatureCRF` scores them.
 
     `columns_seen` is how many columns beside the words there were in training, all of which a function may read.

@@ -1,4 +1,4 @@
-"""Discrete features of a token: word, capitals, prefixes, suffixes, and the extra columns of the data.
+"""What a network reads of a token: word, capitals, prefixes, suffixes, the extra columns of the data, characters.
 
 >>> capitals("iPhone"), prefix_of("walking", 3), suffix_of("walking", 3), normalize("Route66")
 ('mixed', 'wal', 'ing', 'route00')
@@ -9,21 +9,28 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.config import TaggerConfig
+from trelliswork.nn.inputs import UNKNOWN, TokenBatch
 
 if TYPE_CHECKING:
     from jaxtyping import Int
 
 PADDING_ITEM = ""  # no token is empty, so none is taken for padding
 UNKNOWN_ITEM = "<unknown>"
+VECTOR, CHARACTERS = "vector", "characters"  # the features that are not counted as the others are
 CACHE_LIMIT = 200_000
+LONGEST_SPELLING = 40  # characters of a word that are read
 
 _DIGIT = re.compile(r"\d")
 
@@ -59,9 +66,9 @@ def suffix_of(word: str, length: int) -> str:
 
 
 class TokenFeatures:
-    """Turns sentences into indices for lookup tables; one vocabulary per feature, word first.
+    """Turns sentences into indices for lookup tables, one vocabulary per feature, and into characters.
 
-    Index 0 is padding and 1 unknown in every vocabulary, as `trelliswork.nn.encoders.LookupTables` has it.
+    Index 0 is padding and 1 unknown in every vocabulary, as `trelliswork.nn.inputs.LookupTables` has it.
 
         >>> features = TokenFeatures.from_sentences([Sentence(("Ann", "sings"))], TaggerConfig())
         >>> features.names[:3], features.encode(Sentence(("Bob", "sings"))).shape
@@ -70,14 +77,19 @@ class TokenFeatures:
 
     def __init__(self, config: TaggerConfig, vocabularies: Mapping[str, Vocabulary]):
         self.vocabularies = dict(vocabularies)
-        self.names = list(self.vocabularies)
+        self.names = [name for name in self.vocabularies if name != CHARACTERS]
         self.n_columns = sum(name.startswith("column") for name in self.names)
         self._parts = word_parts(config)
-        self._cache: dict[str, list[int]] = {}
+        if VECTOR in self.vocabularies:
+            self._parts[VECTOR] = partial(form_with_vector, vocabulary=self.vocabularies[VECTOR])
+        self._indices: dict[str, list[int]] = {}
+        self._spellings: dict[str, list[int]] = {}
         self.dims = [_width(name, config) for name in self.names]
 
     @classmethod
-    def from_sentences(cls, sentences: Sequence[Sentence], config: TaggerConfig) -> TokenFeatures:
+    def from_sentences(
+        cls, sentences: Sequence[Sentence], config: TaggerConfig, words_with_vectors: Sequence[str] = ()
+    ) -> TokenFeatures:
         """Count the values of each feature and keep the frequent ones."""
         words = Counter(word for sentence in sentences for word in sentence.words)
         vocabularies = {}
@@ -86,15 +98,27 @@ class TokenFeatures:
             for word, n in words.items():
                 counts[part(word)] += n
             vocabularies[name] = _vocabulary(counts, _min_count(name, config))
+        if words_with_vectors:
+            vocabularies[VECTOR] = Vocabulary([PADDING_ITEM, UNKNOWN_ITEM, *words_with_vectors], unknown=UNKNOWN_ITEM)
         for i in range(len(sentences[0].features)):
             values = Counter(value for sentence in sentences for value in _column(sentence, i))
             vocabularies[f"column{i + 1}"] = _vocabulary(values, 1)
+        if config.characters != "none":
+            letters: Counter[str] = Counter()
+            for word, n in words.items():
+                letters.update(dict.fromkeys(word, n))
+            vocabularies[CHARACTERS] = _vocabulary(letters, config.affix_min_count)
         return cls(config, vocabularies)
 
     @property
     def sizes(self) -> list[int]:
         """Rows of each lookup table."""
-        return [len(vocabulary) for vocabulary in self.vocabularies.values()]
+        return [len(self.vocabularies[name]) for name in self.names]
+
+    def coverage(self, sentences: Sequence[Sentence]) -> float:
+        """The share of the tokens that have a pretrained vector."""
+        found = [self._word_indices(word)[self.names.index(VECTOR)] for each in sentences for word in each.words]
+        return sum(index != UNKNOWN for index in found) / max(len(found), 1)
 
     def encode(self, sentence: Sentence) -> Int[Tensor, "n f"]:
         """The indices of one sentence."""
@@ -111,15 +135,55 @@ class TokenFeatures:
             rows = [[*row, *values] for row, values in zip(rows, zip(*extra, strict=True), strict=True)]
         return torch.tensor(rows, dtype=torch.long).reshape(len(rows), len(self.names))
 
+    def batch(self, features: Sequence[Int[Tensor, "n f"]], words: Sequence[Sequence[str]]) -> TokenBatch:
+        """Sentences, as `encode` gives them, side by side."""
+        lengths = torch.tensor([len(each) for each in features])
+        padded = pad_sequence(list(features), batch_first=True)
+        mask = torch.arange(padded.shape[1]) < lengths[:, None]
+        if CHARACTERS not in self.vocabularies:
+            return TokenBatch(padded, mask)
+        rows: dict[str, int] = {}
+        forms = _side_by_side([[rows.setdefault(word, len(rows)) for word in each] for each in words])
+        return TokenBatch(padded, mask, forms, _side_by_side([self._spelling(word) for word in rows]))
+
     def _word_indices(self, word: str) -> list[int]:
         """Indices of everything that depends on the word alone; most words come more than once."""
-        found = self._cache.get(word)
+        found = self._indices.get(word)
         if found is None:
-            if len(self._cache) >= CACHE_LIMIT:
-                self._cache.clear()
             found = [self.vocabularies[name].index(part(word)) for name, part in self._parts.items()]
-            self._cache[word] = found
+            _remember(self._indices, word, found)
         return found
+
+    def _spelling(self, word: str) -> list[int]:
+        found = self._spellings.get(word)
+        if found is None:
+            found = self.vocabularies[CHARACTERS].indices(word[:LONGEST_SPELLING])
+            _remember(self._spellings, word, found)
+        return found
+
+
+def _side_by_side(rows: Sequence[Sequence[int]]) -> Int[Tensor, "rows longest"]:
+    """Rows of numbers, filled up with 0; many short rows take less than half the time that `pad_sequence` takes."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    found = np.zeros((len(rows), lengths.max()), np.int64)
+    numbers = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
+    found[np.arange(found.shape[1]) < lengths[:, None]] = numbers
+    return torch.from_numpy(found)
+
+
+def _remember(cache: dict[str, Any], word: str, found: Any) -> None:
+    if len(cache) >= CACHE_LIMIT:
+        cache.clear()
+    cache[word] = found
+
+
+def form_with_vector(word: str, vocabulary: Vocabulary) -> str:
+    """The first of some spellings of a word that has a vector: as it is, in small letters, with digits as 0 or #."""
+    small = word.lower()
+    for form in (word, small, _DIGIT.sub("0", small), _DIGIT.sub("#", small)):
+        if form in vocabulary:
+            return form
+    return UNKNOWN_ITEM
 
 
 def word_parts(config: TaggerConfig) -> dict[str, Callable[[str], str]]:
@@ -168,6 +232,8 @@ def _min_count(name: str, config: TaggerConfig) -> int:
 def _width(name: str, config: TaggerConfig) -> int:
     if name == "word":
         return config.word_dim
+    if name == VECTOR:
+        return config.vector_dim
     if name == "capitals":
         return config.capitals_dim
     return config.column_dim if name.startswith("column") else config.affix_dim

@@ -9,11 +9,12 @@ from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.errors import ModelError
 from trelliswork.models.attribute_tagger import AttributeTagger
 from trelliswork.models.feature_tagger import FeatureTagger
+from trelliswork.models.segmenter import Segmenter
 from trelliswork.models.storage import kind_of_model
 from trelliswork.models.tagger import Tagger
 
 
-def load_tagger(directory: str | Path, *, features: Function | str | None = None) -> Tagger | FeatureTagger:
+def load_tagger(directory: str | Path, *, features: Function | str | None = None) -> Tagger | Segmenter | FeatureTagger:
     """The tagger in a model folder, whichever kind it is; `features` as for `FeatureTagger.load`."""
     if is_crfsuite_model(directory):
         raise ModelError(
@@ -22,4 +23,6 @@ def load_tagger(directory: str | Path, *, features: Function | str | None = None
     kind = kind_of_model(directory)
     if kind == AttributeTagger.KIND:
         return AttributeTagger.load(directory)
-    return FeatureTagger.load(directory, features=features) if kind == FeatureTagger.KIND else Tagger.load(directory)
+    if kind == FeatureTagger.KIND:
+        return FeatureTagger.load(directory, features=features)
+    return Segmenter.load(directory) if kind == Segmenter.__name__ else Tagger.load(directory)

@@ -26,14 +26,10 @@ Result = TypeVar("Result")
 
 
 class SentenceTagger:
-    """Tags, alternatives and confidences of sentences; a subclass brings the scores of a batch as a `chain`."""
+    """Tags, alternatives and confidences of sentences; a subclass answers for a batch of them."""
 
     labels: Labels
     metrics: dict[str, Any]
-
-    @abstractmethod
-    def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
-        """p(labels | words) of a batch of sentences; values are indices into `labels.vocabulary`."""
 
     @property
     @abstractmethod
@@ -50,6 +46,76 @@ class SentenceTagger:
         import torch
 
         return torch.no_grad()
+
+    @abstractmethod
+    def _best_tags(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
+        """The tags of the most probable analysis of each sentence."""
+
+    @abstractmethod
+    def _analyses(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int) -> list[list[Analysis]]: ...
+
+    @abstractmethod
+    def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]: ...
+
+    def tag(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[list[str]]:
+        """The best tags of each sentence, in the scheme of the training data; `pins` as in `distribution`.
+
+        >>> tagger.tag([Sentence(("Ann", "sings"))])       # doctest: +SKIP
+        [['B-NP', 'B-VP']]
+        """
+        return self._in_batches(sentences, pins, self._best_tags, empty=list)
+
+    def analyses(
+        self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
+    ) -> list[list[Analysis]]:
+        """The `top_k` most probable tag sequences of each sentence, best first, with exact probabilities."""
+        if top_k < 1:
+            raise TrellisworkError(f"top_k must be at least 1; got {top_k}")
+        return self._in_batches(
+            sentences,
+            pins,
+            lambda batch, pins: self._analyses(batch, pins, top_k),
+            empty=lambda: [Analysis([], 1.0)],
+        )
+
+    def confidences(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[Confidences]:
+        """The best tags with the exact probability of each token's tag and of each predicted span."""
+        return self._in_batches(sentences, pins, self._confidences, empty=lambda: Confidences([], [], []))
+
+    def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
+        """Scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
+        gold = [tags_of_gold(sentence) for sentence in sentences]
+        return evaluate_tags(gold, self.tag(sentences), self.labels.data_scheme)
+
+    def _in_batches(
+        self,
+        sentences: Sequence[Sentence],
+        pins: Sequence[Pins] | None,
+        answer: Callable[[Sequence[Sentence], Sequence[Pins] | None], list[Result]],
+        *,
+        empty: Callable[[], Result],
+    ) -> list[Result]:
+        """Apply `answer` to batches of like length; results in the order given, `empty()` for no words."""
+        if pins is not None and len(pins) != len(sentences):
+            raise TrellisworkError(f"expected pins for {len(sentences)} sentences; got {len(pins)}; use {{}} for none")
+        results = [empty() for _ in sentences]
+        filled = [i for i, sentence in enumerate(sentences) if len(sentence)]
+        lengths = [len(sentences[i]) for i in filled]
+        with self.evaluating():
+            for batch in token_budget_batches(lengths, TAGGING_BUDGET, shuffle=False):
+                chosen = [filled[i] for i in batch]
+                pinned = None if pins is None else [pins[i] for i in chosen]
+                for i, result in zip(chosen, answer([sentences[i] for i in chosen], pinned), strict=True):
+                    results[i] = result
+        return results
+
+
+class ChainTagger(SentenceTagger):
+    """A tagger whose subclass brings the scores of a batch as a `chain`."""
+
+    @abstractmethod
+    def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
+        """p(labels | words) of a batch of sentences; values are indices into `labels.vocabulary`."""
 
     def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> TagDistribution:
         """p(labels | words, pins) of a batch of sentences.
@@ -81,65 +147,13 @@ class SentenceTagger:
                 allowed[row, i, self.labels.meaning(tag)] = True
         return allowed.to(chain.log_partition.device)
 
-    def tag(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[list[str]]:
-        """The best tags of each sentence, in the scheme of the training data; `pins` as in `distribution`.
+    def _best_tags(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
+        if pins is not None:
+            return tags_of_best(self.distribution(batch, pins), self.labels, batch)
+        return [self.labels.tags(labels) for labels in self._decode(batch)]
 
-        >>> tagger.tag([Sentence(("Ann", "sings"))])       # doctest: +SKIP
-        [['B-NP', 'B-VP']]
-        """
+    def _analyses(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int) -> list[list[Analysis]]:
+        return analyses_of(self.distribution(batch, pins), self.labels, batch, top_k)
 
-        def decode(batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
-            if pins is not None:
-                return tags_of_best(self.distribution(batch, pins), self.labels, batch)
-            return [self.labels.tags(labels) for labels in self._decode(batch)]
-
-        return self._in_batches(sentences, pins, decode, empty=list)
-
-    def analyses(
-        self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
-    ) -> list[list[Analysis]]:
-        """The `top_k` most probable tag sequences of each sentence, best first, with exact probabilities."""
-        if top_k < 1:
-            raise TrellisworkError(f"top_k must be at least 1; got {top_k}")
-        return self._in_batches(
-            sentences,
-            pins,
-            lambda batch, pins: analyses_of(self.distribution(batch, pins), self.labels, batch, top_k),
-            empty=lambda: [Analysis([], 1.0)],
-        )
-
-    def confidences(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[Confidences]:
-        """The best tags with the exact probability of each token's tag and of each predicted span."""
-        return self._in_batches(
-            sentences,
-            pins,
-            lambda batch, pins: confidences_of(self.distribution(batch, pins), self.labels, batch),
-            empty=lambda: Confidences([], [], []),
-        )
-
-    def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
-        """Scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
-        gold = [tags_of_gold(sentence) for sentence in sentences]
-        return evaluate_tags(gold, self.tag(sentences), self.labels.data_scheme)
-
-    def _in_batches(
-        self,
-        sentences: Sequence[Sentence],
-        pins: Sequence[Pins] | None,
-        answer: Callable[[Sequence[Sentence], Sequence[Pins] | None], list[Result]],
-        *,
-        empty: Callable[[], Result],
-    ) -> list[Result]:
-        """Apply `answer` to batches of like length; results in the order given, `empty()` for no words."""
-        if pins is not None and len(pins) != len(sentences):
-            raise TrellisworkError(f"expected pins for {len(sentences)} sentences; got {len(pins)}; use {{}} for none")
-        results = [empty() for _ in sentences]
-        filled = [i for i, sentence in enumerate(sentences) if len(sentence)]
-        lengths = [len(sentences[i]) for i in filled]
-        with self.evaluating():
-            for batch in token_budget_batches(lengths, TAGGING_BUDGET, shuffle=False):
-                chosen = [filled[i] for i in batch]
-                pinned = None if pins is None else [pins[i] for i in chosen]
-                for i, result in zip(chosen, answer([sentences[i] for i in chosen], pinned), strict=True):
-                    results[i] = result
-        return results
+    def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]:
+        return confidences_of(self.distribution(batch, pins), self.labels, batch)

@@ -33,6 +33,7 @@ CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
 METRICS = "metrics.json"
 CARD = "MODEL_CARD.md"
+OF_TRAINING = {"checkpoint", "history.jsonl"}  # what an unfinished run may leave in a folder without a model
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ def check_output(directory: str | Path) -> None:
         raise OutputError(f"{target}: expected {nearest} to be a folder, got a file; choose another name")
     if target.is_file():
         raise OutputError(f"{target}: expected a folder for the model, got a file; choose another name")
-    if target.is_dir() and any(target.iterdir()) and not (target / CONFIG).exists():
+    foreign = target.is_dir() and any(path.name not in OF_TRAINING for path in target.iterdir())
+    if foreign and not (target / CONFIG).exists():
         raise OutputError(f"{target}: expected a model or an empty folder, got other files; choose another name")
 
 
@@ -111,21 +113,18 @@ def _packed(weights: Mapping[str, Any]) -> bytes:
 
 
 def _replace(target: Path, partial: Path) -> None:
-    """Put `partial` in the place of `target`, taking along files of the old folder that the new one lacks."""
+    """Put `partial` in the place of `target`, or its files among those of an older folder of that name.
+
+    The checkpoint of a run in such a folder must outlive a kill at any moment, so the folder stays where it is. Its
+    weights go first and come last: in between it is a model without weights, never one with those of another. What
+    makes a folder a model, its config, comes first.
+    """
     if not target.exists():
         partial.rename(target)
         return
-    old = partial.with_suffix(".old")
-    target.rename(old)
-    try:
-        partial.rename(target)
-    except BaseException:  # Ctrl-C too must leave the old model in its place
-        old.rename(target)
-        raise
-    for path in old.iterdir():
-        if not (target / path.name).exists():
-            path.rename(target / path.name)
-    shutil.rmtree(old, ignore_errors=True)
+    (target / WEIGHTS).unlink(missing_ok=True)
+    for path in sorted(partial.iterdir(), key=lambda path: (path.name == WEIGHTS, path.name != CONFIG)):
+        os.replace(path, target / path.name)
 
 
 def kind_of_model(directory: str | Path) -> str | None:

@@ -11,9 +11,17 @@ from trelliswork.nn.attention import (
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.ctc import CTC
 from trelliswork.nn.dependency_crf import DependencyCRF
-from trelliswork.nn.encoders import GatedRecursiveConvolution, LookupTables, WindowEncoder
+from trelliswork.nn.encoders import GatedRecursiveConvolution, RecurrentEncoder, WindowEncoder
 from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
-from trelliswork.nn.scorers import BiaffineScorer, ContextScorer, HiddenUnitScorer, LinearScorer
+from trelliswork.nn.inputs import CharacterCNN, CharacterLSTM, LookupTables, TokenInputs, VariationalDropout
+from trelliswork.nn.scorers import (
+    BiaffineScorer,
+    ContextScorer,
+    EndpointScorer,
+    HiddenUnitScorer,
+    LinearScorer,
+    PyramidScorer,
+)
 from trelliswork.nn.semi_crf import SemiCRF
 from trelliswork.nn.tree_crf import TreeCRF
 
@@ -24,17 +32,24 @@ __all__ = [
     "BernoulliAttention",
     "BiaffineScorer",
     "ChainAttention",
+    "CharacterCNN",
+    "CharacterLSTM",
     "ContextScorer",
     "DependencyCRF",
+    "EndpointScorer",
     "GatedRecursiveConvolution",
     "HiddenUnitScorer",
     "LinearScorer",
     "LookupTables",
+    "PyramidScorer",
+    "RecurrentEncoder",
     "SegmentAttention",
     "SemiCRF",
     "SoftmaxAttention",
+    "TokenInputs",
     "TreeAttention",
     "TreeCRF",
+    "VariationalDropout",
     "WindowEncoder",
     "fan_in_parameter_groups",
     "initialize_fan_in",

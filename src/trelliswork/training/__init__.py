@@ -1,21 +1,35 @@
-"""Training: the common loop, its settings, optimizers and progress. What needs torch is imported when first used."""
+"""Training: the common loop, its settings, objectives, optimizers, schedules, checkpoints and progress.
+
+What needs torch is imported when first used.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.progress import EpochRecord, make_progress
 
 if TYPE_CHECKING:
-    from trelliswork.training.loop import TrainingResult, train
+    from trelliswork.training.loop import train
+    from trelliswork.training.result import TrainingResult
+    from trelliswork.training.seeds import SeedsResult, train_seeds
 
-__all__ = ["EpochRecord", "TrainingConfig", "TrainingResult", "make_progress", "train"]
+_HOME = {"SeedsResult": "seeds", "TrainingResult": "result", "train": "loop", "train_seeds": "seeds"}
+
+__all__ = [
+    "EpochRecord",
+    "SeedsResult",
+    "TrainingConfig",
+    "TrainingResult",
+    "make_progress",
+    "train",
+    "train_seeds",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in ("TrainingResult", "train"):
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from trelliswork.training import loop
-
-    return getattr(loop, name)
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

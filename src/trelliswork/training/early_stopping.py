@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from torch import Tensor, nn
 
 
@@ -18,8 +21,8 @@ class BestWeights:
         self.patience = patience
         self.score: float | None = None
         self.epoch = 0
+        self.weights: dict[str, Tensor] = {}
         self._epochs_offered = 0
-        self._weights: dict[str, Tensor] = {}
 
     def offer(self, score: float, model: nn.Module) -> bool:
         """Take the weights of the epoch just finished if `score` is higher; say whether it was."""
@@ -27,7 +30,7 @@ class BestWeights:
         if self.score is not None and not score > self.score:
             return False
         self.score, self.epoch = score, self._epochs_offered
-        self._weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+        self.weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
         return True
 
     @property
@@ -37,5 +40,14 @@ class BestWeights:
 
     def restore(self, model: nn.Module) -> None:
         """Put the best weights back; nothing to do before the first offer."""
-        if self._weights:
-            model.load_state_dict(self._weights)
+        if self.weights:
+            model.load_state_dict(self.weights)
+
+    def state(self) -> dict[str, Any]:
+        """All but the weights, fit for JSON."""
+        return {"score": self.score, "epoch": self.epoch, "epochs_offered": self._epochs_offered}
+
+    def load(self, state: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
+        """Go on from what `state` gave, with the weights that were the best then."""
+        self.score, self.epoch, self._epochs_offered = state["score"], state["epoch"], state["epochs_offered"]
+        self.weights = dict(weights)

@@ -1,9 +1,10 @@
-"""Encoders: from the features of tokens to one vector per token `[batch, n, d]`, or per segment `[batch, n, k, d]`."""
+"""Encoders: a vector per token that knows its neighbours `[batch, n, d]`, or one per segment `[batch, n, k, d]`."""
 
 from __future__ import annotations
 
+from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.encoders.grconv import GatedRecursiveConvolution
-from trelliswork.nn.encoders.lookup import PADDING, UNKNOWN, LookupTables
+from trelliswork.nn.encoders.recurrent import RecurrentEncoder
 from trelliswork.nn.encoders.window import WindowEncoder
 
-__all__ = ["PADDING", "UNKNOWN", "GatedRecursiveConvolution", "LookupTables", "WindowEncoder"]
+__all__ = ["GatedRecursiveConvolution", "RecurrentEncoder", "TokenEncoder", "WindowEncoder"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,58 +9,41 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
-from trelliswork.nn.encoders.lookup import PADDING, LookupTables
+from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+    from jaxtyping import Bool, Float
 
 
-class WindowEncoder(nn.Module):
-    """Lookup tables, concatenated over a window, then linear, then HardTanh [S3.13; S3.4].
+class WindowEncoder(TokenEncoder):
+    """The vectors of the tokens in a window side by side, then linear, then HardTanh [S3.13; S3.4].
 
-    The features of a token are indices, one per table. Outside the sentence the window reads the padding
-    index 0, whose vectors are trained; masked positions count as outside. So neither the width of a batch nor
-    what stands in its padding can change a result.
+    Outside the sentence the window reads one trained vector; masked positions count as outside. So neither the
+    width of a batch nor what stands in its padding can change a result.
 
-        >>> encoder = WindowEncoder(sizes=[5000, 6], dims=[50, 5], window=5, hidden=300)
-        >>> features = torch.ones(2, 7, 2, dtype=torch.long)
-        >>> encoder(features).shape
+        >>> WindowEncoder(55, window=5, hidden=300)(torch.zeros(2, 7, 55)).shape
         torch.Size([2, 7, 300])
     """
 
-    def __init__(
-        self,
-        sizes: Sequence[int],
-        dims: Sequence[int],
-        *,
-        window: int = 5,
-        hidden: int = 300,
-        dropout: float = 0.0,
-        unknown_dropout: float = 0.0,
-        initialization: FanInScheme = "uniform",
-    ):
+    def __init__(self, dim: int, *, window: int = 5, hidden: int = 300, initialization: FanInScheme = "uniform"):
         super().__init__()
         if window < 1 or window % 2 == 0:
             raise ScoreError(f"window must be odd and positive; got {window}; use {2 * max(window // 2, 0) + 1}")
-        self.window = window
-        self.dim = hidden
-        self.lookup = LookupTables(sizes, dims, unknown_dropout=unknown_dropout)
-        self.dropout = nn.Dropout(dropout)
-        self.linear = nn.Linear(window * self.lookup.dim, hidden)
+        self.window, self.dim = window, hidden
+        self.outside = nn.Parameter(torch.empty(dim).uniform_(-1, 1))
+        self.linear = nn.Linear(window * dim, hidden)
         initialize_fan_in(self, initialization)
 
     def forward(
-        self, features: Int[Tensor, "batch n f"], mask: Bool[Tensor, "batch n"] | None = None
+        self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n hidden"]:
         """Encode each token; masked positions come back as zeros."""
-        self.lookup.check(features)
         if mask is not None:
-            features = features.masked_fill(~mask.unsqueeze(-1), PADDING)
-        reach = self.window // 2
-        padded = F.pad(features, (0, 0, reach, reach), value=PADDING)  # (batch, n + w - 1, f)
-        tokens = self.dropout(self.lookup(padded))  # (batch, n + w - 1, d)
-        hidden = F.hardtanh(self.linear(concatenate_window(tokens, self.window)))
+            tokens = torch.where(mask.unsqueeze(-1), tokens, self.outside)
+        border = self.outside.expand(len(tokens), self.window // 2, -1)
+        padded = torch.cat([border, tokens, border], 1)  # (batch, n + w - 1, d)
+        hidden = F.hardtanh(self.linear(concatenate_window(padded, self.window)))
         return hidden if mask is None else hidden * mask.unsqueeze(-1)
 
 

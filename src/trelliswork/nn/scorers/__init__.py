@@ -6,5 +6,6 @@ from trelliswork.nn.scorers.biaffine import BiaffineScorer
 from trelliswork.nn.scorers.context import ContextScorer
 from trelliswork.nn.scorers.hidden_units import HiddenUnitScorer
 from trelliswork.nn.scorers.linear import LinearScorer
+from trelliswork.nn.scorers.segments import EndpointScorer, PyramidScorer
 
-__all__ = ["BiaffineScorer", "ContextScorer", "HiddenUnitScorer", "LinearScorer"]
+__all__ = ["BiaffineScorer", "ContextScorer", "EndpointScorer", "HiddenUnitScorer", "LinearScorer", "PyramidScorer"]

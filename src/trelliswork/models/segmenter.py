@@ -1,0 +1,171 @@
+"""A segmenter: a network whose pyramid of segment vectors is scored by a semi-Markov CRF [S0].
+
+>>> segmenter = Segmenter.from_data(train_sentences)                        # doctest: +SKIP
+>>> train(segmenter, train_sentences, dev_sentences, out="chunker")         # doctest: +SKIP
+>>> Segmenter.load("chunker").tag([Sentence(("Ann", "sings", "."))])        # doctest: +SKIP
+[['B-NP', 'B-VP', 'O']]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from trelliswork.data import Sentence
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.models.config import TaggerConfig
+from trelliswork.models.explanation import Analysis, Confidences, SpanConfidence
+from trelliswork.models.features import TokenFeatures
+from trelliswork.models.labels import Labels, tags_of_gold
+from trelliswork.models.network import make_segment_scorer
+from trelliswork.models.neural_tagger import EncodedSentence, NeuralTagger
+from trelliswork.models.sentence_tagger import Pins
+from trelliswork.nn.inputs import TokenBatch
+from trelliswork.nn.semi_crf import SemiCRF
+from trelliswork.structures.chain.schemes import spans_of, split_tag, tags_of
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+    from trelliswork.distributions import SemiMarkov
+
+OUTSIDE = "O"
+
+
+class Segmenter(NeuralTagger):
+    """Inputs, encoder, segment scorer and semi-CRF. Tokens outside spans are segments of one token."""
+
+    def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
+        super().__init__(config, features, labels)
+        if not labels.has_spans:
+            raise TrellisworkError("a segmenter needs tags of spans such as B-NP and I-NP; train a tagger instead")
+        self.kinds = [OUTSIDE, *dict.fromkeys(split_tag(tag)[1] for tag in labels.vocabulary if tag != OUTSIDE)]
+        self.scorer = make_segment_scorer(config, self.encoder.dim, len(self.kinds))
+        self.crf = SemiCRF.from_labels(self.kinds, config.max_length, outside=OUTSIDE)
+
+    def gold(self, sentence: Sentence) -> list[int]:
+        """The kind of the segment at its first token, -1 at its others; a segment that is too long is an error."""
+        starts = [0] * len(sentence)
+        for first, last, kind in spans_of(tags_of_gold(sentence), self.labels.data_scheme):
+            if kind not in self.kinds:
+                problem = f"expected one of the kinds {', '.join(self.kinds[1:])}, got {kind!r}"
+                raise DataError(sentence.file or "sentence", problem, line=sentence.line_of(first))
+            if last - first > self.config.max_length:
+                problem = f"expected spans of at most {self.config.max_length} tokens, got a {kind} of {last - first}"
+                fix = f"train with max_length={last - first} or more"
+                raise DataError(sentence.file or "sentence", f"{problem}; {fix}", line=sentence.line_of(first))
+            starts[first:last] = [self.kinds.index(kind)] + [-1] * (last - first - 1)
+        return starts
+
+    def forward(self, batch: TokenBatch) -> Float[Tensor, "batch n k c"]:
+        """Scores of each segment, by first token, length and kind."""
+        return self.scorer(self.encode_tokens(batch))
+
+    def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
+        """-log p(segments | words), summed over the batch [S0, likelihood]."""
+        scores, starts, lengths = self._scores_and_starts(batch)
+        return self.crf.loss(scores, starts, lengths, reduction="sum")
+
+    def scored(
+        self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
+    ) -> tuple[SemiMarkov, Int[Tensor, "batch n"]]:
+        """p(segments | words) of a batch and its gold segments, for objectives other than the likelihood."""
+        scores, starts, lengths = self._scores_and_starts(batch)
+        return self.crf.distribution(scores, lengths), starts
+
+    def _scores_and_starts(
+        self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
+    ) -> tuple[Float[Tensor, "batch n k c"], Int[Tensor, "batch n"], Int[Tensor, " batch"]]:
+        encoded, gold = self.encoded(batch)
+        scores = self(self.token_batch(encoded)).to(self.crf.start_transitions.dtype)
+        starts = pad_sequence(gold, batch_first=True, padding_value=-1).to(scores.device)
+        return scores, starts, _lengths(encoded, scores)
+
+    def segmentations(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> SemiMarkov:
+        """p(segments | words, pins) of a batch of sentences; labels are indices into `kinds`."""
+        with self.evaluating():
+            encoded = self.encode(sentences)
+            scores = self(self.token_batch(encoded))
+            found = self.crf.distribution(scores, _lengths(encoded, scores))
+            return found if pins is None or not any(pins) else found.constrain(self._allowed(sentences, pins, found))
+
+    def _allowed(
+        self, sentences: Sequence[Sentence], pins: Sequence[Pins], found: SemiMarkov
+    ) -> Bool[Tensor, "batch n k c"]:
+        """True for each segment that agrees with the pins: B-X begins one of kind X there, I-X goes on with it."""
+        _, n, k, c = found.segments.shape
+        first = torch.arange(n)[:, None, None]
+        past = first + torch.arange(1, k + 1)[:, None]
+        allowed = torch.ones(len(sentences), n, k, c, dtype=torch.bool)
+        for row, (sentence, known) in enumerate(zip(sentences, pins, strict=True)):
+            for i, tag in known.items():
+                if not 0 <= i < len(sentence):
+                    raise TrellisworkError(f"a pin must be on token 0..{len(sentence) - 1}; got {i} ({tag!r})")
+                roles = {self.labels.vocabulary[j][0] for j in self.labels.meaning(tag)}
+                agrees = torch.arange(c) == self.kinds.index(split_tag(tag)[1] if tag != OUTSIDE else OUTSIDE)
+                begins = (first == i) & bool(roles & set("BSO"))
+                goes_on = (first < i) & bool(roles & set("IE"))
+                covers = (first <= i) & (past > i)
+                allowed[row] &= ~covers | (agrees & (begins | goes_on))
+        return allowed.to(found.segments.device)
+
+    def _tags(self, segments: Sequence[tuple[int, int, int]], n: int) -> list[str]:
+        spans = [(first, last, self.kinds[kind]) for first, last, kind in segments if kind != 0]
+        return tags_of(spans, n, self.labels.data_scheme)
+
+    def _best_tags(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
+        best = self.segmentations(batch, pins).argmax
+        return [self._tags(segments, len(sentence)) for segments, sentence in zip(best, batch, strict=True)]
+
+    def _analyses(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int) -> list[list[Analysis]]:
+        found = self.segmentations(batch, pins)
+        values, scores = found.top_k(top_k)
+        shares = (scores - found.log_partition).exp().tolist()
+        return [
+            [
+                Analysis(self._tags(values[rank][row], len(sentence)), shares[rank][row])
+                for rank in range(top_k)
+                if shares[rank][row] > 0
+            ]
+            for row, sentence in enumerate(batch)
+        ]
+
+    def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]:
+        found = self.segmentations(batch, pins)
+        marginals, best = found.marginals, found.argmax
+        return [self._confidence(marginals[row], best[row], len(sentence)) for row, sentence in enumerate(batch)]
+
+    def _confidence(
+        self, marginals: Float[Tensor, "n k c"], segments: Sequence[tuple[int, int, int]], n: int
+    ) -> Confidences:
+        """Of a token: the probability that a segment of this kind begins here, or goes on here."""
+        tokens, spans = [0.0] * n, []
+        for first, last, kind in segments:
+            for i in range(first, last):
+                tokens[i] = _begins(marginals, i, kind) if i == first else _goes_on(marginals, i, kind)
+            if kind != 0:
+                probability = min(float(marginals[first, last - first - 1, kind]), 1.0)
+                spans.append(SpanConfidence(first, last, self.kinds[kind], probability))
+        return Confidences(self._tags(segments, n), tokens, spans)
+
+    @property
+    def summary(self) -> str:
+        return f"A network ({self.config.encoder}) under a semi-Markov CRF, for {self.labels.data_scheme} tags."
+
+
+def _lengths(encoded: Sequence[EncodedSentence], scores: Tensor) -> Tensor:
+    return torch.tensor([len(each) for each in encoded], device=scores.device)
+
+
+def _begins(marginals: Float[Tensor, "n k c"], i: int, kind: int) -> float:
+    return min(float(marginals[i, :, kind].sum()), 1.0)
+
+
+def _goes_on(marginals: Float[Tensor, "n k c"], i: int, kind: int) -> float:
+    """P(a segment of this kind covers token i and began before it)."""
+    k = marginals.shape[1]
+    return min(sum(float(marginals[first, i - first :, kind].sum()) for first in range(max(0, i - k + 1), i)), 1.0)

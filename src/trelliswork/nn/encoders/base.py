@@ -1,0 +1,25 @@
+"""What every encoder of tokens is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+
+class TokenEncoder(nn.Module):
+    """Vectors of tokens in, vectors of `dim` that know their neighbours out.
+
+    What stands where `mask` is False never changes a result; there the result is 0.
+    """
+
+    dim: int
+
+    @abstractmethod
+    def forward(
+        self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n dim"]: ...

@@ -1,0 +1,74 @@
+"""Recurrent encoders: each token in the light of all tokens before and after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.errors import ScoreError
+from trelliswork.nn.encoders.base import TokenEncoder
+from trelliswork.nn.inputs.dropout import VariationalDropout
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+Cell = Literal["lstm", "gru"]
+_CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
+
+
+class RecurrentEncoder(TokenEncoder):
+    """LSTMs or GRUs from both ends, `layers` of them, `hidden` units in each direction [S4 2.6, 11.5].
+
+    Masked positions are left out, wherever they stand, and come back as zeros. `dropout` is variational, on what goes
+    from one layer to the next.
+
+        >>> RecurrentEncoder(55, hidden=200)(torch.zeros(2, 7, 55)).shape
+        torch.Size([2, 7, 400])
+    """
+
+    def __init__(self, dim: int, *, hidden: int = 200, layers: int = 1, cell: Cell = "lstm", dropout: float = 0.0):
+        super().__init__()
+        if cell not in _CELLS:
+            raise ScoreError(f"cell must be one of {', '.join(_CELLS)}; got {cell!r}")
+        if layers < 1:
+            raise ScoreError(f"layers must be at least 1; got {layers}")
+        self.dim = 2 * hidden
+        self.dropout = VariationalDropout(dropout)
+        sizes = [dim] + [self.dim] * (layers - 1)
+        self.forwards = nn.ModuleList(_CELLS[cell](size, hidden, batch_first=True) for size in sizes)
+        self.backwards = nn.ModuleList(_CELLS[cell](size, hidden, batch_first=True) for size in sizes)
+
+    def forward(
+        self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n hidden"]:
+        """Encode each token; masked positions come back as zeros."""
+        mask = torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device) if mask is None else mask
+        ahead, back = reading_orders(mask)
+        for layer, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards, strict=True)):
+            tokens = tokens if layer == 0 else self.dropout(tokens)
+            states = [_read(forwards, tokens, ahead), _read(backwards, tokens, back)]
+            tokens = torch.cat(states, -1) * mask.unsqueeze(-1)
+        return tokens
+
+
+def reading_orders(mask: Bool[Tensor, "batch n"]) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n"]]:
+    """The positions of each row, tokens first: from the first token to the last, and from the last to the first.
+
+    >>> ahead, back = reading_orders(torch.tensor([[True, False, True]]))
+    >>> ahead.tolist(), back.tolist()
+    ([[0, 2, 1]], [[2, 0, 1]])
+    """
+    n = mask.shape[1]
+    place = torch.arange(n, device=mask.device)
+    return (place + n * ~mask).argsort(1), (n - place + 2 * n * ~mask).argsort(1)
+
+
+def _read(
+    cell: nn.Module, tokens: Float[Tensor, "batch n d"], order: Int[Tensor, "batch n"]
+) -> Float[Tensor, "batch n hidden"]:
+    """The states of the cell when it reads in this order, put back where the tokens stand."""
+    states, _ = cell(tokens.gather(1, order.unsqueeze(-1).expand_as(tokens)))
+    back = order.argsort(1).unsqueeze(-1).expand_as(states)
+    return states.gather(1, back)

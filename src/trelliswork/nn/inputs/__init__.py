@@ -1,0 +1,20 @@
+"""Inputs: from the indices of a batch of tokens to one vector per token `[batch, n, d]`; they can be concatenated."""
+
+from __future__ import annotations
+
+from trelliswork.nn.inputs.batch import TokenBatch
+from trelliswork.nn.inputs.characters import CharacterCNN, CharacterLSTM
+from trelliswork.nn.inputs.dropout import VariationalDropout
+from trelliswork.nn.inputs.lookup import PADDING, UNKNOWN, LookupTables
+from trelliswork.nn.inputs.token_inputs import TokenInputs
+
+__all__ = [
+    "PADDING",
+    "UNKNOWN",
+    "CharacterCNN",
+    "CharacterLSTM",
+    "LookupTables",
+    "TokenBatch",
+    "TokenInputs",
+    "VariationalDropout",
+]

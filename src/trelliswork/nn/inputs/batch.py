@@ -1,0 +1,28 @@
+"""What a network reads: the tokens of some sentences as indices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int
+
+
+class TokenBatch(NamedTuple):
+    """Sentences side by side; where `mask` is False there is no token.
+
+    A form that comes more than once is spelled out once: token [b, i] is written with the characters of row
+    forms[b, i] of `spellings`, which 0 fills up.
+    """
+
+    features: Int[Tensor, "batch n f"]
+    mask: Bool[Tensor, "batch n"]
+    forms: Int[Tensor, "batch n"] | None = None
+    spellings: Int[Tensor, "u m"] | None = None
+
+    def to(self, device: torch.device) -> TokenBatch:
+        """The same batch on another device."""
+        return TokenBatch(*(None if each is None else each.to(device) for each in self))  # type: ignore[arg-type]

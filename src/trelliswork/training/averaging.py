@@ -1,0 +1,84 @@
+"""Weights averaged along a run: they are the ones that are evaluated and saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.training.config import TrainingConfig
+
+
+class WeightAverage:
+    """An average of the trainable weights after each step; before the first of them there is none.
+
+    `decay=None` is the plain mean, otherwise a moving one: mean <- d mean + (1 - d) weights, where
+    d = min(decay, (1 + t) / (10 + t)) lets the first steps be forgotten.
+
+    >>> layer = nn.Linear(1, 1, bias=False)
+    >>> average = WeightAverage(layer, decay=None)
+    >>> for value in (1.0, 2.0, 6.0):
+    ...     _ = nn.init.constant_(layer.weight, value)
+    ...     average.update()
+    >>> with average.applied():
+    ...     layer.weight.item()
+    3.0
+    """
+
+    def __init__(self, model: nn.Module, decay: float | None) -> None:
+        self.decay = decay
+        self.weights = {name: each for name, each in model.named_parameters() if each.requires_grad}
+        self.n_updates = 0
+        self.mean: dict[str, Tensor] = {}
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take in the weights of the model as they are now."""
+        self.n_updates += 1
+        if not self.mean:
+            self.mean = self._copies()
+        weights: list[Tensor] = [self.weights[name] for name in self.mean]
+        torch._foreach_lerp_(list(self.mean.values()), weights, self._share)
+
+    @property
+    def _share(self) -> float:
+        """How much the newest weights count."""
+        if self.decay is None:
+            return 1 / self.n_updates
+        return 1 - min(self.decay, (1 + self.n_updates) / (10 + self.n_updates))
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Inside, the model has the averaged weights."""
+        own = self._copies()
+        try:
+            self._put(self.mean)
+            yield
+        finally:
+            self._put(own)
+
+    def restore(self, n_updates: int, mean: Mapping[str, Tensor]) -> None:
+        """Go on from an average made before."""
+        self.n_updates, self.mean = n_updates, dict(mean)
+
+    def _copies(self) -> dict[str, Tensor]:
+        return {name: parameter.detach().clone() for name, parameter in self.weights.items()}
+
+    @torch.no_grad()
+    def _put(self, values: Mapping[str, Tensor]) -> None:
+        for name, value in values.items():
+            self.weights[name].copy_(value)
+
+
+def make_average(model: nn.Module, config: TrainingConfig) -> WeightAverage | None:
+    """The average that the settings ask for."""
+    if config.average == "none":
+        return None
+    return WeightAverage(model, config.ema_decay if config.average == "ema" else None)
+
+
+def averages_in(epoch: int, config: TrainingConfig) -> bool:
+    """Whether the steps of this epoch, counted from 1, are averaged."""
+    return config.average == "ema" or (config.average == "swa" and epoch > config.swa_start * config.epochs)

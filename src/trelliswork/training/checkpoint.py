@@ -1,0 +1,122 @@
+"""The state of a run on disk: `checkpoint/` in the output folder, plain tensors and JSON, never half-written.
+
+state.safetensors     weights, optimizer, averages and random numbers; position and history as JSON in its header
+best-N.safetensors    the weights of the best epoch so far, N
+
+Each file is written under another name, forced to disk and renamed, and `state` names the `best` that belongs to it:
+a run killed at any moment leaves the last whole checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from trelliswork.errors import ModelError, OutputError
+
+FOLDER = "checkpoint"
+STATE = "state.safetensors"
+
+
+class Checkpoint:
+    """The checkpoint of one output folder."""
+
+    def __init__(self, out: str | Path) -> None:
+        self.folder = Path(out) / FOLDER
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is something to go on from."""
+        return (self.folder / STATE).is_file()
+
+    def write(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Replace the state; bests other than `state["best_epoch"]` are no longer needed."""
+        self._write(STATE, tensors, {"state": json.dumps(state)})
+        for path in self.folder.glob("best-*.safetensors"):
+            if path.name != _best_name(state["best_epoch"]):
+                path.unlink(missing_ok=True)
+
+    def write_best(self, epoch: int, weights: Mapping[str, Tensor]) -> None:
+        """Keep the weights of the best epoch; call `write` after it."""
+        self._write(_best_name(epoch), weights, {})
+
+    def read(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """What `write` was given last."""
+        path = self.folder / STATE
+        tensors = _read(path)
+        try:
+            with safetensors.safe_open(path, framework="pt") as file:
+                return tensors, json.loads(file.metadata()["state"])
+        except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
+            raise ModelError(_damaged(path)) from error
+
+    def read_best(self, epoch: int) -> dict[str, Tensor]:
+        """What `write_best` was given for this epoch."""
+        return _read(self.folder / _best_name(epoch))
+
+    def clear(self) -> None:
+        """Remove the checkpoint; the state goes first, so that no half of one is left to go on from."""
+        (self.folder / STATE).unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _write(self, name: str, tensors: Mapping[str, Tensor], header: dict[str, str]) -> None:
+        path = self.folder / name
+        partial = path.with_name(f".{name}.part")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            safetensors.torch.save_file(_plain(tensors), partial, header)
+            _force_to_disk(partial)
+            os.replace(partial, path)
+            if os.name == "posix":  # elsewhere a folder cannot be opened
+                _force_to_disk(self.folder)
+        except (OSError, safetensors.SafetensorError) as error:
+            partial.unlink(missing_ok=True)
+            with suppress(OSError):  # what is empty was made in vain
+                self.folder.rmdir()
+                self.folder.parent.rmdir()
+            reason = getattr(error, "strerror", None) or error
+            raise OutputError(f"{path}: cannot be written: {reason}; free space, then train with --resume") from error
+
+
+def _best_name(epoch: int) -> str:
+    return f"best-{epoch}.safetensors"
+
+
+def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors as the format wants them: in memory, in order, none a part of another (weights may be tied)."""
+    found: dict[str, Tensor] = {}
+    memory: set[int] = set()
+    for name, tensor in tensors.items():
+        own = tensor.detach().cpu().contiguous()
+        place = own.untyped_storage().data_ptr()
+        found[name] = own.clone() if place in memory else own
+        memory.add(place)
+    return found
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    try:
+        return safetensors.torch.load(path.read_bytes())
+    except (OSError, ValueError, safetensors.SafetensorError) as error:
+        raise ModelError(_damaged(path)) from error
+
+
+def _damaged(path: Path) -> str:
+    return f"{path}: expected a checkpoint, got a missing or damaged file; train anew without --resume"
+
+
+def _force_to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,65 @@
+"""A batch that cannot be learned from: which, and what to change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from trelliswork.data import Sentence
+from trelliswork.errors import TrellisworkError
+from trelliswork.training.config import TrainingConfig
+
+_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "unable to allocate")
+
+
+class BadBatchError(TrellisworkError):
+    """Training cannot go on from this batch."""
+
+
+def refuse_bad_value(
+    name: str, value: float, place: str, sentences: Sequence[Sentence], config: TrainingConfig
+) -> None:
+    """A loss or a gradient that is not finite would spoil every weight."""
+    if not math.isfinite(value):
+        raise BadBatchError(
+            f"expected a finite {name}, got {value} in {place} ({describe(sentences)}); "
+            f"lower the learning rate (now {config.learning_rate:g}) or clip harder"
+        )
+
+
+@contextmanager
+def explaining_memory(place: str, sentences: Sequence[Sentence], config: TrainingConfig) -> Iterator[None]:
+    """Say which sentences did not fit into memory, and which settings would help."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not any(text in str(error).lower() for text in _OUT_OF_MEMORY):
+            raise
+        longest = max(sentences, key=len)
+        fix = f"set max_sentence_length below {len(longest)}, or split the sentence"
+        if len(sentences) > 1:
+            fix = f"lower batch_tokens (now {config.batch_tokens}), or {fix}"
+        raise BadBatchError(
+            f"expected {place} to fit into memory; it has {_count(sentences)}, the longest of {len(longest)} tokens at "
+            f"{_place(longest)}; {fix}"
+        ) from error
+
+
+def describe(sentences: Sequence[Sentence]) -> str:
+    """A batch in a few words: "3 sentences of up to 17 tokens, the first at train.conll:812"."""
+    longest = max(map(len, sentences))
+    return f"{_count(sentences)} of up to {longest} tokens, the first at {_place(sentences[0])}"
+
+
+def _count(sentences: Sequence[Sentence]) -> str:
+    return "1 sentence" if len(sentences) == 1 else f"{len(sentences)} sentences"
+
+
+def _place(sentence: Sentence) -> str:
+    return f"{sentence.file or 'sentence'}:{sentence.line}"
+
+
+def fits(sentence: Sentence, config: TrainingConfig) -> bool:
+    """Whether a sentence is trained on: it has words, and not too many."""
+    return 0 < len(sentence) <= (config.max_sentence_length or math.inf)

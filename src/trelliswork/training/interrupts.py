@@ -1,0 +1,48 @@
+"""Ctrl-C between steps of training, never within one."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Interrupts:
+    """Inside `with`, Ctrl-C waits for the end of what is `undivided`, and works at once elsewhere.
+
+    Only where Ctrl-C would raise `KeyboardInterrupt` anyway: in the main thread, with no other handler installed.
+    """
+
+    def __init__(self) -> None:
+        self._busy = self._pending = self._installed = False
+
+    def __enter__(self) -> Interrupts:
+        own = threading.current_thread() is threading.main_thread()
+        if own and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._interrupt)
+            self._installed = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    @contextmanager
+    def undivided(self) -> Iterator[None]:
+        """What is done inside is done to its end; a second Ctrl-C does not wait."""
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+        if self._pending:
+            self._pending = False
+            raise KeyboardInterrupt
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._busy and not self._pending:
+            self._pending = True
+        else:
+            raise KeyboardInterrupt

@@ -1,0 +1,270 @@
+"""The state of one call of `train`, and its steps."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.data import Sentence, token_budget_batches
+from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.training.averaging import averages_in, make_average
+from trelliswork.training.checkpoint import Checkpoint
+from trelliswork.training.config import TrainingConfig
+from trelliswork.training.early_stopping import BestWeights
+from trelliswork.training.failures import explaining_memory, fits, refuse_bad_value
+from trelliswork.training.fingerprint import fingerprint, refuse_differences
+from trelliswork.training.interrupts import Interrupts
+from trelliswork.training.objectives import make_objective
+from trelliswork.training.optimizers import GradualUnfreezing, make_optimizer
+from trelliswork.training.progress import EpochRecord, Progress
+from trelliswork.training.result import TrainingResult
+from trelliswork.training.schedules import make_schedule
+from trelliswork.training.state import Position, random_state, restore, tensors_of, values_of
+from trelliswork.training.trainable import Trainable
+
+HISTORY = "history.jsonl"
+LONGEST_SHARE = 0.05  # of the time, at most, goes into checkpoints within epochs
+
+
+class Run:
+    """Model, data, optimizer and all that changes with each step."""
+
+    def __init__(
+        self,
+        model: Any,
+        train: Sequence[Sentence],
+        dev: Sequence[Sentence] | None,
+        config: TrainingConfig,
+        out: str | Path | None,
+    ):
+        self.module: nn.Module = model
+        self.model: Trainable = model
+        self.sentences = [sentence for sentence in train if fits(sentence, config)]
+        self.n_left_out = sum(map(bool, map(len, train))) - len(self.sentences)
+        self.dev, self.config, self.out = dev, config, Path(out) if out is not None else None
+        self._check_data()
+        if self.out is not None:
+            self.model.check_output(self.out)
+        self.checkpoint = Checkpoint(self.out) if self.out is not None else None
+        self.objective = make_objective(config.objective, self.model)
+        self.examples = self.model.encode(self.sentences, with_tags=True)
+        self.lengths = [len(example) for example in self.examples]
+        self.best = BestWeights(config.patience)
+        self.result = TrainingResult()
+        self.position = Position()
+        self.unfreezing = GradualUnfreezing(self.module) if config.unfreeze else None
+        self.optimizer = make_optimizer(self.module, config)
+        self.schedule = make_schedule(self.optimizer, config, config.epochs * len(self._steps(1)))
+        self.average = make_average(self.module, config)
+        self.random: dict[str, Tensor] = {}
+
+    def _check_data(self) -> None:
+        if not self.sentences:
+            long = f" ({self.n_left_out} over max_sentence_length)" if self.n_left_out else ""
+            raise TrellisworkError(f"expected sentences to train on, got none{long}; check the training data")
+        if self.dev is not None and not any(map(len, self.dev)):
+            raise TrellisworkError(
+                "expected dev sentences to stop early on, got none; check the dev data, or train without it (dev=None)"
+            )
+
+    def _steps(self, epoch: int) -> list[list[list[int]]]:
+        """The batches of an epoch, `accumulate` of them to a step."""
+        seed, together = self.config.seed * 1_000_003 + epoch, self.config.accumulate
+        batches = token_budget_batches(self.lengths, self.config.batch_tokens, seed=seed, bucket=2000)
+        return [batches[i : i + together] for i in range(0, len(batches), together)]
+
+    # Beginning and end
+
+    def begin(self, shown: Progress, resume: bool) -> None:
+        """From the checkpoint, if that is wanted and there is one; else from the start."""
+        self.random = random_state()
+        if self.n_left_out:
+            shown.note(f"{self.n_left_out} sentences over {self.config.max_sentence_length} tokens are left out")
+        if self.checkpoint is None:
+            return
+        self.fingerprint = fingerprint(self.module, self.sentences, self.dev, self.config)
+        if not resume:
+            self.checkpoint.clear()
+        elif self.checkpoint.exists:
+            self._resume(self.checkpoint)
+            shown.note(f"resumed in epoch {self.position.epoch}, after {self.position.steps} of its steps")
+        self._checkpoint_at = time.monotonic() + self.config.checkpoint_every
+
+    def _resume(self, checkpoint: Checkpoint) -> None:
+        tensors, values = checkpoint.read()
+        try:
+            refuse_differences(values["fingerprint"], self.fingerprint, str(self.out))
+            best = checkpoint.read_best(values["best_epoch"]) if values["best_epoch"] else {}
+            restore(self, tensors, values, best)
+        except (KeyError, TypeError, RuntimeError) as error:
+            raise ModelError(f"{checkpoint.folder}: written by another version; train anew without --resume") from error
+        self._write_history("w", self.result.history)
+
+    def write_checkpoint(self) -> None:
+        """Leave all that the next step depends on on disk."""
+        if self.checkpoint is not None:
+            began = time.monotonic()
+            self.checkpoint.write(tensors_of(self), {**values_of(self), "fingerprint": self.fingerprint})
+            every, took = self.config.checkpoint_every, time.monotonic() - began
+            self._checkpoint_at = began + (max(every, took / LONGEST_SHARE) if every else 0)
+
+    def interrupted(self) -> None:
+        """Word what Ctrl-C leaves behind."""
+        self.write_checkpoint()
+        self.result.interrupted = True
+        place = f" saved in {self.out}; resume to go on" if self.out is not None else " kept"
+        which = f"the best model (epoch {self.best.epoch})" if self.result.history else "the model as it stood"
+        self.result.note = f"interrupted: {which} is{place}"
+
+    def rescue(self) -> str:
+        """Keep the last good model after a batch that stopped the run; say where it is."""
+        self.finish()
+        if self.out is None:
+            return ""
+        which = f"the best model, of epoch {self.best.epoch}," if self.best.epoch else "the model as it stood"
+        return f"; {which} is in {self.out}"
+
+    def finish(self) -> None:
+        """Leave the model with its best weights, on disk too; a finished run needs no checkpoint."""
+        if self.unfreezing is not None:
+            self.unfreezing.end()
+        self.best.restore(self.module)
+        self.module.eval()
+        self._save()
+        self._write_history("w", self.result.history)
+        if self.checkpoint is not None and not self.result.interrupted:
+            self.checkpoint.clear()
+
+    # Epochs
+
+    def all_epochs(
+        self, shown: Progress, interrupts: Interrupts, on_epoch: Callable[[EpochRecord], None] | None
+    ) -> None:
+        """Epoch after epoch, until the last or until patience runs out."""
+        while self.position.epoch <= self.config.epochs and not self._out_of_patience:
+            record = self._one_epoch(shown, interrupts)
+            shown.epoch(record)
+            if on_epoch is not None:
+                on_epoch(record)
+        if self._out_of_patience:
+            metric = self.result.history[-1].metric
+            self.result.note = f"stopped: no better dev {metric} for {self.config.patience} epochs"
+            shown.note(self.result.note)
+
+    @property
+    def _out_of_patience(self) -> bool:
+        return bool(self.dev and self.result.history and self.best.exhausted)
+
+    def _one_epoch(self, shown: Progress, interrupts: Interrupts) -> EpochRecord:
+        """What is left of the epoch, then its evaluation."""
+        at, n_tokens = self.position, sum(self.lengths)
+        began = time.perf_counter() - at.seconds
+        shown.start_epoch(at.epoch, self.config.epochs, n_tokens)
+        shown.batch(at.tokens, at.mean_loss)
+        if self.unfreezing is not None:
+            self.unfreezing.begin_epoch(at.epoch)
+        self.module.train()
+        steps = self._steps(at.epoch)
+        for step in steps[at.steps :]:
+            with interrupts.undivided():
+                before = at.tokens
+                self._step(step)
+                at.seconds = time.perf_counter() - began
+            shown.batch(at.tokens - before, at.mean_loss)
+            if self.checkpoint is not None and time.monotonic() >= self._checkpoint_at:
+                self.write_checkpoint()
+        return self._end_epoch(n_tokens, began, interrupts)
+
+    def _end_epoch(self, n_tokens: int, began: float, interrupts: Interrupts) -> EpochRecord:
+        at = self.position
+        with self._averaged():
+            scores = self.model.evaluate(self.dev) if self.dev else {}
+            seconds = time.perf_counter() - began
+            rate = n_tokens / max(at.seconds, 1e-9)
+            record = EpochRecord(at.epoch, at.mean_loss, scores.get("score"), scores.get("metric", ""), rate, seconds)
+            with interrupts.undivided():
+                self._keep(record, scores)
+        with interrupts.undivided():
+            self.write_checkpoint()
+        return record
+
+    def _averaged(self) -> Any:
+        return nullcontext() if self.average is None else self.average.applied()
+
+    # Steps
+
+    def _step(self, step: list[list[int]]) -> None:
+        """One update by the gradient of the mean loss per token; a bad batch changes nothing."""
+        at = self.position
+        n_tokens = sum(self.lengths[i] for batch in step for i in batch)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = sum(self._gradient(batch, n_tokens) for batch in step)
+        norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.config.clip)
+        last = [self.sentences[i] for i in step[-1]]
+        refuse_bad_value("gradient", norm.item(), self._place, last, self.config)
+        self.optimizer.step()
+        self.schedule.step()
+        if self.average is not None and averages_in(at.epoch, self.config):
+            self.average.update()
+        at.steps, at.loss, at.tokens = at.steps + 1, at.loss + loss, at.tokens + n_tokens
+        self.random = random_state()
+
+    def _gradient(self, batch: list[int], n_tokens: int) -> float:
+        """Add the gradient of a batch to the others of its step; its loss."""
+        sentences, config = [self.sentences[i] for i in batch], self.config
+        with explaining_memory(self._place, sentences, config):
+            with torch.autocast(self._device, torch.bfloat16) if config.precision == "bf16" else nullcontext():
+                loss = self.objective([self.examples[i] for i in batch])
+            value = loss.item()
+            refuse_bad_value("loss", value, self._place, sentences, config)
+            (loss / n_tokens).backward()
+        return value
+
+    @property
+    def _place(self) -> str:
+        name = "batch" if self.config.accumulate == 1 else "step"
+        return f"epoch {self.position.epoch}, {name} {self.position.steps + 1}"
+
+    @property
+    def _device(self) -> str:
+        return next(self.module.parameters()).device.type
+
+    # Keeping
+
+    def _keep(self, record: EpochRecord, scores: dict[str, Any]) -> None:
+        """Remember the epoch, and save the model if it is the best so far."""
+        self.result.history.append(record)
+        self.position = Position(epoch=record.epoch + 1)
+        score = record.score if record.score is not None else float(record.epoch)
+        if self.best.offer(score, self.module):
+            self.result.best_epoch, self.result.best_score = record.epoch, record.score
+            self.model.metrics["dev"] = scores
+            if self.dev:
+                self._save()
+            if self.checkpoint is not None:
+                self.checkpoint.write_best(record.epoch, self.best.weights)
+        self._write_history("w" if record.epoch == 1 else "a", [record])
+
+    def _save(self) -> None:
+        self.model.metrics["training"] = {
+            "epochs": len(self.result.history),
+            "best_epoch": self.result.best_epoch,
+            "seconds": round(self.result.seconds, 2),
+            "settings": self.config.to_dict(),
+        }
+        if self.out is not None:
+            self.model.save(self.out)
+
+    def _write_history(self, mode: str, records: Sequence[EpochRecord]) -> None:
+        """One line of JSON an epoch, as they come."""
+        if self.out is not None:
+            self.out.mkdir(parents=True, exist_ok=True)
+            with (self.out / HISTORY).open(mode, encoding="utf-8") as file:
+                file.writelines(json.dumps(record.to_dict()) + "\n" for record in records)

@@ -1,0 +1,51 @@
+"""Loss, score and speed for TensorBoard, beside another way of showing progress."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trelliswork.errors import TrellisworkError
+from trelliswork.training.progress import EpochRecord, Progress
+
+
+class TensorBoardProgress(Progress):
+    """Hands everything on to `shown`, and writes one point an epoch (of the loss, one a step) to `folder`."""
+
+    def __init__(self, shown: Progress, folder: str | Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise TrellisworkError(
+                "expected the package tensorboard for tensorboard_dir, found none; "
+                'install it with pip install "trelliswork[tensorboard]"'
+            ) from None
+        self.shown, self.writer = shown, SummaryWriter(str(folder))
+        self._tokens = 0
+
+    def __enter__(self) -> Progress:
+        self.shown.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.writer.close()
+        self.shown.__exit__(*exception)
+
+    def start_epoch(self, epoch: int, n_epochs: int, n_tokens: int) -> None:
+        self._tokens = (epoch - 1) * n_tokens
+        self.shown.start_epoch(epoch, n_epochs, n_tokens)
+
+    def batch(self, n_tokens: int, loss: float) -> None:
+        self._tokens += n_tokens
+        if n_tokens:
+            self.writer.add_scalar("loss/so far", loss, self._tokens)
+        self.shown.batch(n_tokens, loss)
+
+    def epoch(self, record: EpochRecord) -> None:
+        values = {"loss/epoch": record.loss, f"dev/{record.metric}": record.score, "tokens/s": record.tokens_per_second}
+        for name, value in values.items():
+            if value is not None:
+                self.writer.add_scalar(name, value, record.epoch)
+        self.shown.epoch(record)
+
+    def note(self, text: str) -> None:
+        self.shown.note(text)
