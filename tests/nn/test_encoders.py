@@ -70,6 +70,13 @@ def test_gradient(encoder: nn.Module) -> None:
     assert torch.autograd.gradcheck(encoded, weights, fast_mode=True)
 
 
+def test_recurrent_encoders_read_from_both_ends() -> None:
+    encoder, tokens = RecurrentEncoder(DIM, hidden=3).double(), vectors(1, 4)
+    ahead, _ = encoder.forwards[0](tokens)
+    back, _ = encoder.backwards[0](tokens.flip(1))
+    torch.testing.assert_close(encoder(tokens), torch.cat([ahead, back.flip(1)], -1))
+
+
 def test_recurrent_encoders_skip_holes() -> None:
     encoder, tokens = RecurrentEncoder(DIM, hidden=3, layers=2).double(), vectors(1, 5)
     mask = torch.tensor([[True, False, True, True, False]])
