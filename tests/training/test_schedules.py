@@ -68,7 +68,7 @@ def test_the_slanted_triangle_is_the_printed_one_where_its_cut_is_whole(n_steps:
 
 
 def test_the_printed_slanted_triangle_goes_below_zero_where_its_cut_is_not_whole() -> None:
-    """Erratum 71."""
+    """Erratum 38."""
     t, cut = 19, math.floor(19 * 0.1)
     printed = (1 + (1 - (t - cut) / (cut * (1 / 0.1 - 1))) * 31) / 32
     assert printed < 0
@@ -108,7 +108,7 @@ def test_adamw_is_algorithm_2() -> None:
 
 
 def test_algorithm_2_as_printed_decays_twice() -> None:
-    """Erratum 72: where there is nothing to learn, AdamW only shrinks each weight by its share."""
+    """Erratum 39: where there is nothing to learn, AdamW only shrinks each weight by its share."""
     layer, theta, gradients = some_gradients(5, scale=0.0)
     found = stepped("adamw", layer, gradients, decay=0.1)
     torch.testing.assert_close(found, theta * (1 - 0.01 * 0.1) ** 5)
