@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
 def prepare_kernels(*, quiet: bool = False) -> None:
     """Make sure that the kernels are compiled, with a line on standard error when that takes time."""
-    if kernels_are_cached():
-        return
+    if not kernels_are_cached():
+        _announced("kernels", "10 s", compile_kernels, quiet)
+
+
+def prepare_feature_kernels(*, quiet: bool = False) -> None:
+    """The same for those that learn from features, which need no torch."""
+    from trelliswork.models.feature_crf import kernels, online_kernels
+
+    if not all(map(_is_cached, (kernels.loss_and_gradient, online_kernels.best_labels))):
+        _announced("kernels of feature models", "20 s", compile_feature_kernels, quiet)
+
+
+def _announced(what: str, about: str, compile_them: Callable[[], float], quiet: bool) -> None:
     if not quiet:
-        print("compiling kernels for this machine, once (about 10 s) ...", file=sys.stderr, flush=True)
-    seconds = compile_kernels()
+        print(f"compiling {what} for this machine, once (about {about}) ...", file=sys.stderr, flush=True)
+    seconds = compile_them()
     if not quiet:
-        print(f"kernels compiled in {seconds:.1f} s", file=sys.stderr, flush=True)
+        print(f"{what} compiled in {seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def kernels_are_cached() -> bool:
@@ -43,6 +54,17 @@ def compile_kernels() -> float:
         chain.marginals  # noqa: B018
         chain.span_probabilities([[(0, 1, "X")], []], tags=tags, scheme="IOB2")
         chain.top_k(2)
+    return time.perf_counter() - began
+
+
+def compile_feature_kernels() -> float:
+    """Learn from two sentences and tag them; returns the seconds it took."""
+    from trelliswork.data import Sentence
+    from trelliswork.models import FeatureTagger, LearningConfig
+
+    began = time.perf_counter()
+    sentences = [Sentence(("Ann", "sings"), ("B-X", "O")), Sentence(("Stop",), ("O",))]
+    FeatureTagger.fit(sentences, LearningConfig(max_iterations=2)).tag(sentences)
     return time.perf_counter() - began
 
 

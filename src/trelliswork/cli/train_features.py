@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from trelliswork.cli.inputs import count, kind_of, open_untagged, say
+from trelliswork.cli.kernels import prepare_feature_kernels, prepare_kernels
 from trelliswork.cli.scores import score, score_text
 from trelliswork.cli.train import check_folder, columns_of, known_tags, provenance, read_data
 
@@ -50,6 +51,7 @@ def train_features(
     templates = None if sources[0] is None else Templates.read(sources[0])
     function = None if sources[1] is None else FeatureFunction.of(sources[1])
     use_threads(threads)
+    prepare_feature_kernels(quiet=quiet)
     format, train, dev = read_data(train_file, dev_file, choices, quiet)
     scheme = choices.scheme or (format.scheme if format is not None and not partial else None)
     if partial:
@@ -64,6 +66,7 @@ def train_features(
     known_tags(tagger, dev)
     tagger.metrics["data"] = provenance(train_file, dev_file, train, dev, format)
     tagger.metrics["training"] = {"iterations": report.iterations, "seconds": round(report.seconds, 1)}
+    prepare_kernels(quiet=quiet)
     scores = score(tagger, dev)
     tagger.metrics["dev"] = tagger.evaluate(dev)
     tagger.save(out)
