@@ -34,6 +34,7 @@ bench: $(READY)  ## interleaved speed ratios against the peers, on a quiet machi
 	$(BIN)/python -m benchmarks.summary
 
 accuracy: $(READY) ## train on the real corpora; writes docs/results/accuracy.md
+	$(BIN)/python -m benchmarks.ocr
 	$(BIN)/python -m benchmarks.accuracy
 
 clean:           ## remove the environment, caches and outputs
