@@ -91,7 +91,7 @@ def test_the_index_numbers_keys_in_order_however_many() -> None:
 
 
 def test_dicts_are_read_as_crfsuite_reads_them() -> None:
-    tokens = [{"w": "a", "n": 2, "b": False, "l": ["x", "y"], "d": {"k": 0.5, "s": "t"}}, ["plain", "names"], {}]
+    tokens = [{"w": b"a", "n": 2, "b": False, "l": ["x", "y"], "d": {"k": 0.5, "s": "t"}}, ["plain", "names"], {}]
     lengths, counts, keys, values, names = from_dicts([tokens[:2], [], tokens[2:]])
     assert (lengths.tolist(), counts.tolist()) == ([2, 0, 1], [7, 2, 0])
     assert names == ["w:a", "n", "b", "l:x", "l:y", "d:k", "d:s:t", "plain", "names"]
