@@ -11,7 +11,9 @@ import typer
 from trelliswork.cli.options import Features, ModelFolder
 
 if TYPE_CHECKING:
-    from trelliswork.models import FeatureTagger, SentenceTagger, Tagger
+    from trelliswork.models import FeatureTagger, Segmenter, SentenceTagger, Tagger
+
+    AnyTagger = Tagger | Segmenter | FeatureTagger
 
 STRONGEST = 8
 
@@ -40,9 +42,10 @@ def info(
     if as_json:
         print(json.dumps(_record(tagger, top_features), indent=1, ensure_ascii=False))
         return
-    kind = "a window network under a linear-chain CRF"
     if isinstance(tagger, FeatureTagger):
         kind = f"{kind_of(tagger.config.model).phrase} over features"
+    else:
+        kind = f"a network ({tagger.config.encoder}) under a {tagger.STRUCTURE}"
     print(f"{model}: {kind}, {tagger.n_parameters:,} parameters")
     for title, rows in _sections(tagger, top_features):
         print(f"\n{title}")
@@ -51,7 +54,7 @@ def info(
             print(f"  {name:{width}}  {value}")
 
 
-def _sections(tagger: Tagger | FeatureTagger, top_features: int) -> list[tuple[str, list[tuple[str, str]]]]:
+def _sections(tagger: AnyTagger, top_features: int) -> list[tuple[str, list[tuple[str, str]]]]:
     from trelliswork.models import FeatureTagger
 
     data = dict(tagger.metrics.get("data") or {})
@@ -69,7 +72,7 @@ def _sections(tagger: Tagger | FeatureTagger, top_features: int) -> list[tuple[s
     return [(title, rows) for title, rows in sections if rows]
 
 
-def _network_sections(tagger: Tagger) -> list[tuple[str, list[tuple[str, str]]]]:
+def _network_sections(tagger: Tagger | Segmenter) -> list[tuple[str, list[tuple[str, str]]]]:
     vocabularies = {name: f"{len(items):,} entries" for name, items in tagger.features.vocabularies.items()}
     return [("lookup tables", _rows(vocabularies)), ("network", _rows(tagger.config.to_dict()))]
 
@@ -107,31 +110,35 @@ def _label_rows(tagger: SentenceTagger) -> list[tuple[str, str]]:
     ]
 
 
-def transitions(tagger: Tagger | FeatureTagger) -> list[tuple[float, str, str]]:
+def transitions(tagger: AnyTagger) -> list[tuple[float, str, str]]:
     """Learned transition scores between legal neighbours, strongest first."""
-    from trelliswork.models import FeatureTagger
+    from trelliswork.models import FeatureTagger, Segmenter
 
-    labels = tagger.labels.vocabulary.to_list()
     if isinstance(tagger, FeatureTagger):
         return sorted(tagger.crf.arc_names(), reverse=True)
-    allowed = tagger.crf.allowed_transitions
+    if isinstance(tagger, Segmenter):
+        labels, allowed, learned = tagger.kinds, None, tagger.crf.transitions
+    else:
+        labels, allowed = tagger.labels.vocabulary.to_list(), tagger.crf.allowed_transitions
+        learned = tagger.crf.transitions
+    assert learned is not None, "these models have transitions"
     legal = allowed.tolist() if allowed is not None else [[True] * len(labels)] * len(labels)
     scored = [
         (score, labels[i], labels[j])
-        for i, row in enumerate(tagger.crf.transitions.tolist())
+        for i, row in enumerate(learned.tolist())
         for j, score in enumerate(row)
         if legal[i][j]
     ]
     return sorted(scored, reverse=True)
 
 
-def _transition_rows(tagger: Tagger | FeatureTagger) -> list[tuple[str, str]]:
+def _transition_rows(tagger: AnyTagger) -> list[tuple[str, str]]:
     found = transitions(tagger)
     extremes = found if len(found) <= 2 * STRONGEST else [*found[:STRONGEST], *found[-STRONGEST:]]
     return [(f"{before} -> {after}", f"{score:+.2f}") for score, before, after in extremes]
 
 
-def _record(tagger: Tagger | FeatureTagger, top_features: int) -> dict[str, Any]:
+def _record(tagger: AnyTagger, top_features: int) -> dict[str, Any]:
     from trelliswork.models import FeatureTagger
     from trelliswork.models.feature_tagger import strongest
 

@@ -39,6 +39,8 @@ OUTSIDE = "O"
 class Segmenter(NeuralTagger):
     """Inputs, encoder, segment scorer and semi-CRF. Tokens outside spans are segments of one token."""
 
+    STRUCTURE = "semi-Markov CRF"
+
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
         super().__init__(config, features, labels)
         if not labels.has_spans:
@@ -154,7 +156,7 @@ class Segmenter(NeuralTagger):
 
     @property
     def summary(self) -> str:
-        return f"A network ({self.config.encoder}) under a semi-Markov CRF, for {self.labels.data_scheme} tags."
+        return f"A network ({self.config.encoder}) under a {self.STRUCTURE}, for {self.labels.data_scheme} tags."
 
 
 def _lengths(encoded: Sequence[EncodedSentence], scores: Tensor) -> Tensor:

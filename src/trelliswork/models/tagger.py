@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 class Tagger(NeuralTagger, ChainTagger):
     """Inputs, encoder, scorer and CRF."""
 
+    STRUCTURE = "linear-chain CRF"
+
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
         super().__init__(config, features, labels)
         self.scorer = make_scorer(config, self.encoder.dim, len(labels.vocabulary))
@@ -87,4 +89,4 @@ class Tagger(NeuralTagger, ChainTagger):
 
     @property
     def summary(self) -> str:
-        return f"A network ({self.config.encoder}) under a linear-chain CRF, for {self.labels.data_scheme} tags."
+        return f"A network ({self.config.encoder}) under a {self.STRUCTURE}, for {self.labels.data_scheme} tags."
