@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from benchmarks.grconv_cells import by_cells, forward_backward, problem
 from torch import Tensor
 
-from benchmarks.grconv_cells import by_cells, forward_backward, problem
 from trelliswork.errors import ScoreError
 from trelliswork.nn import GatedRecursiveConvolution, PyramidScorer
 from trelliswork.nn.encoders.grconv_fused import Pyramid, can_fuse, plain_pyramid

@@ -19,6 +19,8 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.config import TaggerConfig
+from trelliswork.models.template_features import TemplateFeatures, parse_templates
+from trelliswork.models.word_ngrams import WordNgrams
 from trelliswork.nn.inputs import UNKNOWN, TokenBatch
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 PADDING_ITEM = ""  # no token is empty, so none is taken for padding
 UNKNOWN_ITEM = "<unknown>"
-VECTOR, CHARACTERS = "vector", "characters"  # the features that are not counted as the others are
+VECTOR, CHARACTERS, TEMPLATES = "vector", "characters", "templates"  # not counted as the other features are
 CACHE_LIMIT = 200_000
 LONGEST_SPELLING = 40  # characters of a word that are read
 
@@ -75,13 +77,20 @@ class TokenFeatures:
 
     def __init__(self, config: TaggerConfig, vocabularies: Mapping[str, Vocabulary]):
         self.vocabularies = dict(vocabularies)
-        self.names = [name for name in self.vocabularies if name != CHARACTERS]
+        self.names = [name for name in self.vocabularies if name not in (CHARACTERS, TEMPLATES)]
         self.n_columns = sum(name.startswith("column") for name in self.names)
         self._parts = word_parts(config)
         if VECTOR in self.vocabularies:
             self._parts[VECTOR] = partial(form_with_vector, vocabulary=self.vocabularies[VECTOR])
         self._indices: dict[str, list[int]] = {}
         self._spellings: dict[str, Tensor] = {}
+        self._ngrams = WordNgrams(config.ngrams, config.ngram_buckets) if config.ngrams else None
+        self._templates = None
+        if TEMPLATES in self.vocabularies:
+            templates = parse_templates(config.templates, 1 + self.n_columns)
+            self._templates = TemplateFeatures(
+                templates, self.vocabularies[TEMPLATES].to_list()[TemplateFeatures.FIRST :]
+            )
         self.dims = [_width(name, config) for name in self.names]
 
     @classmethod
@@ -106,7 +115,15 @@ class TokenFeatures:
             for word, n in words.items():
                 letters.update(dict.fromkeys(word, n))
             vocabularies[CHARACTERS] = _vocabulary(letters, config.affix_min_count)
+        if config.templates:
+            kept = TemplateFeatures.from_sentences(sentences, config.templates, config.template_min_count)
+            vocabularies[TEMPLATES] = restore_vocabulary([PADDING_ITEM, UNKNOWN_ITEM, *kept.names])
         return cls(config, vocabularies)
+
+    @property
+    def n_attributes(self) -> int:
+        """Rows of the table of attributes; 0 if there are no templates."""
+        return len(self.vocabularies[TEMPLATES]) if self._templates is not None else 0
 
     @property
     def sizes(self) -> list[int]:
@@ -119,7 +136,7 @@ class TokenFeatures:
         return sum(index != UNKNOWN for index in found) / max(len(found), 1)
 
     def encode(self, sentence: Sentence) -> Int[Tensor, "n f"]:
-        """The indices of one sentence."""
+        """The indices of one sentence; attributes of templates stand behind the others."""
         if len(sentence.features) != self.n_columns:
             raise DataError(
                 sentence.file or "sentence",
@@ -131,19 +148,26 @@ class TokenFeatures:
         if self.n_columns:
             extra = [self.vocabularies[f"column{i + 1}"].indices(_column(sentence, i)) for i in range(self.n_columns)]
             rows = [[*row, *values] for row, values in zip(rows, zip(*extra, strict=True), strict=True)]
-        return torch.tensor(rows, dtype=torch.long).reshape(len(rows), len(self.names))
+        found = torch.tensor(rows, dtype=torch.long).reshape(len(rows), len(self.names))
+        return found if self._templates is None else torch.cat([found, self._templates.encode(sentence)], 1)
 
     def batch(self, features: Sequence[Int[Tensor, "n f"]], words: Sequence[Sequence[str]]) -> TokenBatch:
         """Sentences, as `encode` gives them, side by side."""
         lengths = torch.tensor([len(each) for each in features])
         padded = pad_sequence(list(features), batch_first=True)
         mask = torch.arange(padded.shape[1]) < lengths[:, None]
-        if CHARACTERS not in self.vocabularies:
-            return TokenBatch(padded, mask)
+        n_own = len(self.names)
+        attributes = None if self._templates is None else padded[..., n_own:]
         rows: dict[str, int] = {}
+        if CHARACTERS not in self.vocabularies and self._ngrams is None:
+            return TokenBatch(padded[..., :n_own], mask, attributes=attributes)
         forms = [torch.tensor([rows.setdefault(word, len(rows)) for word in each]) for each in words]
-        spellings = pad_sequence([self._spelling(word) for word in rows], batch_first=True)
-        return TokenBatch(padded, mask, pad_sequence(forms, batch_first=True), spellings)
+        spelled = CHARACTERS in self.vocabularies
+        spellings = pad_sequence([self._spelling(word) for word in rows], batch_first=True) if spelled else None
+        ngrams = None if self._ngrams is None else self._ngrams.batch(rows)
+        return TokenBatch(
+            padded[..., :n_own], mask, pad_sequence(forms, batch_first=True), spellings, ngrams, attributes
+        )
 
     def _word_indices(self, word: str) -> list[int]:
         """Indices of everything that depends on the word alone; most words come more than once."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def can_fuse(*tensors: Tensor) -> bool:
-    """Whether the kernels can read these tensors: not where operations are only recorded, for an export or a compiler."""
+    """Whether the kernels can read these tensors: not where operations are only recorded, say for an export."""
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
     kinds = {(tensor.device.type, tensor.dtype) for tensor in tensors}
@@ -56,7 +56,7 @@ class Pyramid(torch.autograd.Function):
         return levels
 
     @staticmethod
-    def backward(ctx: Any, grad: Float[Tensor, "k n batch dim"]) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad: Float[Tensor, "k n batch dim"]) -> Any:
         tokens, w_left, w_right, bias, levels, *states = ctx.saved_tensors
         if torch.is_grad_enabled():
             return *_by_reference(tokens, w_left, w_right, bias, grad), None

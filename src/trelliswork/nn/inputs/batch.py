@@ -15,13 +15,16 @@ class TokenBatch(NamedTuple):
     """Sentences side by side; where `mask` is False there is no token.
 
     A form that comes more than once is spelled out once: token [b, i] is written with the characters of row
-    forms[b, i] of `spellings`, which 0 fills up.
+    forms[b, i] of `spellings`, which 0 fills up, and has the n-grams of the same row of `ngrams`. `attributes` are
+    those of a token, one for each template; 0 is none.
     """
 
     features: Int[Tensor, "batch n f"]
     mask: Bool[Tensor, "batch n"]
     forms: Int[Tensor, "batch n"] | None = None
     spellings: Int[Tensor, "u m"] | None = None
+    ngrams: Int[Tensor, "u g"] | None = None
+    attributes: Int[Tensor, "batch n t"] | None = None
 
     def to(self, device: torch.device) -> TokenBatch:
         """The same batch on another device."""

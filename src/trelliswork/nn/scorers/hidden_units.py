@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
+from trelliswork.nn.scorers.softplus_kernels import softplus_gradients, softplus_sums
+from trelliswork.structures.bridge import as_array, as_tensor, out_of_reach
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -36,4 +39,40 @@ class HiddenUnitScorer(nn.Module):
         self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n c"]:
         """Scores per token; every scorer takes a `mask`, this one has no use for it."""
-        return self.bias + F.softplus(self.linear(encoded)[..., None] + self.by_tag).sum(-2)
+        return self.bias + softplus_sum(self.linear(encoded), self.by_tag)
+
+
+def softplus_sum(inputs: Float[Tensor, "*any h"], by_tag: Float[Tensor, "h c"]) -> Float[Tensor, "*any c"]:
+    """Σ_h ln(1 + exp(a_h + V_hy)); on the CPU by kernels that never hold all [tokens, h, c] terms."""
+    recorded = torch.compiler.is_compiling() or torch.jit.is_tracing() or out_of_reach()
+    kinds = {(each.device.type, each.dtype) for each in (inputs, by_tag)}
+    if recorded or not kinds <= {("cpu", torch.float32), ("cpu", torch.float64)}:
+        return plain_softplus_sum(inputs, by_tag)
+    return SoftplusSum.apply(inputs.flatten(0, -2), by_tag).unflatten(0, inputs.shape[:-1])
+
+
+def plain_softplus_sum(inputs: Float[Tensor, "*any h"], by_tag: Float[Tensor, "h c"]) -> Float[Tensor, "*any c"]:
+    """The same in operations of torch."""
+    return F.softplus(inputs.unsqueeze(-1) + by_tag, threshold=40).sum(-2)  # its 20 is good for float32 only
+
+
+class SoftplusSum(torch.autograd.Function):
+    """`softplus_sum` of tokens [t, h]; its gradient makes each σ(z) anew rather than keep it."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Float[Tensor, "t h"], by_tag: Float[Tensor, "h c"]) -> Float[Tensor, "t c"]:
+        ctx.save_for_backward(inputs, by_tag)
+        result = np.empty((inputs.shape[0], by_tag.shape[1]))
+        softplus_sums(as_array(inputs, np.float64), as_array(by_tag, np.float64), result)
+        return as_tensor(result, inputs.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Float[Tensor, "t c"]) -> tuple[Tensor | None, ...]:
+        inputs, by_tag = ctx.saved_tensors
+        if torch.is_grad_enabled():  # to be differentiated again
+            shares = torch.sigmoid(inputs.unsqueeze(-1) + by_tag) * grad.unsqueeze(1)
+            return shares.sum(2), shares.sum(0)
+        arrays = [as_array(each, np.float64) for each in (inputs, by_tag, grad)]
+        to_inputs, to_by_tag = np.empty(inputs.shape), np.zeros(by_tag.shape)
+        softplus_gradients(*arrays, to_inputs, to_by_tag)
+        return as_tensor(to_inputs, inputs.dtype), as_tensor(to_by_tag, by_tag.dtype)
