@@ -45,6 +45,7 @@ class TaggerConfig:
     are none; `tune_vectors` trains them on. `ngrams` are lengths of character n-grams whose vectors, `ngram_dim` wide
     in `ngram_buckets` rows, are summed for each word. `templates` (lines of a CRF++ file, or "default") make attributes
     that score labels directly, beside the network; those seen less than `template_min_count` times are left out.
+    `pretrained` names an encoder of Hugging Face whose vectors go in as well; `tune_pretrained` trains it on.
 
     Network: `encoder` looks at a `window` of tokens ("window"), at the whole sentence through filters of `window` words
     ("sentence"), from both ends ("lstm", "gru": `hidden` units in each direction), with attention ("transformer": so
@@ -84,6 +85,8 @@ class TaggerConfig:
     ngram_buckets: int = 20_000
     templates: tuple[str, ...] = ()
     template_min_count: int = 2
+    pretrained: str = ""
+    tune_pretrained: bool = True
     encoder: Encoder = "window"
     window: int = 5
     layers: int = 1

@@ -75,7 +75,13 @@ class TokenFeatures:
         (['word', 'capitals', 'prefix2'], torch.Size([2, 8]))
     """
 
-    def __init__(self, config: TaggerConfig, vocabularies: Mapping[str, Vocabulary]):
+    def __init__(
+        self,
+        config: TaggerConfig,
+        vocabularies: Mapping[str, Vocabulary],
+        pretrained: Mapping[str, Any] | None = None,
+    ):
+        self.pretrained, self._keep_words = pretrained, bool(config.pretrained)
         self.vocabularies = dict(vocabularies)
         self.names = [name for name in self.vocabularies if name not in (CHARACTERS, TEMPLATES)]
         self.n_columns = sum(name.startswith("column") for name in self.names)
@@ -158,15 +164,16 @@ class TokenFeatures:
         mask = torch.arange(padded.shape[1]) < lengths[:, None]
         n_own = len(self.names)
         attributes = None if self._templates is None else padded[..., n_own:]
+        kept = tuple(map(tuple, words)) if self._keep_words else None
         rows: dict[str, int] = {}
         if CHARACTERS not in self.vocabularies and self._ngrams is None:
-            return TokenBatch(padded[..., :n_own], mask, attributes=attributes)
+            return TokenBatch(padded[..., :n_own], mask, attributes=attributes, words=kept)
         forms = [torch.tensor([rows.setdefault(word, len(rows)) for word in each]) for each in words]
         spelled = CHARACTERS in self.vocabularies
         spellings = pad_sequence([self._spelling(word) for word in rows], batch_first=True) if spelled else None
         ngrams = None if self._ngrams is None else self._ngrams.batch(rows)
         return TokenBatch(
-            padded[..., :n_own], mask, pad_sequence(forms, batch_first=True), spellings, ngrams, attributes
+            padded[..., :n_own], mask, pad_sequence(forms, batch_first=True), spellings, ngrams, attributes, kept
         )
 
     def _word_indices(self, word: str) -> list[int]:

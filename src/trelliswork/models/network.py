@@ -17,6 +17,7 @@ from trelliswork.nn.encoders import (
     TransformerEncoder,
     WindowEncoder,
 )
+from trelliswork.nn.encoders.pretrained import PretrainedEncoder
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.nn.inputs import (
     UNKNOWN,
@@ -55,7 +56,18 @@ def make_inputs(config: TaggerConfig, features: TokenFeatures) -> TokenInputs:
         n_characters = len(features.vocabularies[CHARACTERS])
         characters = kind(n_characters, dim=config.character_dim, hidden=config.character_hidden)
     ngrams = NgramBag(config.ngram_buckets, dim=config.ngram_dim) if config.ngrams else None
-    return TokenInputs(lookup, characters, ngrams, word_dropout=config.word_dropout)
+    return TokenInputs(lookup, characters, ngrams, make_pretrained(config, features), word_dropout=config.word_dropout)
+
+
+def make_pretrained(config: TaggerConfig, features: TokenFeatures) -> PretrainedEncoder | None:
+    """The encoder that `pretrained` names; a stored model has all but the weights of it, and needs no hub."""
+    if not config.pretrained:
+        return None
+    if features.pretrained is None:
+        found = PretrainedEncoder.from_name(config.pretrained)
+    else:
+        found = PretrainedEncoder.from_dict(features.pretrained)
+    return found.requires_grad_(config.tune_pretrained)
 
 
 def make_direct_connections(config: TaggerConfig, features: TokenFeatures, n_labels: int) -> DirectConnections | None:

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 
 class VariationalDropout(nn.Module):
-    """Drops whole dimensions of a sentence: what is dropped at one token is dropped
-    at all of them [S4, variational dropout].
+    """Drops whole dimensions of a sentence: one draw for a sentence, and the same at all its tokens [S4.779].
 
     >>> dropped = VariationalDropout(0.5)(torch.ones(1, 3, 4))
     >>> bool((dropped[0, 0] == dropped[0, 2]).all())
@@ -63,6 +62,6 @@ class WordDropout(nn.Module):
 def drop_rows(
     vectors: Float[Tensor, "batch n d"], rows: Int[Tensor, "batch n"], n_rows: int, share: float
 ) -> Float[Tensor, "batch n d"]:
-    """Embedding dropout: a row of the table is dropped wherever it comes; the others grow by 1 / (1 - share)."""
+    """Embedding dropout: a row is dropped wherever it comes [S4.780]; the others grow by 1 / (1 - share)."""
     keep = (torch.rand(n_rows, device=vectors.device) >= share).to(vectors.dtype).div_(1 - share)
     return vectors * keep[rows].unsqueeze(-1)
