@@ -11,7 +11,7 @@ import torch
 
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models import Tagger, TaggerConfig
+from trelliswork.models import Segmenter, Tagger, TaggerConfig
 from trelliswork.models.template_features import TemplateFeatures, parse_templates
 from trelliswork.models.word_ngrams import WordNgrams, ngrams_of
 from trelliswork.training import TrainingConfig, train
@@ -67,19 +67,35 @@ def test_direct_connections_are_added_to_the_emissions(sentences: list[Sentence]
             assert added[row, i, 0].item() == pytest.approx(3.0 * (i == 0), abs=1e-5)
 
 
+def test_a_segment_has_the_direct_scores_of_its_tokens(sentences: list[Sentence], config: TaggerConfig) -> None:
+    wanted = replace(config, templates=("U00:%x[0,0]",), template_min_count=1, max_length=3, segment_dim=8)
+    segmenter = Segmenter.from_data(sentences, wanted, seed=1).eval()
+    batch = segmenter.token_batch(segmenter.encode(sentences))
+    assert segmenter.direct is not None
+    before = segmenter(batch)
+    torch.nn.init.normal_(segmenter.direct.table.weight)
+    added, direct = segmenter(batch) - before, segmenter.direct(batch)
+    for row, sentence in enumerate(sentences):
+        for first in range(len(sentence)):
+            for length in range(1, min(3, len(sentence) - first) + 1):
+                expected = direct[row, first : first + length].sum(0)
+                torch.testing.assert_close(added[row, first, length - 1], expected, rtol=1e-4, atol=1e-4)
+
+
 def test_rare_attributes_are_left_out() -> None:
     sentences = [Sentence(("a", "b", "a")), Sentence(("c", "a"))]
-    kept = TemplateFeatures.from_sentences(sentences, ("U:%x[0,0]", "V:%x[0,0]")[:1], min_count=2)
+    kept = TemplateFeatures.from_sentences(sentences, ("U:%x[0,0]",), min_count=2)
     assert kept.names == ["U:a"]
-    assert kept.encode(Sentence(("a", "z"))).tolist() == [[2], [0]]
+    assert [each.tolist() for each in kept.encode([Sentence(("a", "z")), Sentence(("c",))])] == [[[2], [0]], [[0]]]
 
 
 def test_names_of_attributes_are_enough_to_find_them_again() -> None:
     sentences = [Sentence(("Ünï", "x"), None, (("N", "V"),))]
     made = TemplateFeatures.from_sentences(sentences, ("default",), min_count=1)
     again = TemplateFeatures(parse_templates(("default",), 2), made.names)
-    assert torch.equal(made.encode(sentences[0]), again.encode(sentences[0]))
-    assert (made.encode(sentences[0]) >= TemplateFeatures.FIRST).all()
+    (one,), (other,) = made.encode(sentences), again.encode(sentences)
+    assert torch.equal(one, other)
+    assert (one >= TemplateFeatures.FIRST).all()
 
 
 def test_ngrams_of_the_print_and_their_rows() -> None:

@@ -143,6 +143,16 @@ class TokenFeatures:
 
     def encode(self, sentence: Sentence) -> Int[Tensor, "n f"]:
         """The indices of one sentence; attributes of templates stand behind the others."""
+        return self.encode_all([sentence])[0]
+
+    def encode_all(self, sentences: Sequence[Sentence]) -> list[Int[Tensor, "n f"]]:
+        """The indices of some sentences."""
+        found = [self._encode(sentence) for sentence in sentences]
+        if self._templates is None or not sentences:
+            return found
+        return [torch.cat(both, 1) for both in zip(found, self._templates.encode(sentences), strict=True)]
+
+    def _encode(self, sentence: Sentence) -> Int[Tensor, "n f"]:
         if len(sentence.features) != self.n_columns:
             raise DataError(
                 sentence.file or "sentence",
@@ -154,8 +164,7 @@ class TokenFeatures:
         if self.n_columns:
             extra = [self.vocabularies[f"column{i + 1}"].indices(_column(sentence, i)) for i in range(self.n_columns)]
             rows = [[*row, *values] for row, values in zip(rows, zip(*extra, strict=True), strict=True)]
-        found = torch.tensor(rows, dtype=torch.long).reshape(len(rows), len(self.names))
-        return found if self._templates is None else torch.cat([found, self._templates.encode(sentence)], 1)
+        return torch.tensor(rows, dtype=torch.long).reshape(len(rows), len(self.names))
 
     def batch(self, features: Sequence[Int[Tensor, "n f"]], words: Sequence[Sequence[str]]) -> TokenBatch:
         """Sentences, as `encode` gives them, side by side."""

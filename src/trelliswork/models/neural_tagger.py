@@ -98,10 +98,8 @@ class NeuralTagger(nn.Module, SentenceTagger):
     def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedSentence]:
         """Sentences as indices, to be reused from epoch to epoch."""
         return [
-            EncodedSentence(
-                self.features.encode(sentence), sentence.words, torch.tensor(self.gold(sentence)) if with_tags else None
-            )
-            for sentence in sentences
+            EncodedSentence(features, sentence.words, torch.tensor(self.gold(sentence)) if with_tags else None)
+            for features, sentence in zip(self.features.encode_all(sentences), sentences, strict=True)
         ]
 
     def encoded(
