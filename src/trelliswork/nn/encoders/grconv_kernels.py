@@ -7,41 +7,12 @@ three gates and the new vector, are L, R, M and ẑ.
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
-from trelliswork.structures.kernel_math import KERNEL, exp
-
-_LOG2_E = np.float32(1.44269504)
-_LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
-_LOWEST = np.float32(-87.0)  # below, e^x is taken as 0
-_ONE, _HALF = np.float32(1.0), np.float32(0.5)
-_C3, _C4, _C5 = np.float32(1.6666665459e-1), np.float32(4.1665795894e-2), np.float32(8.3334519073e-3)
-_C6, _C7 = np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
+from trelliswork.nn.kernel_math import exp_of
+from trelliswork.structures.kernel_math import KERNEL
 
 ROWS = 32  # that are worked on at once
-
-
-@intrinsic
-def _bits_as_single(typing_context, bits):
-    def generate(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.FloatType())
-
-    return types.float32(types.int32), generate
-
-
-@njit(inline="always", fastmath={"contract", "nnan", "nsz"}, error_model="numpy")
-def _single_exp(x):
-    """e^x for x <= 0 in single precision, to about 1 ulp: twice as many in a register as `kernel_math.exp`."""
-    clipped = max(x, _LOWEST)
-    n = np.floor(clipped * _LOG2_E + _HALF)
-    r = clipped - n * _LN2_HIGH
-    r = r - n * _LN2_LOW
-    p = ((((_C7 * r + _C6) * r + _C5) * r + _C4) * r + _C3) * r + _HALF
-    p = p * r * r + r + _ONE
-    y = p * _bits_as_single(np.int32((np.int32(n) + np.int32(127)) << np.int32(23)))
-    return y if x >= _LOWEST else np.float32(0.0)
 
 
 @njit(**KERNEL)
@@ -82,12 +53,8 @@ def _prepare(rows, bias, signs):
 @njit(**KERNEL)
 def _exponentials(flat):
     """flat = e^flat, in place, for entries that are not above 0."""
-    if flat.itemsize == 4:
-        for j in range(flat.shape[0]):
-            flat[j] = _single_exp(np.float32(flat[j]))
-    else:
-        for j in range(flat.shape[0]):
-            flat[j] = exp(flat[j])
+    for j in range(flat.shape[0]):
+        flat[j] = exp_of(flat[j])
 
 
 @njit(**KERNEL)

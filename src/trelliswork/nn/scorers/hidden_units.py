@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
-from trelliswork.nn.scorers.softplus_kernels import softplus_gradients, softplus_sums
-from trelliswork.structures.bridge import as_array, as_tensor, out_of_reach
+from trelliswork.nn.scorers.softplus_kernels import LANES, softplus_gradients, softplus_sums
+from trelliswork.structures.bridge import as_array, out_of_reach
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -46,7 +45,7 @@ def softplus_sum(inputs: Float[Tensor, "*any h"], by_tag: Float[Tensor, "h c"]) 
     """Σ_h ln(1 + exp(a_h + V_hy)); on the CPU by kernels that never hold all [tokens, h, c] terms."""
     recorded = torch.compiler.is_compiling() or torch.jit.is_tracing() or out_of_reach()
     kinds = {(each.device.type, each.dtype) for each in (inputs, by_tag)}
-    if recorded or not kinds <= {("cpu", torch.float32), ("cpu", torch.float64)}:
+    if recorded or kinds not in ({("cpu", torch.float32)}, {("cpu", torch.float64)}):
         return plain_softplus_sum(inputs, by_tag)
     return SoftplusSum.apply(inputs.flatten(0, -2), by_tag).unflatten(0, inputs.shape[:-1])
 
@@ -62,9 +61,10 @@ class SoftplusSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Float[Tensor, "t h"], by_tag: Float[Tensor, "h c"]) -> Float[Tensor, "t c"]:
         ctx.save_for_backward(inputs, by_tag)
-        result = np.empty((inputs.shape[0], by_tag.shape[1]))
-        softplus_sums(as_array(inputs, np.float64), as_array(by_tag, np.float64), result)
-        return as_tensor(result, inputs.dtype)
+        wide = _in_lanes(by_tag)
+        result = wide.new_empty(len(inputs), wide.shape[1])
+        softplus_sums(as_array(inputs), wide.numpy(), result.numpy())
+        return result[:, : by_tag.shape[1]].clone()
 
     @staticmethod
     def backward(ctx: Any, grad: Float[Tensor, "t c"]) -> tuple[Tensor | None, ...]:
@@ -72,7 +72,15 @@ class SoftplusSum(torch.autograd.Function):
         if torch.is_grad_enabled():  # to be differentiated again
             shares = torch.sigmoid(inputs.unsqueeze(-1) + by_tag) * grad.unsqueeze(1)
             return shares.sum(2), shares.sum(0)
-        arrays = [as_array(each, np.float64) for each in (inputs, by_tag, grad)]
-        to_inputs, to_by_tag = np.empty(inputs.shape), np.zeros(by_tag.shape)
-        softplus_gradients(*arrays, to_inputs, to_by_tag)
-        return as_tensor(to_inputs, inputs.dtype), as_tensor(to_by_tag, by_tag.dtype)
+        wide, wide_grad = _in_lanes(by_tag), _in_lanes(grad)
+        to_inputs, to_by_tag = torch.empty_like(inputs, memory_format=torch.contiguous_format), torch.zeros_like(wide)
+        arrays = (wide.numpy(), wide_grad.numpy(), to_inputs.numpy(), to_by_tag.numpy())
+        softplus_gradients(as_array(inputs), *arrays)
+        return to_inputs, to_by_tag[:, : by_tag.shape[1]]
+
+
+def _in_lanes(rows: Float[Tensor, "r c"]) -> Float[Tensor, "r lanes"]:
+    """Rows with zeros behind them up to a multiple of LANES."""
+    found = rows.detach().new_zeros(len(rows), -(-rows.shape[1] // LANES) * LANES)
+    found[:, : rows.shape[1]] = rows.detach()
+    return found
