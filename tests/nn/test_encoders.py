@@ -9,7 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
-from trelliswork.nn.encoders import RecurrentEncoder, WindowEncoder
+from trelliswork.nn.encoders import (
+    DilatedConvolution,
+    IdentityEncoder,
+    RecurrentEncoder,
+    SentenceConvolution,
+    TransformerEncoder,
+    WindowEncoder,
+)
+from trelliswork.nn.encoders import sentence as sentence_file
+from trelliswork.nn.encoders.transformer import sinusoids
 from trelliswork.nn.scorers import ContextScorer, LinearScorer
 
 DIM = 4
@@ -18,6 +27,11 @@ ENCODERS: dict[str, Callable[[], nn.Module]] = {
     "lstm": lambda: RecurrentEncoder(DIM, hidden=3),
     "two layers": lambda: RecurrentEncoder(DIM, hidden=3, layers=2, dropout=0.5),
     "gru": lambda: RecurrentEncoder(DIM, hidden=3, cell="gru"),
+    "transformer": lambda: TransformerEncoder(DIM, hidden=8, layers=2, heads=2, dropout=0.5),
+    "dilated": lambda: DilatedConvolution(DIM, hidden=6, layers=3, dropout=0.5),
+    "causal": lambda: DilatedConvolution(DIM, hidden=6, layers=2, width=2, causal=True),
+    "sentence": lambda: SentenceConvolution(DIM, window=3, hidden=6, distance_dim=2, max_distance=2),
+    "none": lambda: IdentityEncoder(DIM),
 }
 
 
@@ -67,7 +81,7 @@ def test_gradient(encoder: nn.Module) -> None:
     def encoded(*weights: Tensor) -> Tensor:
         return torch.func.functional_call(encoder, dict(zip(names, weights, strict=True)), (tokens.detach(), mask))
 
-    assert torch.autograd.gradcheck(encoded, weights, fast_mode=True)
+    assert not weights or torch.autograd.gradcheck(encoded, weights, fast_mode=True)
 
 
 def test_recurrent_encoders_read_from_both_ends() -> None:
@@ -77,8 +91,18 @@ def test_recurrent_encoders_read_from_both_ends() -> None:
     torch.testing.assert_close(encoder(tokens), torch.cat([ahead, back.flip(1)], -1))
 
 
-def test_recurrent_encoders_skip_holes() -> None:
-    encoder, tokens = RecurrentEncoder(DIM, hidden=3, layers=2).double(), vectors(1, 5)
+def test_a_sentence_without_tokens_has_finite_gradients(encoder: nn.Module) -> None:
+    tokens, mask = vectors(2, 3).requires_grad_(), torch.tensor([[True] * 3, [False] * 3])
+    found = encoder(tokens, mask)
+    assert not found[1].any()
+    (grad,) = torch.autograd.grad(found.sum(), tokens)
+    assert torch.isfinite(grad).all()
+    assert not grad[1].any()
+
+
+@pytest.mark.parametrize("name", ["two layers", "transformer"])
+def test_holes_are_skipped(name: str) -> None:
+    encoder, tokens = ENCODERS[name]().double().eval(), vectors(1, 5)
     mask = torch.tensor([[True, False, True, True, False]])
     torch.testing.assert_close(encoder(tokens, mask)[mask], encoder(tokens[:, [0, 2, 3]])[0])
 
@@ -96,3 +120,75 @@ def test_bad_settings_say_what_to_do() -> None:
         RecurrentEncoder(DIM, cell="rnn")  # type: ignore[arg-type]
     with pytest.raises(ScoreError, match="layers must be at least 1; got 0"):
         RecurrentEncoder(DIM, layers=0)
+    with pytest.raises(ScoreError, match="hidden must be a multiple of twice the heads"):
+        TransformerEncoder(DIM, hidden=100, heads=4)
+    with pytest.raises(ScoreError, match="layers must be at least 1 and width odd"):
+        DilatedConvolution(DIM, width=4)
+    with pytest.raises(ScoreError, match="window must be odd and max_distance at least 1; got 4 and 30"):
+        SentenceConvolution(DIM, window=4)
+
+
+def test_attention_is_the_equation() -> None:
+    torch.manual_seed(1)
+    layer, tokens = (
+        TransformerEncoder(DIM, hidden=8, layers=1, heads=2).double().layers[0],
+        torch.randn(1, 5, 8).double(),
+    )
+    queries, keys, values = layer.queries_keys_values(tokens)[0].chunk(3, -1)
+    mask = torch.tensor([True, True, False, True, True])
+    heads = []
+    for head in (slice(0, 4), slice(4, 8)):  # [S4.448-449]
+        weights = (queries[:, head] @ keys[:, head].T / 2).exp() * mask  # √d_k = 2
+        heads.append(weights / weights.sum(1, keepdim=True) @ values[:, head])
+    expected = layer.output(torch.cat(heads, 1))
+    torch.testing.assert_close(layer.attend(tokens, mask.expand(1, 1, 5, 5))[0], expected)
+
+
+def test_sinusoids_are_the_equation() -> None:
+    found = sinusoids(torch.tensor([[0, 3, 7]]), 6)
+    for at, place in enumerate((0, 3, 7)):
+        for i in range(3):
+            angle = torch.tensor(place / 10000 ** (2 * i / 6), dtype=torch.float64)
+            torch.testing.assert_close(found[0, at, 2 * i : 2 * i + 2], torch.stack([angle.sin(), angle.cos()]))
+
+
+def reach(encoder: nn.Module, n: int, token: int) -> list[int]:
+    """The tokens that token is encoded with."""
+    tokens = vectors(1, n).requires_grad_()
+    (grad,) = torch.autograd.grad(encoder(tokens)[0, token].sum(), tokens)
+    return grad[0].any(-1).nonzero().flatten().tolist()
+
+
+def test_dilated_convolutions_look_twice_as_far_in_each_layer() -> None:
+    torch.manual_seed(1)
+    assert reach(DilatedConvolution(DIM, hidden=3, layers=3).double(), 31, 15) == list(range(8, 23))
+    causal = DilatedConvolution(DIM, hidden=3, layers=3, width=2, causal=True).double()
+    assert reach(causal, 31, 15) == list(range(8, 16))
+
+
+def test_a_dilated_layer_is_the_equation() -> None:
+    torch.manual_seed(1)
+    encoder, tokens = DilatedConvolution(DIM, hidden=3, layers=1).double(), vectors(1, 4)
+    x, convolution = encoder.entry(tokens)[0], encoder.filters_and_gates[0]
+    for t in range(4):
+        taps = [(tap, t + tap - 1) for tap in range(3) if 0 <= t + tap - 1 < 4]
+        filtered, gate = (convolution.bias + sum(convolution.weight[:, :, tap] @ x[at] for tap, at in taps)).chunk(2)
+        expected = x[t] + encoder.outputs[0](filtered.tanh() * gate.sigmoid())
+        torch.testing.assert_close(encoder(tokens)[0, t], expected)
+
+
+@pytest.mark.parametrize("cells", [1, 1 << 22])
+def test_the_sentence_approach_is_a_convolution_for_each_token(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sentence_file, "CELLS_AT_ONCE", cells)
+    torch.manual_seed(1)
+    encoder, tokens = (
+        SentenceConvolution(DIM, window=3, hidden=6, distance_dim=2, max_distance=2).double(),
+        vectors(2, 7),
+    )
+    words = nn.functional.pad(tokens, (0, 0, 1, 1))
+    weight = torch.cat([encoder.of_words.weight, encoder.of_distances.weight], 1)
+    for t in range(7):
+        distance = (torch.arange(-1, 8) - t).clamp(-2, 2) + 2
+        beside = torch.cat([words, encoder.distances(distance).expand(2, -1, -1)], -1).transpose(1, 2)
+        highest = nn.functional.conv1d(beside, weight, encoder.of_words.bias).amax(2)
+        torch.testing.assert_close(encoder(tokens)[:, t], nn.functional.hardtanh(encoder.linear(highest)))

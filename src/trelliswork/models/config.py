@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 from trelliswork.errors import TrellisworkError
 from trelliswork.nn.initialization import FanInScheme
 
-Scorer = Literal["linear", "context"]
-Encoder = Literal["window", "lstm", "gru"]
+Scorer = Literal["linear", "context", "hidden-units", "tensor"]
+Encoder = Literal["window", "sentence", "lstm", "gru", "transformer", "dilated", "none"]
 Segments = Literal["pyramid", "endpoints"]
 Characters = Literal["none", "cnn", "lstm"]
 LabelScheme = Literal["IOBES", "data"]
@@ -25,10 +25,12 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "normalization": get_args(Normalization),
     "initialization": get_args(FanInScheme),
 }
-_RATES = ("dropout", "hidden_dropout", "unknown_dropout")
+_RATES = ("dropout", "hidden_dropout", "unknown_dropout", "word_dropout", "embedding_dropout")
+_LISTS = ("prefix_lengths", "suffix_lengths", "ngrams", "templates")
 _POSITIVE = (
     "word_dim", "capitals_dim", "affix_dim", "column_dim", "character_dim", "character_hidden", "min_count",
-    "affix_min_count", "hidden", "layers", "max_length", "segment_dim",
+    "affix_min_count", "hidden", "layers", "max_length", "segment_dim", "heads", "width", "ngram_dim", "ngram_buckets",
+    "template_min_count", "hidden_units", "tensor_slices",
 )  # fmt: skip
 
 
@@ -42,11 +44,18 @@ class TaggerConfig:
     probability `unknown_dropout`.
 
     `characters` says how words are read letter by letter. `vector_dim` is the width of pretrained vectors, 0 if there
-    are none; `tune_vectors` trains them on.
+    are none; `tune_vectors` trains them on. `ngrams` are lengths of character n-grams whose vectors, `ngram_dim` wide
+    in `ngram_buckets` rows, are summed for each word. `templates` (lines of a CRF++ file, or "default") make attributes
+    that score labels directly, beside the network; those seen less than `template_min_count` times are left out.
+    `pretrained` names an encoder of Hugging Face whose vectors go in as well; `tune_pretrained` trains it on.
 
-    Network: `encoder` looks at a `window` of tokens or, recurrent, at the whole sentence, with `hidden` units (in each
-    direction) and `layers`; `dropout` on what goes in, `hidden_dropout` on what comes out. `scorer="linear"` is the
-    last layer of [S3], `"context"` adds the neighbours of [S1].
+    Network: `encoder` looks at a `window` of tokens ("window"), at the whole sentence through filters of `window` words
+    ("sentence"), from both ends ("lstm", "gru": `hidden` units in each direction), with attention ("transformer": so
+    many `heads`) or through ever wider filters of `width` words ("dilated": they end at the token if `causal`); there
+    are `layers` of it. "none" looks at nothing. `dropout` on what goes in, `hidden_dropout` on what comes out,
+    `word_dropout` on whole tokens, `embedding_dropout` on whole rows of the table of words. `scorer="linear"` is the
+    last layer of [S3], `"context"` adds the neighbours of [S1], "hidden-units" sums out so many `hidden_units`,
+    "tensor" compares with a vector for each label in `tensor_slices` ways.
 
     Segments (of a `Segmenter`): at most `max_length` tokens, seen through a "pyramid" of vectors of `segment_dim`
     [S0] or by their "endpoints", mean and length.
@@ -74,14 +83,28 @@ class TaggerConfig:
     character_hidden: int = 50
     vector_dim: int = 0
     tune_vectors: bool = False
+    ngrams: tuple[int, ...] = ()
+    ngram_dim: int = 50
+    ngram_buckets: int = 20_000
+    templates: tuple[str, ...] = ()
+    template_min_count: int = 2
+    pretrained: str = ""
+    tune_pretrained: bool = True
     encoder: Encoder = "window"
     window: int = 5
     layers: int = 1
     hidden: int = 300
+    heads: int = 4
+    width: int = 3
+    causal: bool = False
     dropout: float = 0.3
     hidden_dropout: float = 0.0
     unknown_dropout: float = 0.1
+    word_dropout: float = 0.0
+    embedding_dropout: float = 0.0
     scorer: Scorer = "linear"
+    hidden_units: int = 100
+    tensor_slices: int = 4
     segments: Segments = "pyramid"
     segment_dim: int = 100
     max_length: int = 10
@@ -100,8 +123,8 @@ class TaggerConfig:
         for name in _POSITIVE:
             if getattr(self, name) < 1:
                 raise TrellisworkError(f"{name} must be at least 1; got {getattr(self, name)}")
-        if min((*self.prefix_lengths, *self.suffix_lengths), default=1) < 1:
-            raise TrellisworkError("prefix_lengths and suffix_lengths must be at least 1; drop the others")
+        if min((*self.prefix_lengths, *self.suffix_lengths, *self.ngrams), default=1) < 1:
+            raise TrellisworkError("prefix_lengths, suffix_lengths and ngrams must be at least 1; drop the others")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, fit for JSON."""
@@ -113,5 +136,5 @@ class TaggerConfig:
         unknown = sorted(set(settings) - {field.name for field in fields(cls)})
         if unknown:
             raise TrellisworkError(f"expected settings of a tagger; got {', '.join(unknown)}; remove them")
-        lengths = {name: tuple(settings[name]) for name in ("prefix_lengths", "suffix_lengths") if name in settings}
-        return cls(**{**settings, **lengths})
+        lists = {name: tuple(settings[name]) for name in _LISTS if name in settings}
+        return cls(**{**settings, **lists})

@@ -21,6 +21,8 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.config import TaggerConfig
+from trelliswork.models.template_features import TemplateFeatures, parse_templates
+from trelliswork.models.word_ngrams import WordNgrams
 from trelliswork.nn.inputs import UNKNOWN, TokenBatch
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 PADDING_ITEM = ""  # no token is empty, so none is taken for padding
 UNKNOWN_ITEM = "<unknown>"
-VECTOR, CHARACTERS = "vector", "characters"  # the features that are not counted as the others are
+VECTOR, CHARACTERS, TEMPLATES = "vector", "characters", "templates"  # not counted as the other features are
 CACHE_LIMIT = 200_000
 LONGEST_SPELLING = 40  # characters of a word that are read
 
@@ -75,15 +77,28 @@ class TokenFeatures:
         (['word', 'capitals', 'prefix2'], torch.Size([2, 8]))
     """
 
-    def __init__(self, config: TaggerConfig, vocabularies: Mapping[str, Vocabulary]):
+    def __init__(
+        self,
+        config: TaggerConfig,
+        vocabularies: Mapping[str, Vocabulary],
+        pretrained: Mapping[str, Any] | None = None,
+    ):
+        self.pretrained, self._keep_words = pretrained, bool(config.pretrained)
         self.vocabularies = dict(vocabularies)
-        self.names = [name for name in self.vocabularies if name != CHARACTERS]
+        self.names = [name for name in self.vocabularies if name not in (CHARACTERS, TEMPLATES)]
         self.n_columns = sum(name.startswith("column") for name in self.names)
         self._parts = word_parts(config)
         if VECTOR in self.vocabularies:
             self._parts[VECTOR] = partial(form_with_vector, vocabulary=self.vocabularies[VECTOR])
         self._indices: dict[str, list[int]] = {}
         self._spellings: dict[str, list[int]] = {}
+        self._ngrams = WordNgrams(config.ngrams, config.ngram_buckets) if config.ngrams else None
+        self._templates = None
+        if TEMPLATES in self.vocabularies:
+            templates = parse_templates(config.templates, 1 + self.n_columns)
+            self._templates = TemplateFeatures(
+                templates, self.vocabularies[TEMPLATES].to_list()[TemplateFeatures.FIRST :]
+            )
         self.dims = [_width(name, config) for name in self.names]
 
     @classmethod
@@ -108,7 +123,15 @@ class TokenFeatures:
             for word, n in words.items():
                 letters.update(dict.fromkeys(word, n))
             vocabularies[CHARACTERS] = _vocabulary(letters, config.affix_min_count)
+        if config.templates:
+            kept = TemplateFeatures.from_sentences(sentences, config.templates, config.template_min_count)
+            vocabularies[TEMPLATES] = restore_vocabulary([PADDING_ITEM, UNKNOWN_ITEM, *kept.names])
         return cls(config, vocabularies)
+
+    @property
+    def n_attributes(self) -> int:
+        """Rows of the table of attributes; 0 if there are no templates."""
+        return len(self.vocabularies[TEMPLATES]) if self._templates is not None else 0
 
     @property
     def sizes(self) -> list[int]:
@@ -121,7 +144,17 @@ class TokenFeatures:
         return sum(index != UNKNOWN for index in found) / max(len(found), 1)
 
     def encode(self, sentence: Sentence) -> Int[Tensor, "n f"]:
-        """The indices of one sentence."""
+        """The indices of one sentence; attributes of templates stand behind the others."""
+        return self.encode_all([sentence])[0]
+
+    def encode_all(self, sentences: Sequence[Sentence]) -> list[Int[Tensor, "n f"]]:
+        """The indices of some sentences."""
+        found = [self._encode(sentence) for sentence in sentences]
+        if self._templates is None or not sentences:
+            return found
+        return [torch.cat(both, 1) for both in zip(found, self._templates.encode(sentences), strict=True)]
+
+    def _encode(self, sentence: Sentence) -> Int[Tensor, "n f"]:
         if len(sentence.features) != self.n_columns:
             raise DataError(
                 sentence.file or "sentence",
@@ -140,11 +173,17 @@ class TokenFeatures:
         lengths = torch.tensor([len(each) for each in features])
         padded = pad_sequence(list(features), batch_first=True)
         mask = torch.arange(padded.shape[1]) < lengths[:, None]
-        if CHARACTERS not in self.vocabularies:
-            return TokenBatch(padded, mask)
+        n_own = len(self.names)
+        attributes = None if self._templates is None else padded[..., n_own:]
+        kept = tuple(map(tuple, words)) if self._keep_words else None
         rows: dict[str, int] = {}
+        if CHARACTERS not in self.vocabularies and self._ngrams is None:
+            return TokenBatch(padded[..., :n_own], mask, attributes=attributes, words=kept)
         forms = _side_by_side([[rows.setdefault(word, len(rows)) for word in each] for each in words])
-        return TokenBatch(padded, mask, forms, _side_by_side([self._spelling(word) for word in rows]))
+        spelled = CHARACTERS in self.vocabularies
+        spellings = _side_by_side([self._spelling(word) for word in rows]) if spelled else None
+        ngrams = None if self._ngrams is None else self._ngrams.batch(rows)
+        return TokenBatch(padded[..., :n_own], mask, forms, spellings, ngrams, attributes, kept)
 
     def _word_indices(self, word: str) -> list[int]:
         """Indices of everything that depends on the word alone; most words come more than once."""

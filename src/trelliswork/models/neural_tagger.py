@@ -98,10 +98,8 @@ class NeuralTagger(nn.Module, SentenceTagger):
     def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedSentence]:
         """Sentences as indices, to be reused from epoch to epoch."""
         return [
-            EncodedSentence(
-                self.features.encode(sentence), sentence.words, torch.tensor(self.gold(sentence)) if with_tags else None
-            )
-            for sentence in sentences
+            EncodedSentence(features, sentence.words, torch.tensor(self.gold(sentence)) if with_tags else None)
+            for features, sentence in zip(self.features.encode_all(sentences), sentences, strict=True)
         ]
 
     def encoded(
@@ -151,6 +149,8 @@ class NeuralTagger(nn.Module, SentenceTagger):
             "labels": self.labels.vocabulary.to_list(),
             "vocabularies": {name: v.to_list() for name, v in self.features.vocabularies.items()},
         }
+        if self.inputs.pretrained is not None:
+            config["pretrained"] = self.inputs.pretrained.to_dict()
         model = StoredModel(type(self).__name__, config, self.state_dict(), self.metrics, self.card(), extra or {})
         write_model(directory, model)
 
@@ -191,4 +191,4 @@ class NeuralTagger(nn.Module, SentenceTagger):
         vocabularies = {name: restore_vocabulary(items) for name, items in config["vocabularies"].items()}
         labels = Labels.from_stored(config["labels"], config["scheme"], config["data_scheme"])
         with torch.random.fork_rng(devices=[]):  # initial values are overwritten; leave the caller's seed alone
-            return cls(settings, TokenFeatures(settings, vocabularies), labels)
+            return cls(settings, TokenFeatures(settings, vocabularies, config.get("pretrained")), labels)

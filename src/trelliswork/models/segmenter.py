@@ -21,10 +21,11 @@ from trelliswork.models.config import TaggerConfig
 from trelliswork.models.explanation import Analysis, Confidences, SpanConfidence
 from trelliswork.models.features import TokenFeatures
 from trelliswork.models.labels import Labels, tags_of_gold
-from trelliswork.models.network import make_segment_scorer
+from trelliswork.models.network import make_direct_connections, make_segment_scorer
 from trelliswork.models.neural_tagger import EncodedSentence, NeuralTagger
 from trelliswork.models.sentence_tagger import Pins
 from trelliswork.nn.inputs import TokenBatch
+from trelliswork.nn.scorers.segments import sums_over_segments
 from trelliswork.nn.semi_crf import SemiCRF
 from trelliswork.structures.chain.schemes import spans_of, split_tag, tags_of
 
@@ -47,6 +48,7 @@ class Segmenter(NeuralTagger):
             raise TrellisworkError("a segmenter needs tags of spans such as B-NP and I-NP; train a tagger instead")
         self.kinds = [OUTSIDE, *dict.fromkeys(split_tag(tag)[1] for tag in labels.vocabulary if tag != OUTSIDE)]
         self.scorer = make_segment_scorer(config, self.encoder.dim, len(self.kinds))
+        self.direct = make_direct_connections(config, features, len(self.kinds))
         self.crf = SemiCRF.from_labels(self.kinds, config.max_length, outside=OUTSIDE)
 
     def gold(self, sentence: Sentence) -> list[int]:
@@ -65,7 +67,10 @@ class Segmenter(NeuralTagger):
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "batch n k c"]:
         """Scores of each segment, by first token, length and kind."""
-        return self.scorer(self.encode_tokens(batch))
+        scores: Tensor = self.scorer(self.encode_tokens(batch))
+        if self.direct is None:
+            return scores
+        return scores + sums_over_segments(self.direct(batch), self.config.max_length)
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
         """-log p(segments | words), summed over the batch [S0, likelihood]."""

@@ -19,7 +19,7 @@ from trelliswork.distributions.local import locally_normalised
 from trelliswork.models.config import TaggerConfig
 from trelliswork.models.features import TokenFeatures
 from trelliswork.models.labels import Labels
-from trelliswork.models.network import make_scorer
+from trelliswork.models.network import make_direct_connections, make_scorer
 from trelliswork.models.neural_tagger import EncodedSentence, NeuralTagger
 from trelliswork.models.sentence_tagger import ChainTagger
 from trelliswork.nn.crf import CRF
@@ -39,6 +39,7 @@ class Tagger(NeuralTagger, ChainTagger):
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
         super().__init__(config, features, labels)
         self.scorer = make_scorer(config, self.encoder.dim, len(labels.vocabulary))
+        self.direct = make_direct_connections(config, features, len(labels.vocabulary))
         if config.constrained and labels.has_spans:
             self.crf = CRF.from_tags(labels.vocabulary.to_list(), scheme=labels.scheme, batch_first=True)
         else:
@@ -49,7 +50,8 @@ class Tagger(NeuralTagger, ChainTagger):
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "batch n c"]:
         """Scores of each label at each token."""
-        return self.scorer(self.encode_tokens(batch), batch.mask)
+        emissions: Tensor = self.scorer(self.encode_tokens(batch), batch.mask)
+        return emissions if self.direct is None else emissions + self.direct(batch)
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
         """-log p(tags | words), summed over the batch [S3, Sentence-Level Log-Likelihood; S1, loss]."""

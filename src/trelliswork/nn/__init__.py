@@ -11,16 +11,35 @@ from trelliswork.nn.attention import (
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.ctc import CTC
 from trelliswork.nn.dependency_crf import DependencyCRF
-from trelliswork.nn.encoders import GatedRecursiveConvolution, RecurrentEncoder, WindowEncoder
+from trelliswork.nn.encoders import (
+    DilatedConvolution,
+    GatedRecursiveConvolution,
+    IdentityEncoder,
+    RecurrentEncoder,
+    SentenceConvolution,
+    TransformerEncoder,
+    WindowEncoder,
+)
 from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
-from trelliswork.nn.inputs import CharacterCNN, CharacterLSTM, LookupTables, TokenInputs, VariationalDropout
+from trelliswork.nn.inputs import (
+    CharacterCNN,
+    CharacterLSTM,
+    DirectConnections,
+    LookupTables,
+    NgramBag,
+    TokenInputs,
+    VariationalDropout,
+    WordDropout,
+)
 from trelliswork.nn.scorers import (
     BiaffineScorer,
     ContextScorer,
     EndpointScorer,
     HiddenUnitScorer,
     LinearScorer,
+    NeuralTensor,
     PyramidScorer,
+    TensorScorer,
 )
 from trelliswork.nn.semi_crf import SemiCRF
 from trelliswork.nn.tree_crf import TreeCRF
@@ -36,21 +55,30 @@ __all__ = [
     "CharacterLSTM",
     "ContextScorer",
     "DependencyCRF",
+    "DilatedConvolution",
+    "DirectConnections",
     "EndpointScorer",
     "GatedRecursiveConvolution",
     "HiddenUnitScorer",
+    "IdentityEncoder",
     "LinearScorer",
     "LookupTables",
+    "NeuralTensor",
+    "NgramBag",
     "PyramidScorer",
     "RecurrentEncoder",
     "SegmentAttention",
     "SemiCRF",
+    "SentenceConvolution",
     "SoftmaxAttention",
+    "TensorScorer",
     "TokenInputs",
+    "TransformerEncoder",
     "TreeAttention",
     "TreeCRF",
     "VariationalDropout",
     "WindowEncoder",
+    "WordDropout",
     "fan_in_parameter_groups",
     "initialize_fan_in",
 ]

@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from trelliswork.nn.encoders.base import TokenEncoder
+from trelliswork.nn.encoders.dilated import DilatedConvolution
 from trelliswork.nn.encoders.grconv import GatedRecursiveConvolution
+from trelliswork.nn.encoders.identity import IdentityEncoder
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
+from trelliswork.nn.encoders.sentence import SentenceConvolution
+from trelliswork.nn.encoders.transformer import TransformerEncoder
 from trelliswork.nn.encoders.window import WindowEncoder
 
-__all__ = ["GatedRecursiveConvolution", "RecurrentEncoder", "TokenEncoder", "WindowEncoder"]
+__all__ = [
+    "DilatedConvolution",
+    "GatedRecursiveConvolution",
+    "IdentityEncoder",
+    "RecurrentEncoder",
+    "SentenceConvolution",
+    "TokenEncoder",
+    "TransformerEncoder",
+    "WindowEncoder",
+]

@@ -19,7 +19,7 @@ _CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GR
 
 
 class RecurrentEncoder(TokenEncoder):
-    """LSTMs or GRUs from both ends, `layers` of them, `hidden` units in each direction [S4, bidirectional LSTM].
+    """LSTMs or GRUs from both ends, `layers` of them, `hidden` units in each direction [S4.220].
 
     Masked positions are left out, wherever they stand, and come back as zeros. `dropout` is variational, on what goes
     from one layer to the next.

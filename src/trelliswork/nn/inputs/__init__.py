@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from trelliswork.nn.inputs.batch import TokenBatch
 from trelliswork.nn.inputs.characters import CharacterCNN, CharacterLSTM
-from trelliswork.nn.inputs.dropout import VariationalDropout
+from trelliswork.nn.inputs.direct import DirectConnections
+from trelliswork.nn.inputs.dropout import VariationalDropout, WordDropout
 from trelliswork.nn.inputs.lookup import PADDING, UNKNOWN, LookupTables
+from trelliswork.nn.inputs.ngrams import NgramBag
 from trelliswork.nn.inputs.token_inputs import TokenInputs
 
 __all__ = [
@@ -13,8 +15,11 @@ __all__ = [
     "UNKNOWN",
     "CharacterCNN",
     "CharacterLSTM",
+    "DirectConnections",
     "LookupTables",
+    "NgramBag",
     "TokenBatch",
     "TokenInputs",
     "VariationalDropout",
+    "WordDropout",
 ]

@@ -1,4 +1,4 @@
-"""Dropout with the same mask at every token of a sentence [S4, variational dropout]."""
+"""Dropout of what belongs together: dimensions at all tokens of a sentence, whole tokens, whole rows of a table."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
 
 class VariationalDropout(nn.Module):
-    """Drops whole dimensions of a sentence: the same ones at all of its tokens [S4, variational dropout].
+    """Drops whole dimensions of a sentence: one draw for a sentence, and the same at all its tokens [S4.779].
 
     >>> dropped = VariationalDropout(0.5)(torch.ones(1, 3, 4))
     >>> bool((dropped[0, 0] == dropped[0, 2]).all())
@@ -35,3 +35,33 @@ class VariationalDropout(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.share}"
+
+
+class WordDropout(nn.Module):
+    """Drops whole tokens: their vectors become 0, so that the others must do.
+
+    >>> sorted(WordDropout(0.5)(torch.ones(1, 100, 4)).sum(-1).unique().tolist())
+    [0.0, 4.0]
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        if not 0 <= share < 1:
+            raise ScoreError(f"word_dropout must lie in [0, 1); got {share}; try 0.05")
+        self.share = share
+
+    def forward(self, tokens: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        if not self.training or self.share == 0:
+            return tokens
+        return tokens.masked_fill(torch.rand(tokens.shape[:2], device=tokens.device).unsqueeze(-1) < self.share, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.share}"
+
+
+def drop_rows(
+    vectors: Float[Tensor, "batch n d"], rows: Int[Tensor, "batch n"], n_rows: int, share: float
+) -> Float[Tensor, "batch n d"]:
+    """Embedding dropout: a row is dropped wherever it comes [S4.780]; the others grow by 1 / (1 - share)."""
+    keep = (torch.rand(n_rows, device=vectors.device) >= share).to(vectors.dtype).div_(1 - share)
+    return vectors * keep[rows].unsqueeze(-1)

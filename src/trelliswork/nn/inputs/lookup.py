@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
+from trelliswork.nn.inputs.dropout import drop_rows
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -22,14 +23,22 @@ class LookupTables(nn.Module):
 
     Index 0 of each table is the padding that stands outside a sentence (it has a trained vector of its own),
     index 1 is the unknown value. While training, the first feature (the word) is replaced by unknown with
-    probability `unknown_dropout`, which is how the unknown vector learns.
+    probability `unknown_dropout`, which is how the unknown vector learns; with probability `embedding_dropout` its row
+    is dropped, in the whole batch at once.
 
         >>> tables = LookupTables(sizes=[5000, 6], dims=[50, 5])
         >>> tables(torch.zeros(2, 7, 2, dtype=torch.long)).shape
         torch.Size([2, 7, 55])
     """
 
-    def __init__(self, sizes: Sequence[int], dims: Sequence[int], *, unknown_dropout: float = 0.0):
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        dims: Sequence[int],
+        *,
+        unknown_dropout: float = 0.0,
+        embedding_dropout: float = 0.0,
+    ):
         super().__init__()
         if len(sizes) != len(dims) or not sizes:
             raise ScoreError(
@@ -37,8 +46,8 @@ class LookupTables(nn.Module):
                 "give two lists of the same length, at least 1"
             )
         self.tables = nn.ModuleList(nn.Embedding(size, dim) for size, dim in zip(sizes, dims, strict=True))
-        self.unknown_dropout = unknown_dropout
-        self.dim = sum(dims)
+        self.unknown_dropout, self.embedding_dropout = unknown_dropout, embedding_dropout
+        self.n_words, self.dim = sizes[0], sum(dims)
 
     def forward(self, features: Int[Tensor, "batch n f"]) -> Float[Tensor, "batch n d"]:
         """Look up and concatenate."""
@@ -46,7 +55,10 @@ class LookupTables(nn.Module):
         columns = list(features.unbind(-1))
         if self.training and self.unknown_dropout > 0:
             columns[0] = self._drop_words(columns[0])
-        return torch.cat([table(column) for table, column in zip(self.tables, columns, strict=True)], dim=-1)
+        found = [table(column) for table, column in zip(self.tables, columns, strict=True)]
+        if self.training and self.embedding_dropout > 0:
+            found[0] = drop_rows(found[0], columns[0], self.n_words, self.embedding_dropout)
+        return torch.cat(found, dim=-1)
 
     def check(self, features: Int[Tensor, "batch n f"]) -> None:
         """Refuse features that do not fit the tables."""

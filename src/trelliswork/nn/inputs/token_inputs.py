@@ -10,19 +10,32 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 from trelliswork.nn.inputs.batch import TokenBatch
 from trelliswork.nn.inputs.characters import CharacterCNN, CharacterLSTM
+from trelliswork.nn.inputs.dropout import WordDropout
 from trelliswork.nn.inputs.lookup import LookupTables
+from trelliswork.nn.inputs.ngrams import NgramBag
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    from trelliswork.nn.encoders.pretrained import PretrainedEncoder
+
 
 class TokenInputs(nn.Module):
-    """Vectors of lookup tables and, if there is a network for them, of characters."""
+    """Vectors of lookup tables and, if there are parts for them, of characters, n-grams and a pretrained encoder."""
 
-    def __init__(self, lookup: LookupTables, characters: CharacterCNN | CharacterLSTM | None = None) -> None:
+    def __init__(
+        self,
+        lookup: LookupTables,
+        characters: CharacterCNN | CharacterLSTM | None = None,
+        ngrams: NgramBag | None = None,
+        pretrained: PretrainedEncoder | None = None,
+        *,
+        word_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
-        self.lookup, self.characters = lookup, characters
-        self.dim = lookup.dim + (0 if characters is None else characters.dim)
+        self.lookup, self.characters, self.ngrams, self.pretrained = lookup, characters, ngrams, pretrained
+        self.word_dropout = WordDropout(word_dropout)
+        self.dim = lookup.dim + sum(part.dim for part in (characters, ngrams, pretrained) if part is not None)
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "batch n d"]:
         found = [self.lookup(batch.features)]
@@ -30,4 +43,12 @@ class TokenInputs(nn.Module):
             if batch.forms is None or batch.spellings is None:
                 raise ScoreError("a batch for a network that reads characters must have forms and spellings; got none")
             found.append(self.characters(batch.spellings)[batch.forms])
-        return torch.cat(found, -1)
+        if self.ngrams is not None:
+            if batch.forms is None or batch.ngrams is None:
+                raise ScoreError("a batch for a network that reads n-grams must have forms and ngrams; got none")
+            found.append(self.ngrams(batch.ngrams)[batch.forms])
+        if self.pretrained is not None:
+            if batch.words is None:
+                raise ScoreError("a batch for a network with a pretrained encoder must have words; got none")
+            found.append(self.pretrained(batch.words))
+        return self.word_dropout(torch.cat(found, -1))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
+from trelliswork.nn.scorers.softplus_kernels import LANES, softplus_gradients, softplus_sums
+from trelliswork.structures.bridge import as_array, out_of_reach
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -36,4 +38,49 @@ class HiddenUnitScorer(nn.Module):
         self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n c"]:
         """Scores per token; every scorer takes a `mask`, this one has no use for it."""
-        return self.bias + F.softplus(self.linear(encoded)[..., None] + self.by_tag).sum(-2)
+        return self.bias + softplus_sum(self.linear(encoded), self.by_tag)
+
+
+def softplus_sum(inputs: Float[Tensor, "*any h"], by_tag: Float[Tensor, "h c"]) -> Float[Tensor, "*any c"]:
+    """Σ_h ln(1 + exp(a_h + V_hy)); on the CPU by kernels that never hold all [tokens, h, c] terms."""
+    recorded = torch.compiler.is_compiling() or torch.jit.is_tracing() or out_of_reach()
+    kinds = {(each.device.type, each.dtype) for each in (inputs, by_tag)}
+    if recorded or kinds not in ({("cpu", torch.float32)}, {("cpu", torch.float64)}):
+        return plain_softplus_sum(inputs, by_tag)
+    return SoftplusSum.apply(inputs.flatten(0, -2), by_tag).unflatten(0, inputs.shape[:-1])
+
+
+def plain_softplus_sum(inputs: Float[Tensor, "*any h"], by_tag: Float[Tensor, "h c"]) -> Float[Tensor, "*any c"]:
+    """The same in operations of torch."""
+    return F.softplus(inputs.unsqueeze(-1) + by_tag, threshold=40).sum(-2)  # its 20 is good for float32 only
+
+
+class SoftplusSum(torch.autograd.Function):
+    """`softplus_sum` of tokens [t, h]; its gradient makes each σ(z) anew rather than keep it."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Float[Tensor, "t h"], by_tag: Float[Tensor, "h c"]) -> Float[Tensor, "t c"]:
+        ctx.save_for_backward(inputs, by_tag)
+        wide = _in_lanes(by_tag)
+        result = wide.new_empty(len(inputs), wide.shape[1])
+        softplus_sums(as_array(inputs), wide.numpy(), result.numpy())
+        return result[:, : by_tag.shape[1]].clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Float[Tensor, "t c"]) -> tuple[Tensor | None, ...]:
+        inputs, by_tag = ctx.saved_tensors
+        if torch.is_grad_enabled():  # to be differentiated again
+            shares = torch.sigmoid(inputs.unsqueeze(-1) + by_tag) * grad.unsqueeze(1)
+            return shares.sum(2), shares.sum(0)
+        wide, wide_grad = _in_lanes(by_tag), _in_lanes(grad)
+        to_inputs, to_by_tag = torch.empty_like(inputs, memory_format=torch.contiguous_format), torch.zeros_like(wide)
+        arrays = (wide.numpy(), wide_grad.numpy(), to_inputs.numpy(), to_by_tag.numpy())
+        softplus_gradients(as_array(inputs), *arrays)
+        return to_inputs, to_by_tag[:, : by_tag.shape[1]]
+
+
+def _in_lanes(rows: Float[Tensor, "r c"]) -> Float[Tensor, "r lanes"]:
+    """Rows with zeros behind them up to a multiple of LANES."""
+    found = rows.detach().new_zeros(len(rows), -(-rows.shape[1] // LANES) * LANES)
+    found[:, : rows.shape[1]] = rows.detach()
+    return found

@@ -54,7 +54,19 @@ class EndpointScorer(nn.Module):
         n, k = tokens.shape[1], self.max_length
         start, length = torch.arange(n, device=tokens.device)[:, None], torch.arange(k, device=tokens.device)
         last = (start + length).clamp(max=n - 1)  # segments that run past the end are never asked for
-        sums = nn.functional.pad(self.mean(tokens).cumsum(1), (0, 0, 1, 0))
-        mean = (sums[:, last + 1] - sums[:, start.squeeze(1), None]) / (length + 1)[:, None]
+        mean = sums_over_segments(self.mean(tokens), k) / (length + 1)[:, None]
         hidden = self.first(tokens).unsqueeze(2) + self.last(tokens)[:, last] + mean + self.length.weight
         return self.output(hidden.tanh())
+
+
+def sums_over_segments(tokens: Float[Tensor, "batch n c"], max_length: int) -> Float[Tensor, "batch n k c"]:
+    """At [i, d-1] the sum over tokens i..i+d-1, as far as there are any.
+
+    >>> sums_over_segments(torch.tensor([[[1.0], [2.0], [4.0]]]), 2).squeeze(-1).tolist()
+    [[[1.0, 3.0], [2.0, 6.0], [4.0, 4.0]]]
+    """
+    n = tokens.shape[1]
+    start = torch.arange(n, device=tokens.device)
+    past = (start[:, None] + torch.arange(1, max_length + 1, device=tokens.device)).clamp(max=n)
+    sums = nn.functional.pad(tokens.cumsum(1), (0, 0, 1, 0))
+    return sums[:, past] - sums[:, start, None]

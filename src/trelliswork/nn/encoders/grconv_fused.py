@@ -1,0 +1,115 @@
+"""The whole pyramid of a gated recursive convolution as one step of autograd, on the CPU.
+
+A level is stored with neighbours first, [m, batch, dim]: then all left neighbours are one matrix and all right ones are
+the same matrix a batch further on. The scores of all gates and new vectors are two products, nothing is copied, and a
+kernel does the rest in one pass.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from trelliswork.nn.encoders import grconv_kernels as kernels
+from trelliswork.structures.bridge import out_of_reach
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+def can_fuse(*tensors: Tensor) -> bool:
+    """Whether the kernels can read these tensors: not where operations are only recorded, say for an export."""
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    kinds = {(tensor.device.type, tensor.dtype) for tensor in tensors}
+    fits = kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)})
+    return fits and not out_of_reach()
+
+
+class Pyramid(torch.autograd.Function):
+    """z of all segments [k, n, batch, dim], 0 where they would run past the end; k levels from the tokens up.
+
+    `w_left` and `w_right` [4 dim, dim] and `bias` [4 dim] have the gates L, R and M, then the new vector.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        tokens: Float[Tensor, "n batch dim"],
+        w_left: Float[Tensor, "4dim dim"],
+        w_right: Float[Tensor, "4dim dim"],
+        bias: Float[Tensor, "4dim"],
+        n_levels: int,
+    ) -> Float[Tensor, "k n batch dim"]:
+        n, batch, dim = tokens.shape
+        levels = tokens.new_zeros(n_levels, n, batch, dim)
+        levels[0] = tokens
+        states = []
+        for d in range(1, min(n_levels, n)):
+            left, right = _neighbours(levels[d - 1], n - d)
+            scores = torch.mm(left, w_left.T).addmm_(right, w_right.T)
+            kernels.mix(scores.numpy(), bias.numpy(), left.numpy(), right.numpy(), _rows(levels[d], n - d).numpy())
+            states.append(scores)
+        ctx.save_for_backward(tokens, w_left, w_right, bias, levels, *states)
+        return levels
+
+    @staticmethod
+    def backward(ctx: Any, grad: Float[Tensor, "k n batch dim"]) -> Any:
+        tokens, w_left, w_right, bias, levels, *states = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return *_by_reference(tokens, w_left, w_right, bias, grad), None
+        n, batch, dim = tokens.shape
+        grads = grad.clone(memory_format=torch.contiguous_format)  # becomes dL/dz, from the top down
+        found = [torch.zeros_like(part) for part in (w_left, w_right, bias)]
+        workspace = tokens.new_empty(max(n - 1, 0) * batch, 4 * dim)
+        for d in range(len(states), 0, -1):
+            left, right = _neighbours(levels[d - 1], n - d)
+            to_left, to_right = _neighbours(grads[d - 1], n - d)
+            own, state = _rows(grads[d], n - d).numpy(), states[d - 1].numpy()
+            by_scores = workspace[: len(left)]
+            output = _rows(levels[d], n - d).numpy()
+            kernels.unmix(own, state, left.numpy(), right.numpy(), output, by_scores.numpy())
+            kernels.add_gated(own, state, 0, to_left.numpy())
+            kernels.add_gated(own, state, 1, to_right.numpy())
+            to_left.addmm_(by_scores, w_left)
+            to_right.addmm_(by_scores, w_right)
+            found[0].addmm_(by_scores.T, left)
+            found[1].addmm_(by_scores.T, right)
+            found[2] += by_scores.sum(0)
+        return grads[0], *found, None
+
+
+def _rows(level: Float[Tensor, "n batch dim"], m: int) -> Float[Tensor, "mbatch dim"]:
+    """The first m segments of a level as one matrix."""
+    return level[:m].flatten(0, 1)
+
+
+def _neighbours(level: Float[Tensor, "n batch dim"], m: int) -> tuple[Tensor, Tensor]:
+    """Segments 0..m-1 and 1..m, which share their memory."""
+    return level[:m].flatten(0, 1), level[1 : m + 1].flatten(0, 1)
+
+
+def plain_pyramid(tokens: Tensor, w_left: Tensor, w_right: Tensor, bias: Tensor, n_levels: int) -> Tensor:
+    """What `Pyramid` computes, in operations of torch."""
+    levels = [tokens]
+    for _ in range(1, min(n_levels, len(tokens))):
+        left, right = levels[-1][:-1], levels[-1][1:]
+        *gates, new = (left @ w_left.T + right @ w_right.T + bias).chunk(4, -1)
+        theta = torch.stack(gates).softmax(0)
+        levels.append(theta[0] * left + theta[1] * right + theta[2] * new.tanh())
+    filled = [torch.nn.functional.pad(level, (0, 0, 0, 0, 0, len(tokens) - len(level))) for level in levels]
+    filled += [torch.zeros_like(tokens)] * (n_levels - len(levels))
+    return torch.stack(filled)
+
+
+def _by_reference(
+    tokens: Tensor, w_left: Tensor, w_right: Tensor, bias: Tensor, grad: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The gradient as a graph that can be differentiated again."""
+    inputs = (tokens, w_left, w_right, bias)
+    needed = [each for each in inputs if each.requires_grad]
+    levels = plain_pyramid(*inputs, len(grad))
+    found = iter(torch.autograd.grad(levels, needed, grad, create_graph=True, allow_unused=True))
+    return tuple(next(found) if each.requires_grad else None for each in inputs)

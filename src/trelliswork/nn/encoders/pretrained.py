@@ -1,0 +1,143 @@
+"""Encoders of Hugging Face: a word is the vector of its first sub-word. Needs the extra `[transformers]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from trelliswork.errors import TrellisworkError
+from trelliswork.nn.encoders.subwords import Subwords, windows
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+OVERLAP = 64  # sub-words that windows share, unless they are short
+NO_LIMIT = 1 << 20  # tokenizers without a limit give a number above this
+BEFORE_THE_FIRST = ("roberta", "xlm-roberta", "camembert", "longformer")  # positions are counted from padding on
+
+
+class PretrainedEncoder(nn.Module):
+    """Words in, one vector each out: that of the first sub-word in the last layer of a pretrained transformer.
+
+    A sentence with more sub-words than the model can take is read in windows that share `overlap` sub-words, and
+    each word is taken from the window where it stands furthest from an edge; nothing is cut off.
+
+        >>> encoder = PretrainedEncoder.from_name("bert-base-cased")         # doctest: +SKIP
+        >>> encoder([["Ann", "sings", "."], ["Stop"]]).shape                 # doctest: +SKIP
+        torch.Size([2, 3, 768])
+    """
+
+    def __init__(self, model: nn.Module, tokenizer: Any, *, overlap: int | None = None, longest: int | None = None):
+        super().__init__()
+        self.model, self.subwords = model, Subwords(tokenizer)
+        self.dim = int(_config(model).hidden_size)
+        self.longest = longest or _longest(tokenizer, _config(model))
+        room = self.longest - self.subwords.n_special
+        self.overlap = min(OVERLAP, room // 4) if overlap is None else overlap
+        if not 0 <= self.overlap < room:
+            raise TrellisworkError(
+                f"overlap must lie in 0..{room - 1} for windows of {room} sub-words; got {overlap}; lower it"
+            )
+
+    @classmethod
+    def from_name(cls, name: str, *, overlap: int | None = None) -> Self:
+        """A model and its tokenizer by the name they have at the hub, or from a folder."""
+        transformers = import_transformers()
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(name, add_prefix_space=True)
+            model = transformers.AutoModel.from_pretrained(name)
+        except (OSError, ValueError) as error:
+            problem = str(error).strip().splitlines()[0]
+            raise TrellisworkError(
+                f"expected a model of Hugging Face, got {name!r} ({problem}); check the name or give its folder"
+            ) from error
+        return cls(model, tokenizer, overlap=overlap)
+
+    def forward(self, sentences: Sequence[Sequence[str]]) -> Float[Tensor, "batch n dim"]:
+        """Vectors of words, 0 behind the last word of a sentence."""
+        pieces = [self.subwords.split(words) for words in sentences]
+        room = self.longest - self.subwords.n_special
+        cuts = [windows(len(ids), room, self.overlap) for ids, _ in pieces]
+        inputs = [
+            torch.tensor(self.subwords.framed(ids[first:last]))
+            for (ids, _), bounds in zip(pieces, cuts, strict=True)
+            for first, last in bounds
+        ]
+        states, row, found = self._read(inputs), 0, []
+        for (_, firsts), bounds in zip(pieces, cuts, strict=True):
+            which = [_window_of(at, bounds) for at in firsts]
+            places = [at - bounds[w][0] + self.subwords.n_before for at, w in zip(firsts, which, strict=True)]
+            found.append(states[[row + w for w in which], places])
+            row += len(bounds)
+        return pad_sequence(found, batch_first=True)
+
+    def _read(self, inputs: list[Tensor]) -> Float[Tensor, "w m dim"]:
+        """The last layer for all windows at once."""
+        device = next(self.model.parameters()).device
+        if not inputs:
+            return torch.zeros(0, 0, self.dim, device=device)
+        ids = pad_sequence(inputs, batch_first=True, padding_value=self.subwords.padding).to(device)
+        lengths = torch.tensor([len(each) for each in inputs], device=device)
+        mask = torch.arange(ids.shape[1], device=device) < lengths[:, None]
+        return self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the weights, fit for JSON: `from_dict` needs no hub."""
+        return {
+            "model": _config(self.model).to_dict(),
+            "tokenizer": self.subwords.to_dict(),
+            "overlap": self.overlap,
+            "longest": self.longest,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`, with weights that are yet to be loaded."""
+        transformers = import_transformers()
+        settings = dict(stored["model"])
+        config = transformers.AutoConfig.for_model(settings.pop("model_type"), **settings)
+        tokenizer = Subwords.tokenizer_from(stored["tokenizer"])
+        model = transformers.AutoModel.from_config(config)
+        return cls(model, tokenizer, overlap=stored["overlap"], longest=stored["longest"])
+
+
+def import_transformers() -> Any:
+    """The library, or a sentence that says how to get it."""
+    try:
+        import transformers
+    except ImportError as error:
+        raise TrellisworkError(
+            "expected the library transformers for a pretrained encoder, found none; "
+            'pip install "trelliswork[transformers]"'
+        ) from error
+    return transformers
+
+
+def _config(model: nn.Module) -> Any:
+    return model.config
+
+
+def _longest(tokenizer: Any, config: Any) -> int:
+    """How many sub-words the model takes at once, special ones included."""
+    positions = int(getattr(config, "max_position_embeddings", 512))
+    if config.model_type in BEFORE_THE_FIRST:
+        positions -= int(config.pad_token_id) + 1
+    stated = int(tokenizer.model_max_length)
+    return min(positions, stated) if stated < NO_LIMIT else positions
+
+
+def _window_of(at: int, bounds: Sequence[tuple[int, int]]) -> int:
+    """The window in which a sub-word stands furthest from an edge; the ends of the sentence are no edges."""
+    last = bounds[-1][1]
+
+    def distance(window: int) -> int:
+        first, end = bounds[window]
+        if not first <= at < end:
+            return -1
+        return min(at - first if first else last, end - 1 - at if end < last else last)
+
+    return max(range(len(bounds)), key=distance)

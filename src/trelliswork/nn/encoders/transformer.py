@@ -1,0 +1,84 @@
+"""A transformer encoder: each token attends to all tokens of its sentence."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from trelliswork.errors import ScoreError
+from trelliswork.nn.encoders.base import TokenEncoder
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+
+class TransformerEncoder(TokenEncoder):
+    """`layers` of self-attention with `heads` and of feed-forward networks, over vectors of `hidden` dimensions.
+
+    Each layer adds to its input what it finds in the normalised input (x + f(norm x) trains without warm-up; the print
+    has norm(x + f x)). Positions are sinusoids, counted over the tokens that are there.
+
+        >>> TransformerEncoder(55, hidden=64, layers=2)(torch.zeros(2, 7, 55)).shape
+        torch.Size([2, 7, 64])
+    """
+
+    def __init__(self, dim: int, *, hidden: int = 200, layers: int = 2, heads: int = 4, dropout: float = 0.0) -> None:
+        super().__init__()
+        if layers < 1 or heads < 1 or hidden % (2 * heads):
+            raise ScoreError(
+                f"hidden must be a multiple of twice the heads, and layers at least 1; got hidden {hidden}, "
+                f"{heads} heads, {layers} layers; try hidden=256, heads=4"
+            )
+        self.dim = hidden
+        self.entry = nn.Linear(dim, hidden)
+        self.layers = nn.ModuleList(_Layer(hidden, heads, dropout) for _ in range(layers))
+        self.norm = nn.LayerNorm(hidden)
+
+    def forward(
+        self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n hidden"]:
+        """Encode each token; masked positions are not attended to and come back as zeros."""
+        mask = torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device) if mask is None else mask
+        place = (mask.cumsum(1) - 1).clamp(min=0)
+        found = self.entry(tokens.masked_fill(~mask.unsqueeze(-1), 0.0))
+        found = found + sinusoids(place, self.dim).to(found.dtype)
+        itself = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+        seen = (mask[:, None, :] | itself)[:, None]  # a masked position sees itself: something must be seen
+        for layer in self.layers:
+            found = layer(found, seen)
+        return self.norm(found) * mask.unsqueeze(-1)
+
+
+class _Layer(nn.Module):
+    def __init__(self, dim: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.attention_norm, self.network_norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.queries_keys_values, self.output = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.network = nn.Sequential(nn.Linear(dim, 4 * dim), nn.ReLU(), nn.Linear(4 * dim, dim))  # [S4.450]
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, tokens: Float[Tensor, "batch n dim"], seen: Bool[Tensor, "batch 1 n n"]
+    ) -> Float[Tensor, "batch n dim"]:
+        tokens = tokens + self.dropout(self.attend(self.attention_norm(tokens), seen))
+        return tokens + self.dropout(self.network(self.network_norm(tokens)))
+
+    def attend(
+        self, tokens: Float[Tensor, "batch n dim"], seen: Bool[Tensor, "batch 1 n n"]
+    ) -> Float[Tensor, "batch n dim"]:
+        """softmax(Q K^T / √d_k) V in each head, side by side, times W^O [S4.441, 445-446, 448-449]."""
+        parts = self.queries_keys_values(tokens).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        found = F.scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=seen)
+        return self.output(found.transpose(1, 2).flatten(2))
+
+
+def sinusoids(place: Int[Tensor, "batch n"], dim: int) -> Float[Tensor, "batch n dim"]:
+    """sin(p / 10000^(2i/dim)) at 2i and cos of the same at 2i+1, for place p [S4.451-452]; dim is even."""
+    rates = torch.exp(torch.arange(0, dim, 2, dtype=torch.float64, device=place.device) * (-math.log(1e4) / dim))
+    angles = place.unsqueeze(-1) * rates
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)

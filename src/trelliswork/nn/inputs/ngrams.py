@@ -1,0 +1,33 @@
+"""Vectors of words from their character n-grams, as fastText has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from trelliswork.nn.inputs.lookup import PADDING
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+
+class NgramBag(nn.Module):
+    """The sum of the vectors of a word's n-grams [S4.463-464], which share `n_buckets` rows by their hashes.
+
+    Rows are numbered from 1; 0 fills up and counts nothing.
+
+        >>> import torch
+        >>> NgramBag(1000, dim=50)(torch.ones(8, 12, dtype=torch.long)).shape
+        torch.Size([8, 50])
+    """
+
+    def __init__(self, n_buckets: int, *, dim: int = 50) -> None:
+        super().__init__()
+        self.dim = dim
+        self.table = nn.EmbeddingBag(n_buckets + 1, dim, mode="sum", padding_idx=PADDING)
+        nn.init.uniform_(self.table.weight, -(dim**-0.5), dim**-0.5)
+        self.table.weight.data[PADDING] = 0.0
+
+    def forward(self, ngrams: Int[Tensor, "u g"]) -> Float[Tensor, "u dim"]:
+        return self.table(ngrams)

@@ -1,0 +1,49 @@
+"""Σ_h ln(1 + exp(a_h + V_hy)) and its gradient, without an array of all tokens x units x tags."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trelliswork.nn.kernel_math import exp_of
+from trelliswork.structures.kernel_math import KERNEL, log
+
+LANES = 16  # rows are that many numbers, or a multiple: the rest of a row would run one by one
+FACTORS = 100  # each lies in 1..2, so that the product of so many is finite in single precision too
+
+
+@njit(**KERNEL)
+def softplus_sums(inputs, by_tag, result):
+    """result[t, y] = Σ_h max(z, 0) + ln Π_h (1 + e^-|z|), z = inputs[t, h] + by_tag[h, y]: few logarithms."""
+    n_units, c = by_tag.shape
+    zero, one = inputs.dtype.type(0), inputs.dtype.type(1)
+    product, total = np.empty(c, inputs.dtype), np.empty(c, inputs.dtype)
+    for t in range(inputs.shape[0]):
+        result[t] = 0
+        for first in range(0, n_units, FACTORS):
+            product[:], total[:] = one, zero
+            for h in range(first, min(first + FACTORS, n_units)):
+                a = inputs[t, h]
+                for y in range(c):
+                    z = a + by_tag[h, y]
+                    total[y] += max(z, zero)
+                    product[y] *= one + exp_of(-abs(z))
+            for y in range(c):
+                result[t, y] += total[y] + log(np.float64(product[y]))
+
+
+@njit(**KERNEL)
+def softplus_gradients(inputs, by_tag, grad, to_inputs, to_by_tag):
+    """σ(z) weighted by dL/d(result): summed over tags, and over tokens (added to `to_by_tag`)."""
+    n_units, c = by_tag.shape
+    zero, one = inputs.dtype.type(0), inputs.dtype.type(1)
+    for t in range(inputs.shape[0]):
+        for h in range(n_units):
+            a, total = inputs[t, h], zero
+            for y in range(c):
+                z = a + by_tag[h, y]
+                small = exp_of(-abs(z))
+                share = (one if z > zero else small) / (one + small) * grad[t, y]
+                to_by_tag[h, y] += share
+                total += share
+            to_inputs[t, h] = total

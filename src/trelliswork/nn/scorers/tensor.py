@@ -1,0 +1,70 @@
+"""Neural tensor networks: how two vectors belong together, in several ways at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.errors import ScoreError
+from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+
+class NeuralTensor(nn.Module):
+    """g(x, y) = u · tanh(x^T T^[1:k] y + V [x; y] + b) for each of `n_outputs` relations [S4.244].
+
+    >>> NeuralTensor(6, 4, slices=3)(torch.zeros(2, 7, 6), torch.zeros(2, 7, 4)).shape
+    torch.Size([2, 7, 1])
+    """
+
+    def __init__(
+        self, dim: int, other_dim: int, n_outputs: int = 1, *, slices: int = 4, initialization: FanInScheme = "uniform"
+    ) -> None:
+        super().__init__()
+        if min(dim, other_dim, n_outputs, slices) < 1:
+            raise ScoreError(
+                f"sizes must be at least 1; got dims {dim} and {other_dim}, {n_outputs} outputs, {slices} slices"
+            )
+        scale = (dim * other_dim) ** -0.5
+        self.tensor = nn.Parameter(torch.empty(slices, dim, other_dim).uniform_(-scale, scale))  # T
+        self.of_first, self.of_second = nn.Linear(dim, slices), nn.Linear(other_dim, slices, bias=False)  # V and b
+        self.output = nn.Linear(slices, n_outputs, bias=False)  # u
+        initialize_fan_in(self, initialization)
+
+    def forward(self, first: Float[Tensor, "*any d"], second: Float[Tensor, "*any e"]) -> Float[Tensor, "*any r"]:
+        """Scores of pairs that stand at the same place."""
+        products = torch.einsum("...d,kde,...e->...k", first, self.tensor, second)
+        return self.output((products + self.of_first(first) + self.of_second(second)).tanh())
+
+    def against(self, first: Float[Tensor, "*any d"], table: Float[Tensor, "c e"]) -> Float[Tensor, "*any c r"]:
+        """Scores of each vector with each row of a table: T y is made once for each row."""
+        turned = torch.einsum("kde,ce->dck", self.tensor, table).flatten(1)
+        products = (first @ turned).unflatten(-1, (len(table), -1))
+        return self.output((products + self.of_first(first).unsqueeze(-2) + self.of_second(table)).tanh())
+
+
+class TensorScorer(nn.Module):
+    """A token belongs to a tag as far as a neural tensor network says of its vector and that of the tag [S4.244].
+
+    >>> TensorScorer(300, num_tags=9)(torch.zeros(2, 7, 300)).shape
+    torch.Size([2, 7, 9])
+    """
+
+    def __init__(
+        self, dim: int, num_tags: int, *, slices: int = 4, tag_dim: int = 20, initialization: FanInScheme = "uniform"
+    ) -> None:
+        super().__init__()
+        self.network = NeuralTensor(dim, tag_dim, slices=slices, initialization=initialization)
+        self.tags = nn.Parameter(torch.randn(num_tags, tag_dim))
+        self.scale = nn.Parameter(torch.ones(()))  # u · tanh is bounded; how sure a model may be is learned
+        self.bias = nn.Parameter(torch.zeros(num_tags))
+
+    def forward(
+        self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n c"]:
+        """Scores per token; every scorer takes a `mask`, this one has no use for it."""
+        return self.bias + self.scale * self.network.against(encoded, self.tags).squeeze(-1)
