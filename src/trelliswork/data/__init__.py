@@ -9,6 +9,7 @@ from trelliswork.data.files import atomic_write, open_text
 from trelliswork.data.jsonl import json_text, read_jsonl
 from trelliswork.data.readers import is_jsonl, reader_for
 from trelliswork.data.sentence import Sentence
+from trelliswork.data.vector_sequence import VectorSequence
 from trelliswork.data.vectors import WordVectors, read_vectors
 from trelliswork.data.vocabulary import Vocabulary
 
@@ -17,6 +18,7 @@ __all__ = [
     "ColumnFormat",
     "MajorityBaseline",
     "Sentence",
+    "VectorSequence",
     "Vocabulary",
     "WordVectors",
     "atomic_write",

@@ -10,6 +10,7 @@ from trelliswork.models.loading import load_tagger
 from trelliswork.models.segmenter import Segmenter
 from trelliswork.models.sentence_tagger import SentenceTagger
 from trelliswork.models.tagger import Tagger
+from trelliswork.models.vector_tagger import VectorTagger, VectorTaggerConfig
 
 __all__ = [
     "Analysis",
@@ -21,5 +22,7 @@ __all__ = [
     "SpanConfidence",
     "Tagger",
     "TaggerConfig",
+    "VectorTagger",
+    "VectorTaggerConfig",
     "load_tagger",
 ]

@@ -11,9 +11,10 @@ from trelliswork.nn.attention import (
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.ctc import CTC
 from trelliswork.nn.dependency_crf import DependencyCRF
-from trelliswork.nn.encoders import GatedRecursiveConvolution, RecurrentEncoder, WindowEncoder
+from trelliswork.nn.encoders import DeepEncoder, GatedRecursiveConvolution, RecurrentEncoder, WindowEncoder
 from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
 from trelliswork.nn.inputs import CharacterCNN, CharacterLSTM, LookupTables, TokenInputs, VariationalDropout
+from trelliswork.nn.rbm import RBM, PretrainingConfig, pretrain_layers
 from trelliswork.nn.scorers import (
     BiaffineScorer,
     ContextScorer,
@@ -21,6 +22,7 @@ from trelliswork.nn.scorers import (
     HiddenUnitScorer,
     LinearScorer,
     PyramidScorer,
+    TransitionScorer,
 )
 from trelliswork.nn.semi_crf import SemiCRF
 from trelliswork.nn.tree_crf import TreeCRF
@@ -28,6 +30,7 @@ from trelliswork.nn.tree_crf import TreeCRF
 __all__ = [
     "CRF",
     "CTC",
+    "RBM",
     "Attended",
     "BernoulliAttention",
     "BiaffineScorer",
@@ -35,22 +38,26 @@ __all__ = [
     "CharacterCNN",
     "CharacterLSTM",
     "ContextScorer",
+    "DeepEncoder",
     "DependencyCRF",
     "EndpointScorer",
     "GatedRecursiveConvolution",
     "HiddenUnitScorer",
     "LinearScorer",
     "LookupTables",
+    "PretrainingConfig",
     "PyramidScorer",
     "RecurrentEncoder",
     "SegmentAttention",
     "SemiCRF",
     "SoftmaxAttention",
     "TokenInputs",
+    "TransitionScorer",
     "TreeAttention",
     "TreeCRF",
     "VariationalDropout",
     "WindowEncoder",
     "fan_in_parameter_groups",
     "initialize_fan_in",
+    "pretrain_layers",
 ]

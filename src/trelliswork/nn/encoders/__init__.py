@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from trelliswork.nn.encoders.base import TokenEncoder
+from trelliswork.nn.encoders.deep import DeepEncoder
 from trelliswork.nn.encoders.grconv import GatedRecursiveConvolution
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
 from trelliswork.nn.encoders.window import WindowEncoder
 
-__all__ = ["GatedRecursiveConvolution", "RecurrentEncoder", "TokenEncoder", "WindowEncoder"]
+__all__ = ["DeepEncoder", "GatedRecursiveConvolution", "RecurrentEncoder", "TokenEncoder", "WindowEncoder"]

@@ -7,5 +7,14 @@ from trelliswork.nn.scorers.context import ContextScorer
 from trelliswork.nn.scorers.hidden_units import HiddenUnitScorer
 from trelliswork.nn.scorers.linear import LinearScorer
 from trelliswork.nn.scorers.segments import EndpointScorer, PyramidScorer
+from trelliswork.nn.scorers.transitions import TransitionScorer
 
-__all__ = ["BiaffineScorer", "ContextScorer", "EndpointScorer", "HiddenUnitScorer", "LinearScorer", "PyramidScorer"]
+__all__ = [
+    "BiaffineScorer",
+    "ContextScorer",
+    "EndpointScorer",
+    "HiddenUnitScorer",
+    "LinearScorer",
+    "PyramidScorer",
+    "TransitionScorer",
+]
