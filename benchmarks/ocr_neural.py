@@ -57,13 +57,14 @@ ENTRIES = {
             window=7,
             hidden=300,
             layers=1,
-            activation="relu",
-            dropout=0.4,
+            dropout=0.2,
             input_dropout=0.2,
             scorer="hidden-units",
             n_units=100,
+            transitions="network",
         ),
-        TrainingConfig(epochs=15, batch_tokens=600, lr=2e-3),
+        TrainingConfig(epochs=8, batch_tokens=600, lr=3e-3),
+        PretrainingConfig(epochs=3),
     ),
 }
 
