@@ -48,7 +48,7 @@ ENTRIES = {
     "neural CRF": Entry(
         4.5,
         VectorTaggerConfig(window=7, hidden=300, dropout=0.2, input_dropout=0.2, transitions="network"),
-        TrainingConfig(epochs=12, batch_tokens=600, lr=2e-3),
+        TrainingConfig(epochs=8, batch_tokens=600, lr=3e-3),
         PretrainingConfig(epochs=3),
     ),
     "neural hidden-unit CRF": Entry(
