@@ -14,6 +14,7 @@ from trelliswork.nn.dependency_crf import DependencyCRF
 from trelliswork.nn.encoders import DeepEncoder, GatedRecursiveConvolution, RecurrentEncoder, WindowEncoder
 from trelliswork.nn.initialization import fan_in_parameter_groups, initialize_fan_in
 from trelliswork.nn.inputs import CharacterCNN, CharacterLSTM, LookupTables, TokenInputs, VariationalDropout
+from trelliswork.nn.pooling import dynamic_multi_pooling
 from trelliswork.nn.rbm import RBM, PretrainingConfig, pretrain_layers
 from trelliswork.nn.scorers import (
     BiaffineScorer,
@@ -57,6 +58,7 @@ __all__ = [
     "TreeCRF",
     "VariationalDropout",
     "WindowEncoder",
+    "dynamic_multi_pooling",
     "fan_in_parameter_groups",
     "initialize_fan_in",
     "pretrain_layers",
