@@ -196,12 +196,13 @@ def f1(gold: Counter[tuple[Any, ...]], found: Counter[tuple[Any, ...]]) -> float
     return 2 * (gold & found).total() / max(gold.total() + found.total(), 1)
 
 
-def main(n_train: int = 2000, n_test: int = 300, epochs: int = 12) -> dict[str, float]:
+def main(n_train: int = 2000, n_test: int = 300, epochs: int = 12, batch_tokens: int = 500) -> dict[str, float]:
     """Train on one part of the corpus, print the scores on another and the events of a sentence."""
     torch.set_num_threads(1)
     corpus = builtin_corpus(sizes=(n_train, 1, n_test))
     model = EventExtractor(corpus["train"])
-    train(model, corpus["train"], None, TrainingConfig(epochs=epochs, batch_tokens=500, lr=3e-3))  # type: ignore[arg-type]
+    config = TrainingConfig(epochs=epochs, batch_tokens=batch_tokens, lr=3e-3)
+    train(model, corpus["train"], None, config)  # type: ignore[arg-type]
     scores = model.evaluate(corpus["test"])
     print(f"triggers F1 {100 * scores['triggers']:.1f}, arguments F1 {100 * scores['arguments']:.1f}, on {n_test}")
     for sentence, events in list(zip(corpus["test"], model.extract(corpus["test"]), strict=True))[:5]:

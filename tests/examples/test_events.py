@@ -10,7 +10,7 @@ from trelliswork.data.corpus import builtin_corpus
 
 
 def test_it_learns_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    scores = example.main(n_train=250, n_test=60, epochs=8)
+    scores = example.main(n_train=250, n_test=60, epochs=12, batch_tokens=80)
     assert scores["triggers"] > 0.55 and scores["arguments"] > 0.35
     assert "arguments F1" in capsys.readouterr().out
 

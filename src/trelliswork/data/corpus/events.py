@@ -50,7 +50,8 @@ def event_mentions(tree: Derivation) -> list[Event]:
     """The events of a sentence, from left to right.
 
     >>> name = Derivation("NML", "PER.short", (Derivation("NNP", "first", word="Ann"),))
-    >>> where = Derivation("NP", "where", (Derivation("NML", "LOC.any", (Derivation("NNP", "place_name", word="Rome"),)),))
+    >>> place = Derivation("NML", "LOC.any", (Derivation("NNP", "place_name", word="Rome"),))
+    >>> where = Derivation("NP", "where", (place,))
     >>> phrase = Derivation("VP", "who", (Derivation("VBD", "visit", word="visited"), where))
     >>> event_mentions(Derivation("S", "clause", (Derivation("NP", "who", (name,)), phrase), head=1))
     [Event(trigger=1, type='Visit', arguments=((0, 1, 'Agent'), (2, 3, 'Destination')))]
