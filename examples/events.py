@@ -123,8 +123,7 @@ class EventExtractor(nn.Module):
         encoded, gold = self.triggers.encoded([each.sentence for each in batch])
         tokens = self.triggers.token_batch(encoded)
         vectors = self.triggers.encode_tokens(tokens)
-        emissions = self.triggers.scorer(vectors, tokens.mask)
-        total = -self.triggers.crf(emissions, pad_sequence(gold, batch_first=True), tokens.mask)
+        total = self.triggers.loss_of_vectors(vectors, pad_sequence(gold, batch_first=True), tokens.mask)
         found = Candidates.of([(row, *each) for row, example in enumerate(batch) for each in example.candidates])
         if not len(found.row):
             return total

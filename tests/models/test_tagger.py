@@ -195,7 +195,7 @@ def test_gold_tags_that_the_constraints_forbid(sentences: list[Sentence], config
     [
         ({"window": 4}, "window must be odd"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\)"),
-        ({"scorer": "cubic"}, "scorer must be one of linear, context; got 'cubic'"),
+        ({"scorer": "cubic"}, "scorer must be one of linear, context, hidden-units; got 'cubic'"),
         ({"hidden": 0}, "hidden must be at least 1; got 0"),
     ],
 )

@@ -9,6 +9,7 @@ from trelliswork.models.feature_crf.learning import LearningConfig
 from trelliswork.models.feature_tagger import FeatureTagger
 from trelliswork.models.loading import load_tagger
 from trelliswork.models.multi_tagger import MultiTagger
+from trelliswork.models.pretraining import pretrain_encoder
 from trelliswork.models.segmenter import Segmenter
 from trelliswork.models.sentence_tagger import SentenceTagger
 from trelliswork.models.tagger import Tagger
@@ -29,5 +30,6 @@ __all__ = [
     "VectorTagger",
     "VectorTaggerConfig",
     "load_tagger",
+    "pretrain_encoder",
     "token_calibration",
 ]

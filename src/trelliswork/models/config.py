@@ -9,14 +9,16 @@ from typing import Any, Literal, get_args
 from trelliswork.errors import TrellisworkError
 from trelliswork.nn.initialization import FanInScheme
 
-Scorer = Literal["linear", "context"]
-Encoder = Literal["window", "lstm", "gru"]
+Scorer = Literal["linear", "context", "hidden-units"]
+Encoder = Literal["window", "lstm", "gru", "deep"]
+Transitions = Literal["fixed", "network"]
 Segments = Literal["pyramid", "endpoints"]
 Characters = Literal["none", "cnn", "lstm"]
 LabelScheme = Literal["IOBES", "data"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "scorer": get_args(Scorer),
+    "transitions": get_args(Transitions),
     "encoder": get_args(Encoder),
     "characters": get_args(Characters),
     "segments": get_args(Segments),
@@ -26,7 +28,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 _RATES = ("dropout", "hidden_dropout", "unknown_dropout")
 _POSITIVE = (
     "word_dim", "capitals_dim", "affix_dim", "column_dim", "character_dim", "character_hidden", "min_count",
-    "affix_min_count", "hidden", "layers", "max_length", "segment_dim",
+    "affix_min_count", "hidden", "layers", "max_length", "segment_dim", "n_units",
 )  # fmt: skip
 
 
@@ -44,7 +46,9 @@ class TaggerConfig:
 
     Network: `encoder` looks at a `window` of tokens or, recurrent, at the whole sentence, with `hidden` units (in each
     direction) and `layers`; `dropout` on what goes in, `hidden_dropout` on what comes out. `scorer="linear"` is the
-    last layer of [S3], `"context"` adds the neighbours of [S1].
+    last layer of [S3], `"context"` adds the neighbours of [S1], `"hidden-units"` puts `n_units` binary units between.
+    `encoder="deep"` has `layers` hidden layers over the window, `transitions="network"` scores pairs of labels with
+    it too: together the neural CRF of [S4.213-215].
 
     Segments (of a `Segmenter`): at most `max_length` tokens, seen through a "pyramid" of vectors of `segment_dim`
     [S0] or by their "endpoints", mean and length.
@@ -79,6 +83,8 @@ class TaggerConfig:
     hidden_dropout: float = 0.0
     unknown_dropout: float = 0.1
     scorer: Scorer = "linear"
+    n_units: int = 100
+    transitions: Transitions = "fixed"
     segments: Segments = "pyramid"
     segment_dim: int = 100
     max_length: int = 10

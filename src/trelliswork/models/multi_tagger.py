@@ -113,8 +113,8 @@ class MultiTagger(nn.Module):
         vectors = self.first.encode_tokens(tokens)
         total = vectors.new_zeros(())
         for i, task in enumerate(self.tasks):
-            head, gold = self._heads[task], pad_sequence([each.gold[i] for each in encoded], batch_first=True)
-            total = total - head.crf(head.scorer(vectors, tokens.mask), gold.to(vectors.device), tokens.mask)
+            gold = pad_sequence([each.gold[i] for each in encoded], batch_first=True).to(vectors.device)
+            total = total + self._heads[task].loss_of_vectors(vectors, gold, tokens.mask)
         return total
 
     def tag(self, sentences: Sequence[Sentence]) -> list[dict[str, list[str]]]:

@@ -8,10 +8,17 @@ from torch import nn
 from trelliswork.data import WordVectors
 from trelliswork.models.config import TaggerConfig
 from trelliswork.models.features import CHARACTERS, VECTOR, TokenFeatures
-from trelliswork.nn.encoders import RecurrentEncoder, TokenEncoder, WindowEncoder
+from trelliswork.nn.encoders import DeepEncoder, RecurrentEncoder, TokenEncoder, WindowEncoder
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.nn.inputs import UNKNOWN, CharacterCNN, CharacterLSTM, LookupTables, TokenInputs, VariationalDropout
-from trelliswork.nn.scorers import ContextScorer, EndpointScorer, LinearScorer, PyramidScorer
+from trelliswork.nn.scorers import (
+    ContextScorer,
+    EndpointScorer,
+    HiddenUnitScorer,
+    LinearScorer,
+    PyramidScorer,
+    TransitionScorer,
+)
 
 
 def make_inputs(config: TaggerConfig, features: TokenFeatures) -> TokenInputs:
@@ -31,14 +38,25 @@ def make_encoder(config: TaggerConfig, dim: int) -> TokenEncoder:
     """What looks at the neighbours of tokens."""
     if config.encoder == "window":
         return WindowEncoder(dim, window=config.window, hidden=config.hidden, initialization=config.initialization)
+    if config.encoder == "deep":
+        return DeepEncoder(
+            dim, window=config.window, hidden=config.hidden, layers=config.layers, dropout=config.hidden_dropout
+        )
     return RecurrentEncoder(
         dim, hidden=config.hidden, layers=config.layers, cell=config.encoder, dropout=config.hidden_dropout
     )
 
 
 def make_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:
+    if config.scorer == "hidden-units":
+        return HiddenUnitScorer(dim, n_labels, config.n_units, initialization=config.initialization)
     kind = LinearScorer if config.scorer == "linear" else ContextScorer
     return kind(dim, n_labels, initialization=config.initialization)
+
+
+def make_transition_scorer(config: TaggerConfig, dim: int, n_labels: int) -> TransitionScorer | None:
+    """What scores pairs of labels by the input; None if they score the same everywhere."""
+    return TransitionScorer(dim, n_labels) if config.transitions == "network" else None
 
 
 def make_segment_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:
@@ -49,7 +67,7 @@ def make_segment_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Mod
 
 def make_dropout(config: TaggerConfig, share: float) -> nn.Module:
     """The same dimensions at all tokens where a recurrent network carries them on, others at each token elsewhere."""
-    return nn.Dropout(share) if config.encoder == "window" else VariationalDropout(share)
+    return nn.Dropout(share) if config.encoder in ("window", "deep") else VariationalDropout(share)
 
 
 def load_vectors(table: nn.Module, vectors: WordVectors) -> None:

@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import VectorSequence, Vocabulary, token_budget_batches
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.card import model_card
+from trelliswork.models.config import Transitions
 from trelliswork.models.evaluation import evaluate_tags
 from trelliswork.models.sentence_tagger import TAGGING_BUDGET
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from trelliswork.distributions import LinearChain
 
 VectorScorer = Literal["linear", "hidden-units"]
-Transitions = Literal["fixed", "network"]
 
 
 @dataclass(frozen=True)
