@@ -46,10 +46,10 @@ def conll(folder: Path, n_train: int, n_test: int) -> Data:
 
 def main(
     data: Data | None = None,
-    epochs: int = 8,
+    epochs: int = 30,
     n_masks: int = 20,
     settings: TaggerConfig = SETTINGS,
-    batch_tokens: int = 500,
+    batch_tokens: int = 300,
 ) -> dict[str, dict[str, float]]:
     """Train, print a table, return it."""
     torch.set_num_threads(1)
@@ -87,6 +87,6 @@ def _line(task: str, row: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        main(conll(Path(sys.argv[1]), 8936, 2012), settings=replace(SETTINGS, hidden=150))
+        main(conll(Path(sys.argv[1]), 8936, 2012), epochs=8, settings=replace(SETTINGS, hidden=150), batch_tokens=500)
     else:
         main()
