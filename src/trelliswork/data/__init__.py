@@ -11,6 +11,7 @@ from trelliswork.data.files import atomic_write, open_text
 from trelliswork.data.jsonl import json_text, read_jsonl
 from trelliswork.data.readers import FileKind, file_kind, is_jsonl, reader_for
 from trelliswork.data.sentence import Sentence
+from trelliswork.data.vector_sequence import VectorSequence
 from trelliswork.data.vectors import WordVectors, read_vectors
 from trelliswork.data.vocabulary import Vocabulary
 
@@ -21,6 +22,7 @@ __all__ = [
     "FileKind",
     "MajorityBaseline",
     "Sentence",
+    "VectorSequence",
     "Vocabulary",
     "WordVectors",
     "atomic_write",

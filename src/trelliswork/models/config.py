@@ -10,7 +10,8 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.nn.initialization import FanInScheme
 
 Scorer = Literal["linear", "context", "hidden-units", "tensor"]
-Encoder = Literal["window", "sentence", "lstm", "gru", "transformer", "dilated", "none"]
+Encoder = Literal["window", "sentence", "lstm", "gru", "transformer", "dilated", "deep", "none"]
+Transitions = Literal["fixed", "network"]
 Segments = Literal["pyramid", "endpoints"]
 Characters = Literal["none", "cnn", "lstm"]
 LabelScheme = Literal["IOBES", "data"]
@@ -18,6 +19,7 @@ Normalization = Literal["global", "local"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "scorer": get_args(Scorer),
+    "transitions": get_args(Transitions),
     "encoder": get_args(Encoder),
     "characters": get_args(Characters),
     "segments": get_args(Segments),
@@ -55,7 +57,9 @@ class TaggerConfig:
     are `layers` of it. "none" looks at nothing. `dropout` on what goes in, `hidden_dropout` on what comes out,
     `word_dropout` on whole tokens, `embedding_dropout` on whole rows of the table of words. `scorer="linear"` is the
     last layer of [S3], `"context"` adds the neighbours of [S1], "hidden-units" sums out so many `hidden_units`,
-    "tensor" compares with a vector for each label in `tensor_slices` ways.
+    "tensor" compares with a vector for each label in `tensor_slices` ways. `encoder="deep"` has `layers` hidden layers
+    over the window, `transitions="network"` scores pairs of labels with it too: together the neural CRF of
+    [S4.213-215].
 
     Segments (of a `Segmenter`): at most `max_length` tokens, seen through a "pyramid" of vectors of `segment_dim`
     [S0] or by their "endpoints", mean and length.
@@ -105,6 +109,7 @@ class TaggerConfig:
     scorer: Scorer = "linear"
     hidden_units: int = 100
     tensor_slices: int = 4
+    transitions: Transitions = "fixed"
     segments: Segments = "pyramid"
     segment_dim: int = 100
     max_length: int = 10

@@ -80,16 +80,16 @@ def _tags_of_rows(rows: Int[Tensor, "batch n"], labels: Labels, sentences: Seque
 def confidences_of(distribution: TagDistribution, labels: Labels, sentences: Sequence[Sentence]) -> list[Confidences]:
     """Token marginals and span probabilities of the best tags of each sentence."""
     best = distribution.argmax  # (batch, n)
-    tokens = _tag_probabilities(distribution.marginals, best, labels)
+    tokens = tag_probabilities(distribution.marginals, best, labels)
     tags = _tags_of_rows(best, labels, sentences)
-    spans = _span_confidences(distribution, labels, tags)
+    spans = span_confidences(distribution, labels, tags)
     return [
         Confidences(row_tags, tokens[i, : len(row_tags)].tolist(), row_spans)
         for i, (row_tags, row_spans) in enumerate(zip(tags, spans, strict=True))
     ]
 
 
-def _span_confidences(
+def span_confidences(
     distribution: TagDistribution, labels: Labels, tags: Sequence[Sequence[str]]
 ) -> list[list[SpanConfidence]]:
     """P(exactly this span) for each span that the tags spell out."""
@@ -104,7 +104,7 @@ def _span_confidences(
     ]
 
 
-def _tag_probabilities(
+def tag_probabilities(
     marginals: Float[Tensor, "batch n c"], best: Int[Tensor, "batch n"], labels: Labels
 ) -> Float[Tensor, "batch n"]:
     """P(the token has this tag): the labels that mean the same tag in the data are added up."""

@@ -9,6 +9,7 @@ from trelliswork.data import WordVectors
 from trelliswork.models.config import TaggerConfig
 from trelliswork.models.features import CHARACTERS, VECTOR, TokenFeatures
 from trelliswork.nn.encoders import (
+    DeepEncoder,
     DilatedConvolution,
     IdentityEncoder,
     RecurrentEncoder,
@@ -36,6 +37,7 @@ from trelliswork.nn.scorers import (
     LinearScorer,
     PyramidScorer,
     TensorScorer,
+    TransitionScorer,
 )
 
 
@@ -88,6 +90,8 @@ def make_encoder(config: TaggerConfig, dim: int) -> TokenEncoder:
         return DilatedConvolution(
             dim, hidden=hidden, layers=layers, width=config.width, causal=config.causal, dropout=dropout
         )
+    if config.encoder == "deep":
+        return DeepEncoder(dim, window=config.window, hidden=hidden, layers=layers, dropout=dropout)
     if config.encoder == "none":
         return IdentityEncoder(dim)
     return RecurrentEncoder(dim, hidden=hidden, layers=layers, cell=config.encoder, dropout=dropout)
@@ -101,6 +105,11 @@ def make_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:
         return TensorScorer(dim, n_labels, slices=config.tensor_slices, initialization=config.initialization)
     kind = LinearScorer if config.scorer == "linear" else ContextScorer
     return kind(dim, n_labels, initialization=config.initialization)
+
+
+def make_transition_scorer(config: TaggerConfig, dim: int, n_labels: int) -> TransitionScorer | None:
+    """What scores pairs of labels by the input; None if they score the same everywhere."""
+    return TransitionScorer(dim, n_labels) if config.transitions == "network" else None
 
 
 def make_segment_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:

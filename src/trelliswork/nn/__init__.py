@@ -12,6 +12,7 @@ from trelliswork.nn.crf import CRF
 from trelliswork.nn.ctc import CTC
 from trelliswork.nn.dependency_crf import DependencyCRF
 from trelliswork.nn.encoders import (
+    DeepEncoder,
     DilatedConvolution,
     GatedRecursiveConvolution,
     IdentityEncoder,
@@ -31,6 +32,8 @@ from trelliswork.nn.inputs import (
     VariationalDropout,
     WordDropout,
 )
+from trelliswork.nn.pooling import dynamic_multi_pooling
+from trelliswork.nn.rbm import RBM, PretrainingConfig, pretrain_layers
 from trelliswork.nn.scorers import (
     BiaffineScorer,
     ContextScorer,
@@ -40,6 +43,7 @@ from trelliswork.nn.scorers import (
     NeuralTensor,
     PyramidScorer,
     TensorScorer,
+    TransitionScorer,
 )
 from trelliswork.nn.semi_crf import SemiCRF
 from trelliswork.nn.tree_crf import TreeCRF
@@ -47,6 +51,7 @@ from trelliswork.nn.tree_crf import TreeCRF
 __all__ = [
     "CRF",
     "CTC",
+    "RBM",
     "Attended",
     "BernoulliAttention",
     "BiaffineScorer",
@@ -54,6 +59,7 @@ __all__ = [
     "CharacterCNN",
     "CharacterLSTM",
     "ContextScorer",
+    "DeepEncoder",
     "DependencyCRF",
     "DilatedConvolution",
     "DirectConnections",
@@ -65,6 +71,7 @@ __all__ = [
     "LookupTables",
     "NeuralTensor",
     "NgramBag",
+    "PretrainingConfig",
     "PyramidScorer",
     "RecurrentEncoder",
     "SegmentAttention",
@@ -74,11 +81,14 @@ __all__ = [
     "TensorScorer",
     "TokenInputs",
     "TransformerEncoder",
+    "TransitionScorer",
     "TreeAttention",
     "TreeCRF",
     "VariationalDropout",
     "WindowEncoder",
     "WordDropout",
+    "dynamic_multi_pooling",
     "fan_in_parameter_groups",
     "initialize_fan_in",
+    "pretrain_layers",
 ]

@@ -171,11 +171,19 @@ class CRF(nn.Module):
         return chain.span_probability(first, last, label, tags=self.tags, scheme=self.scheme)
 
     def distribution(
-        self, emissions: Float[Tensor, "n batch c"], mask: Bool[Tensor, "n batch"] | None = None
+        self,
+        emissions: Float[Tensor, "n batch c"],
+        mask: Bool[Tensor, "n batch"] | None = None,
+        *,
+        pair_scores: Float[Tensor, "batch n-1 c c"] | None = None,
     ) -> LinearChain:
-        """The distribution over tag sequences [batch, n], with every query of `LinearChain`."""
+        """The distribution over tag sequences [batch, n], with every query of `LinearChain`.
+
+        `pair_scores` are added to the transitions: what a network has to say about the tags of tokens t and t + 1
+        (batch first always).
+        """
         self._validate(emissions, mask=mask)
-        return self._distribution(emissions, mask)
+        return self._distribution(emissions, mask, pair_scores)
 
     # --- parts -----------------------------------------------------------------------------------------------
 
@@ -200,9 +208,12 @@ class CRF(nn.Module):
         parameter = self._parameters.get(name)
         return getattr(self, name) if parameter is None else parameter
 
-    def _distribution(self, emissions: Tensor, mask: Tensor | None) -> LinearChain:
+    def _distribution(self, emissions: Tensor, mask: Tensor | None, pair_scores: Tensor | None = None) -> LinearChain:
         rows = None if mask is None else self._rows(mask)
-        return LinearChain(self._rows(emissions), *self._scores(), mask=rows, backend=self.backend)
+        transitions, start, end = self._scores()
+        if pair_scores is not None:
+            transitions = transitions + pair_scores
+        return LinearChain(self._rows(emissions), transitions, start, end, mask=rows, backend=self.backend)
 
     def _log_likelihood(
         self,

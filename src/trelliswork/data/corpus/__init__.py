@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trelliswork.data.corpus.derivation import Derivation, chunk_spans, entity_spans
+from trelliswork.data.corpus.events import Event, event_mentions
 from trelliswork.data.corpus.generate import (
     AnnotatedSentence,
     annotate,
@@ -15,11 +16,13 @@ from trelliswork.data.corpus.generate import (
 __all__ = [
     "AnnotatedSentence",
     "Derivation",
+    "Event",
     "annotate",
     "as_sentences",
     "builtin_corpus",
     "chunk_spans",
     "entity_spans",
+    "event_mentions",
     "sentences",
     "write_corpus",
 ]

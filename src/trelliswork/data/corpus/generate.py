@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from trelliswork.data.corpus.derivation import Derivation, chunk_spans, entity_spans
+from trelliswork.data.corpus.events import Event, event_mentions
 from trelliswork.data.corpus.grammar import ROOT, Rule, rules_by_parent
 from trelliswork.data.corpus.lexicon import OPEN, inflect, words
 from trelliswork.data.corpus.spelling import spelled
@@ -40,6 +41,11 @@ class AnnotatedSentence:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    @property
+    def events(self) -> list[Event]:
+        """What happens in the sentence, and who takes part."""
+        return event_mentions(self.derivation)
 
 
 def builtin_corpus(seed: int = 0, sizes: tuple[int, int, int] = (2000, 300, 300)) -> dict[str, list[AnnotatedSentence]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trelliswork.nn.encoders.base import TokenEncoder
+from trelliswork.nn.encoders.deep import DeepEncoder
 from trelliswork.nn.encoders.dilated import DilatedConvolution
 from trelliswork.nn.encoders.grconv import GatedRecursiveConvolution
 from trelliswork.nn.encoders.identity import IdentityEncoder
@@ -12,6 +13,7 @@ from trelliswork.nn.encoders.transformer import TransformerEncoder
 from trelliswork.nn.encoders.window import WindowEncoder
 
 __all__ = [
+    "DeepEncoder",
     "DilatedConvolution",
     "GatedRecursiveConvolution",
     "IdentityEncoder",

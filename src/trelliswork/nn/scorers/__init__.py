@@ -8,6 +8,7 @@ from trelliswork.nn.scorers.hidden_units import HiddenUnitScorer
 from trelliswork.nn.scorers.linear import LinearScorer
 from trelliswork.nn.scorers.segments import EndpointScorer, PyramidScorer
 from trelliswork.nn.scorers.tensor import NeuralTensor, TensorScorer
+from trelliswork.nn.scorers.transitions import TransitionScorer
 
 __all__ = [
     "BiaffineScorer",
@@ -18,4 +19,5 @@ __all__ = [
     "NeuralTensor",
     "PyramidScorer",
     "TensorScorer",
+    "TransitionScorer",
 ]

@@ -1,0 +1,115 @@
+"""Events of a derivation: verbs that say what happens, and the named entities that take part in it.
+
+A trigger is a verb of one of the kinds in `EVENTS`. Its arguments are entities that head its subject, its object, or
+the phrase of a preposition beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trelliswork.data.corpus.derivation import ENTITY_LABEL, Derivation
+
+EVENTS: dict[str, tuple[str, str, str]] = {  # kind of verb: (type of event, role of the subject, role of the object)
+    "meet": ("Meet", "Agent", "Person"),
+    "visit": ("Visit", "Agent", "Destination"),
+    "join": ("Join", "Agent", "Organisation"),
+    "hire": ("Hire", "Employer", "Person"),
+    "labour": ("Employ", "Person", "Employer"),
+    "acquire": ("Acquire", "Buyer", "Target"),
+    "trade": ("Trade", "Seller", "Product"),
+    "expand": ("Expand", "Organisation", "Organisation"),
+    "born": ("Birth", "Person", "Person"),
+}
+PREPOSITIONS = {"in": "Place", "when": "Time", "for_firm": "Employer"}
+OUTSIDE = "O"  # a token that triggers nothing
+
+Span = tuple[int, int]
+Argument = tuple[int, int, str]  # [start, end) and the role
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happens: the token that says so, the type, and who takes part in which role."""
+
+    trigger: int
+    type: str
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
+class _Outside:
+    """What a verb phrase gets from around it."""
+
+    subject: Span | None = None
+    others: tuple[Argument, ...] = ()
+
+
+def event_mentions(tree: Derivation) -> list[Event]:
+    """The events of a sentence, from left to right.
+
+    >>> name = Derivation("NML", "PER.short", (Derivation("NNP", "first", word="Ann"),))
+    >>> place = Derivation("NML", "LOC.any", (Derivation("NNP", "place_name", word="Rome"),))
+    >>> where = Derivation("NP", "where", (place,))
+    >>> phrase = Derivation("VP", "who", (Derivation("VBD", "visit", word="visited"), where))
+    >>> event_mentions(Derivation("S", "clause", (Derivation("NP", "who", (name,)), phrase), head=1))
+    [Event(trigger=1, type='Visit', arguments=((0, 1, 'Agent'), (2, 3, 'Destination')))]
+    """
+    return sorted(_events(tree, 0, _Outside()), key=lambda event: event.trigger)
+
+
+def _events(node: Derivation, start: int, outside: _Outside) -> Iterator[Event]:
+    placed = list(_children(node, start))
+    inside = _clause(placed, outside) if node.label == "S" else outside
+    for child, first in placed:
+        if node.label == "VP" and child.kind in EVENTS and not child.children:
+            yield _event(child.kind, first, placed, outside)
+        carries = child.label == "VP" or (node.label == "VP" and child.label == "S")  # "plans to visit": same subject
+        yield from _events(child, first, inside if carries else _Outside())
+
+
+def _clause(placed: list[tuple[Derivation, int]], outside: _Outside) -> _Outside:
+    """The subject of a clause and when it happens; a clause without subject has that of the one around it."""
+    labels = [child.label for child, _ in placed]
+    before = placed[: labels.index("VP")] if "VP" in labels else []
+    subjects = [(child, first) for child, first in before if child.label == "NP"]
+    if not subjects:
+        return outside
+    return _Outside(_entity(*subjects[-1]), tuple(_in_phrases(before)))
+
+
+def _event(kind: str, trigger: int, placed: list[tuple[Derivation, int]], outside: _Outside) -> Event:
+    type_, of_subject, of_object = EVENTS[kind]
+    objects = [_entity(child, first) for child, first in placed if child.label == "NP" and first > trigger]
+    found = [(*span, of_object) for span in objects if span is not None]
+    if outside.subject is not None:
+        found.append((*outside.subject, of_subject))
+    return Event(trigger, type_, tuple(sorted([*found, *outside.others, *_in_phrases(placed)])))
+
+
+def _in_phrases(placed: list[tuple[Derivation, int]]) -> Iterator[Argument]:
+    """Entities in phrases of prepositions: in Rome, on Monday."""
+    for child, first in placed:
+        if child.label == "PP" and child.kind in PREPOSITIONS:
+            for part, at in _children(child, first):
+                span = _entity(part, at) if part.label == "NP" else None
+                if span is not None:
+                    yield (*span, PREPOSITIONS[child.kind])
+
+
+def _entity(node: Derivation, start: int) -> Span | None:
+    """The entity that the heads lead to, if they lead to one."""
+    if node.label == ENTITY_LABEL:
+        return start, start + len(node.words())
+    if not node.children:
+        return None
+    child, first = list(_children(node, start))[node.head]
+    return _entity(child, first)
+
+
+def _children(node: Derivation, start: int) -> Iterator[tuple[Derivation, int]]:
+    """Children, each with its first position."""
+    for child in node.children:
+        yield child, start
+        start += len(child.words())

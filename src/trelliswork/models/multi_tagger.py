@@ -1,0 +1,211 @@
+"""Several tasks on one encoder: parts of speech, chunks and entities tagged by heads that share all but the last layer.
+
+>>> tagger = MultiTagger.from_data(train_sentences, tasks=("pos", "chunk"))      # doctest: +SKIP
+>>> train(tagger, train_sentences, dev_sentences, out="both")                    # doctest: +SKIP
+>>> MultiTagger.load("both").tag([Sentence(("Ann", "sings"))])                   # doctest: +SKIP
+[{'pos': ['NNP', 'VBZ'], 'chunk': ['B-NP', 'B-VP']}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from trelliswork.data import Sentence
+from trelliswork.errors import DataError, ModelError, TrellisworkError
+from trelliswork.models.card import model_card
+from trelliswork.models.config import TaggerConfig
+from trelliswork.models.features import TokenFeatures, restore_vocabulary
+from trelliswork.models.labels import Labels
+from trelliswork.models.neural_tagger import EncodedSentence
+from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
+from trelliswork.models.tagger import Tagger
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+SHARED = ("inputs", "encoder", "input_dropout", "hidden_dropout")
+
+
+class EncodedTasks(NamedTuple):
+    """A sentence as indices, and the right answer of each task."""
+
+    sentence: EncodedSentence
+    gold: tuple[Int[Tensor, " n"], ...]
+
+    def __len__(self) -> int:
+        return len(self.sentence)
+
+
+class MultiTagger(nn.Module):
+    """One encoder, a scorer and a CRF for each task; the loss is the sum over the tasks [S4, multi-task tagging].
+
+    A sentence brings the tags of the last task as its `tags` and those of the others as its `features`, in order, which
+    is how a CoNLL file with the columns word, pos, chunk, entity is read. `heads[task]` is a `Tagger` like any other.
+    """
+
+    def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Mapping[str, Labels]) -> None:
+        super().__init__()
+        self.config, self.features = config, features
+        self.metrics: dict[str, Any] = {}
+        taggers = {task: Tagger(config, features, its_labels) for task, its_labels in labels.items()}
+        self.tasks = tuple(taggers)
+        self.first = taggers[self.tasks[0]]
+        for tagger in taggers.values():
+            for name in SHARED:
+                setattr(tagger, name, getattr(self.first, name))
+        self._heads = taggers
+        self.others = nn.ModuleList(taggers[task] for task in self.tasks[1:])
+
+    @property
+    def heads(self) -> dict[str, Tagger]:
+        """The tagger of each task; all of them read with the same encoder."""
+        return dict(self._heads)
+
+    @classmethod
+    def from_data(
+        cls,
+        train: Sequence[Sentence],
+        tasks: Sequence[str],
+        config: TaggerConfig | None = None,
+        *,
+        seed: int = 0,
+    ) -> Self:
+        """A new model whose vocabularies and labels come from sentences with tags for each of the `tasks`."""
+        if not train:
+            raise TrellisworkError("expected tagged sentences to build a tagger from, got none; check the data")
+        if not tasks or len(set(tasks)) < len(tasks):
+            raise TrellisworkError(f"tasks must be different names, one at least; got {', '.join(tasks) or 'none'}")
+        config = config or TaggerConfig()
+        by_task = [of_tasks(sentence, tasks) for sentence in train]
+        labels = {
+            task: Labels.from_sentences([each[task] for each in by_task], label_scheme=config.label_scheme)
+            for task in tasks
+        }
+        features = TokenFeatures.from_sentences([Sentence(sentence.words) for sentence in train], config)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return cls(config, features, labels)
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedTasks]:
+        """Sentences as indices, to be reused from epoch to epoch."""
+        encoded = self.first.encode([Sentence(sentence.words) for sentence in sentences])
+        if not with_tags:
+            return [EncodedTasks(each, ()) for each in encoded]
+        return [
+            EncodedTasks(each, tuple(torch.tensor(self._heads[task].gold(of)) for task, of in tagged.items()))
+            for each, tagged in zip(encoded, (of_tasks(sentence, self.tasks) for sentence in sentences), strict=True)
+        ]
+
+    def loss(self, batch: Sequence[Sentence] | Sequence[EncodedTasks]) -> Float[Tensor, ""]:
+        """Σ over the tasks of -log p(tags | words), summed over the batch [S4, multi-task tagging]."""
+        encoded = [each if isinstance(each, EncodedTasks) else self.encode([each], with_tags=True)[0] for each in batch]
+        tokens = self.first.token_batch([each.sentence for each in encoded])
+        vectors = self.first.encode_tokens(tokens)
+        total = vectors.new_zeros(())
+        for i, task in enumerate(self.tasks):
+            gold = pad_sequence([each.gold[i] for each in encoded], batch_first=True).to(vectors.device)
+            total = total + self._heads[task].loss_of_vectors(vectors, gold, tokens)
+        return total
+
+    def tag(self, sentences: Sequence[Sentence]) -> list[dict[str, list[str]]]:
+        """The best tags of each task for each sentence."""
+        bare = [Sentence(sentence.words) for sentence in sentences]
+        found = {task: head.tag(bare) for task, head in self._heads.items()}
+        return [{task: tags[i] for task, tags in found.items()} for i in range(len(sentences))]
+
+    def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
+        """Scores of each task, and their mean as the one that counts."""
+        by_task = [of_tasks(sentence, self.tasks) for sentence in sentences]
+        scores = {task: head.evaluate([each[task] for each in by_task]) for task, head in self._heads.items()}
+        mean = sum(each["score"] for each in scores.values()) / len(scores)
+        return {"metric": "mean over tasks", "score": mean, "tasks": scores}
+
+    # Disk
+
+    def check_output(self, directory: str | Path) -> None:
+        """Raise `OutputError` if `save` could not write there."""
+        check_output(directory)
+
+    def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
+        """Write the model folder; shared weights are in it once."""
+        config = {
+            "settings": self.config.to_dict(),
+            "vocabularies": {name: v.to_list() for name, v in self.features.vocabularies.items()},
+            "tasks": {task: _stored(head.labels) for task, head in self._heads.items()},
+        }
+        card = model_card(
+            type(self).__name__,
+            summary=f"One network ({self.config.encoder}) with a linear-chain CRF for each of {', '.join(self.tasks)}.",
+            labels=[f"{task}: {tag}" for task, head in self._heads.items() for tag in head.labels.data_tags],
+            settings=self.config.to_dict(),
+            metrics=self.metrics,
+            n_parameters=self.n_parameters,
+        )
+        state = self.state_dict()
+        weights = {name: state[name] for name in self._own_names()}
+        write_model(directory, StoredModel(type(self).__name__, config, weights, self.metrics, card, extra or {}))
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Self:
+        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
+        stored = read_model(directory, cls.__name__)
+        try:
+            tagger = cls._from_stored(stored.config)
+            if set(stored.weights) != set(tagger._own_names()):
+                raise TrellisworkError("other weights than those of the tasks")
+            tagger.load_state_dict(dict(stored.weights), strict=False)
+        except KeyError as error:
+            raise ModelError(f"{directory}: config.json lacks {error}; copy the model again") from error
+        except (TypeError, AttributeError, RuntimeError, TrellisworkError) as error:
+            first = str(error).strip().splitlines()[-1].strip()
+            raise ModelError(f"{directory}: config.json and weights do not fit ({first}); copy it again") from error
+        tagger.metrics = dict(stored.metrics)
+        return tagger.eval()
+
+    @classmethod
+    def _from_stored(cls, config: Mapping[str, Any]) -> Self:
+        settings = TaggerConfig.from_dict(config["settings"])
+        vocabularies = {name: restore_vocabulary(items) for name, items in config["vocabularies"].items()}
+        labels = {task: Labels.from_stored(**each) for task, each in config["tasks"].items()}
+        with torch.random.fork_rng(devices=[]):
+            return cls(settings, TokenFeatures(settings, vocabularies), labels)
+
+    def _own_names(self) -> list[str]:
+        """The names in the state dict, without the second names of what is shared."""
+        return [
+            name for name in self.state_dict() if not name.startswith("others.") or name.split(".")[2] not in SHARED
+        ]
+
+
+def of_tasks(sentence: Sentence, tasks: Sequence[str]) -> dict[str, Sentence]:
+    """A sentence for each task, without columns: the columns and then the tags are the tags of the tasks.
+
+    >>> of_tasks(Sentence(("Ann",), ("B-NP",), (("NNP",),)), ("pos", "chunk"))["pos"].tags
+    ('NNP',)
+    """
+    columns = [*sentence.features, *([] if sentence.tags is None else [sentence.tags])]
+    if len(columns) != len(tasks):
+        raise DataError(
+            sentence.file or "sentence",
+            f"expected {len(tasks)} columns of tags ({', '.join(tasks)}) beside the word, got {len(columns)}; "
+            "choose the columns to read",
+            line=sentence.line,
+        )
+    return {
+        task: Sentence(sentence.words, column, line=sentence.line, file=sentence.file, lines=sentence.lines)
+        for task, column in zip(tasks, columns, strict=True)
+    }
+
+
+def _stored(labels: Labels) -> dict[str, Any]:
+    return {"labels": labels.vocabulary.to_list(), "scheme": labels.scheme, "data_scheme": labels.data_scheme}
