@@ -102,8 +102,11 @@ def blocks(lines: Iterable[NumberedLine], format: ColumnFormat) -> Iterator[list
 
 
 def _sentence(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat, with_tags: bool) -> Sentence:
+    needed = [format.word_column, *format.feature_columns]
+    if with_tags and format.tag_column is not None:
+        needed.append(format.tag_column)
     for number, columns in rows:
-        _check_row(columns, file, number, format, with_tags)
+        _check_row(columns, file, number, format, needed, with_tags)
 
     def column(i: int) -> tuple[str, ...]:
         return tuple(columns[i - 1] for _, columns in rows)
@@ -116,10 +119,9 @@ def _sentence(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat
     return Sentence(column(format.word_column), tags, features, line=first, file=file, lines=lines)
 
 
-def _check_row(columns: list[str], file: str, number: int, format: ColumnFormat, with_tags: bool) -> None:
-    needed = [format.word_column, *format.feature_columns]
-    if with_tags and format.tag_column is not None:
-        needed.append(format.tag_column)
+def _check_row(
+    columns: list[str], file: str, number: int, format: ColumnFormat, needed: list[int], with_tags: bool
+) -> None:
     got = len(columns)
     if got != format.n_columns and (with_tags or got < max(needed)):
         problem = f"expected {format.n_columns} columns, got {got}"

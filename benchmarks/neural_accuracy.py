@@ -1,0 +1,175 @@
+"""Accuracy of the neural taggers and segmenters on real corpora.
+
+    python -m benchmarks.neural_accuracy --only chunk-bilstm-glove        # train, score, remember
+    python -m benchmarks.neural_accuracy                                  # what is not yet known; then the page
+
+Each run is remembered in docs/results/neural.json; docs/results/neural.md is made of all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.report import table
+from trelliswork import __version__
+from trelliswork.data import Choices, Sentence, WordVectors, open_conll, read_vectors
+from trelliswork.models import Segmenter, Tagger, TaggerConfig
+from trelliswork.structures.chain.schemes import spans_of
+from trelliswork.training import TrainingConfig, train
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+VECTORS = "embeddings_glove/glove6b_100d_top60k.txt.gz"
+DEV_SHARE = 0.1
+
+Record = dict[str, Any]
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Files of a corpus; without a dev file the last tenth of the training sentences is the dev part."""
+
+    name: str
+    train: str
+    dev: str
+    test: str
+    choices: Choices = field(default_factory=Choices)
+
+    def read(self, data: Path) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
+        """The sentences to train on, to choose by and to test on."""
+        learn, test = self._sentences(data / self.train), self._sentences(data / self.test)
+        if self.dev:
+            return learn, self._sentences(data / self.dev), test
+        n_train = len(learn) - int(len(learn) * DEV_SHARE)
+        return learn[:n_train], learn[n_train:], test
+
+    def _sentences(self, path: Path) -> list[Sentence]:
+        if not path.exists():
+            sys.exit(f"{path}: expected a corpus file, got none; name its folder with --data")
+        return list(open_conll(path, self.choices)[1])
+
+
+@dataclass(frozen=True)
+class Run:
+    """One line of the page: what is trained on what, and the test score that is wanted."""
+
+    name: str
+    title: str
+    corpus: Corpus
+    goal: float
+    settings: Settings
+    training: Settings
+    vectors: bool = False
+    segments: bool = False
+
+
+CONLL2000 = Corpus("CoNLL-2000 chunks", "conll2000/train.txt", "", "conll2000/test.txt", Choices(feature_columns=(2,)))
+EWT = Corpus(
+    "UD English EWT, UPOS", "ud_english_ewt/en_ewt-ud-train.conllu.gz", "ud_english_ewt/en_ewt-ud-dev.conllu",
+    "ud_english_ewt/en_ewt-ud-test.conllu",
+)  # fmt: skip
+WNUT17 = Corpus(
+    "WNUT-17 entities", "wnut17/wnut17train.conll", "wnut17/emerging.dev.conll", "wnut17/emerging.test.annotated"
+)
+
+BILSTM: Settings = {
+    "encoder": "lstm", "hidden": 200, "characters": "cnn", "dropout": 0.4, "hidden_dropout": 0.4
+}  # fmt: skip
+PYRAMID: Settings = {**BILSTM, "segments": "pyramid", "segment_dim": 100, "max_length": 10}
+RUNS = [
+    Run("chunk-bilstm", "BiLSTM-CRF", CONLL2000, 94.1, {**BILSTM, "word_dim": 100, "dropout": 0.5}, {"epochs": 20}),
+    Run("chunk-bilstm-glove", "BiLSTM-CRF + GloVe", CONLL2000, 94.7, BILSTM, {"epochs": 15}, vectors=True),
+    Run("chunk-grsemicrf", "grSemi-CRF", CONLL2000, 93.9, PYRAMID, {"epochs": 15}, segments=True),
+    Run("chunk-grsemicrf-glove", "grSemi-CRF + GloVe", CONLL2000, 94.6, PYRAMID, {"epochs": 15}, True, True),
+    Run("chunk-window-glove", "window + GloVe", CONLL2000, 94.0, {}, {"epochs": 15}, vectors=True),
+    Run("upos-bilstm", "BiLSTM-CRF + characters", EWT, 94.6, BILSTM, {"epochs": 12}),
+    Run("upos-bilstm-glove", "BiLSTM-CRF + characters + GloVe", EWT, 95.7, BILSTM, {"epochs": 12}, vectors=True),
+    Run("entity-bilstm-glove", "BiLSTM-CRF + GloVe", WNUT17, 38.0, BILSTM, {"epochs": 20}, vectors=True),
+]
+
+
+def measure(run: Run, data: Path, seed: int, vectors: WordVectors | None) -> Record:
+    """Train, keep the epoch that is best on dev, and score the test part."""
+    learn, dev, test = run.corpus.read(data)
+    if run.segments:
+        learn = [sentence for sentence in learn if longest_span(sentence) <= run.settings["max_length"]]
+    kind = Segmenter if run.segments else Tagger
+    model = kind.from_data(learn, TaggerConfig(**run.settings), vectors=vectors, seed=seed)
+    began, cpu = time.perf_counter(), time.process_time()
+    result = train(model, learn, dev, TrainingConfig(seed=seed, **run.training), on_epoch=_tell)
+    return {
+        "name": run.name,
+        "seed": seed,
+        "dev": 100 * float(result.best_score or 0.0),
+        "test": 100 * float(model.evaluate(test)["score"]),
+        "epochs": len(result.history),
+        "best_epoch": result.best_epoch,
+        "seconds": round(time.perf_counter() - began),
+        "cpu_seconds": round(time.process_time() - cpu),
+        "parameters": model.n_parameters,
+        "settings": run.settings,
+        "training": run.training,
+    }
+
+
+def longest_span(sentence: Sentence) -> int:
+    """Tokens of the longest span of a sentence with IOB2 tags."""
+    return max((last - first for first, last, _ in spans_of(sentence.tags or (), "IOB2")), default=0)
+
+
+def _tell(record: Any) -> None:
+    print(f"  epoch {record.epoch}: dev {100 * (record.score or 0):.2f}, {record.seconds:.0f} s", flush=True)
+
+
+def remember(record: Record, path: Path) -> None:
+    """Add a run to the file, in place of one of the same name and seed."""
+    others = [each for each in remembered(path) if (each["name"], each["seed"]) != (record["name"], record["seed"])]
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+        file.write(json.dumps([*others, record], indent=1) + "\n")
+    os.replace(file.name, path)
+
+
+def remembered(path: Path) -> list[Record]:
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.neural_accuracy", description=__doc__)
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the corpora")
+    parser.add_argument("--only", nargs="+", choices=[run.name for run in RUNS], help="these, even if known")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--json", type=Path, default=RESULTS / "neural.json", help="where runs are remembered")
+    parser.add_argument("--set", nargs="*", default=[], help="try other settings: NAME=JSON or training.NAME=JSON")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    vectors = None
+    for run in RUNS:
+        if options.only and run.name not in options.only:
+            continue
+        for pair in options.set:
+            key, _, value = pair.partition("=")
+            where = run.training if key.startswith("training.") else run.settings
+            where[key.removeprefix("training.")] = json.loads(value)
+        if run.vectors and vectors is None:
+            vectors = read_vectors(options.data / VECTORS)
+        print(run.name, run.settings, run.training, flush=True)
+        record = measure(run, options.data, options.seed, vectors if run.vectors else None)
+        remember(record, options.json)
+        print(json.dumps(record), flush=True)
+
+
+if __name__ == "__main__":
+    main()
