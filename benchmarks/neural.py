@@ -6,6 +6,7 @@ loop over its cells; tagging from file to file on CoNLL-2000 (../shared/data/con
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,11 +32,11 @@ WINDOW, BILSTM = TaggerConfig(), TaggerConfig(encoder="lstm", hidden=HIDDEN, cha
 PACES = {"window": (WINDOW, 60_000), "BiLSTM-CRF": (BILSTM, 12_000)}  # tokens a second
 NOTE = """
 `make bench`: milliseconds. A training step is forward, backward and an AdamW update of a word table, an LSTM of 200
-units from either end, a linear layer and a CRF of 45 tags, 32 sentences of 15 to 30 tokens, on two threads; only the
-CRF differs. The share of the structured layer is what its loss and gradients take of such a step: the whole step should take 20 times as
-long. The pyramid is that of 32 sentences of 30 tokens, segments of up to 10, 100 dimensions, forward and backward; the
-loop merges one pair of cells at a time, in all sentences at once. Tagging reads, tags and writes the 47,377 tokens of
-the CoNLL-2000 test file in a running process; the pace that is wanted stands beside it as if it were a peer.
+units from either end, a linear layer and a CRF of 45 tags, on 32 sentences of 15 to 30 tokens and two threads; only the
+CRF differs. The share of the structured layer is what its loss and gradients take of such a step: the whole step should
+take 20 times as long. The pyramid is that of 32 sentences of 30 tokens, segments of up to 10 tokens, 100 dimensions,
+forward and backward; the loop makes one cell at a time, in all sentences at once. Tagging reads, tags and writes the
+47,377 tokens of the CoNLL-2000 test file in a running process; the pace that is wanted stands beside it like a peer.
 """
 
 Loss = Callable[[Tensor], Tensor]
@@ -136,7 +137,7 @@ def by_cells(pyramid: GatedRecursiveConvolution, tokens: Tensor) -> Tensor:
     level = list(tokens.unbind(1))
     levels = [level]
     for _ in range(pyramid.max_length - 1):
-        level = [merge(pyramid, left, right) for left, right in zip(level, level[1:], strict=False)]
+        level = [merge(pyramid, left, right) for left, right in itertools.pairwise(level)]
         levels.append(level)
     outside = torch.zeros_like(levels[0][0])
     rows = [torch.stack(level + [outside] * (tokens.shape[1] - len(level)), 1) for level in levels]
