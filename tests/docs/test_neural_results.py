@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from benchmarks.neural_accuracy import RESULTS, RUNS, known, longest_span, page, remember, remembered, with_settings
+
 from trelliswork.data import Sentence
 from trelliswork.models import TaggerConfig
 from trelliswork.training import TrainingConfig
