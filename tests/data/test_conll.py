@@ -191,3 +191,10 @@ def test_public_corpora(shared_data: Path, name: str, n_sentences: int, n_tokens
     lengths = [len(sentence) for sentence in sentences]
     assert (len(lengths), sum(lengths)) == (n_sentences, n_tokens)
     assert format.describe() == layout
+
+
+def test_the_scheme_of_tags_that_do_not_matter_is_not_looked_for(write: Write) -> None:
+    path = write("Ann B-PER\nsings O\n\n" * 2000)
+    assert infer_format(path).scheme == "IOB2"
+    assert infer_format(path, with_tags=False).scheme is None
+    assert sum(1 for _ in open_conll(path, with_tags=False)[1]) == 2000  # also behind the sampled lines
