@@ -5,7 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.neural_accuracy import RESULTS, RUNS, known, longest_span, page, remember, remembered, with_settings
+from benchmarks.neural_accuracy import (
+    RESULTS,
+    RUNS,
+    TUTORIAL,
+    Run,
+    known,
+    longest_span,
+    page,
+    remember,
+    remembered,
+    with_figures,
+    with_settings,
+)
 
 from trelliswork.data import Sentence
 from trelliswork.models import TaggerConfig
@@ -16,8 +28,13 @@ def test_the_page_is_made_of_the_remembered_runs() -> None:
     assert (RESULTS / "neural.md").read_text("utf-8") == page(remembered(RESULTS / "neural.json"))
 
 
+def test_the_tutorial_quotes_the_remembered_runs() -> None:
+    text = TUTORIAL.read_text("utf-8")
+    assert text == with_figures(text, remembered(RESULTS / "neural.json"))
+
+
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
-def test_the_settings_of_a_run_exist(run) -> None:
+def test_the_settings_of_a_run_exist(run: Run) -> None:
     TaggerConfig(**run.settings)
     TrainingConfig(**run.training)
 
