@@ -246,3 +246,10 @@ def test_groups_of_lines_leave_no_trace(size: int, tmp_path: Path, monkeypatch: 
     path.write_bytes("\ufeffone\ntwo é\n\nfour\r\n five".encode())
     lines = [(1, "one"), (2, "two é"), (3, ""), (4, "four"), (5, " five")]
     assert list(files.numbered_lines(path)) == lines
+
+
+def test_the_scheme_of_tags_that_do_not_matter_is_not_looked_for(write: Write) -> None:
+    path = write("Ann B-PER\nsings O\n\n" * 2000)
+    assert infer_format(path).scheme == "IOB2"
+    assert infer_format(path, with_tags=False).scheme is None
+    assert sum(1 for _ in open_conll(path, with_tags=False)[1]) == 2000  # also behind the sampled lines

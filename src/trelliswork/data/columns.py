@@ -124,8 +124,11 @@ def _regular(block: list[NumberedLine], file: str, format: ColumnFormat, with_ta
 
 def sentence_of(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat, with_tags: bool) -> Sentence:
     """A sentence from its numbered rows, each split into columns."""
+    needed = [format.word_column, *format.feature_columns]
+    if with_tags and format.tag_column is not None:
+        needed.append(format.tag_column)
     for number, columns in rows:
-        _check_row(columns, file, number, format, with_tags)
+        _check_row(columns, file, number, format, needed, with_tags)
 
     def column(i: int) -> tuple[str, ...]:
         return tuple(columns[i - 1] for _, columns in rows)
@@ -143,10 +146,9 @@ def _of_columns(
     return Sentence(column(format.word_column), tags, features, line=numbers[0], file=file, lines=lines)
 
 
-def _check_row(columns: list[str], file: str, number: int, format: ColumnFormat, with_tags: bool) -> None:
-    needed = [format.word_column, *format.feature_columns]
-    if with_tags and format.tag_column is not None:
-        needed.append(format.tag_column)
+def _check_row(
+    columns: list[str], file: str, number: int, format: ColumnFormat, needed: list[int], with_tags: bool
+) -> None:
     got = len(columns)
     if got != format.n_columns and (with_tags or got < max(needed)):
         problem = f"expected {format.n_columns} columns, got {got}"

@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 SAMPLE_LINES = 50_000  # enough to tell the scheme; the rest of the file streams by
+UNTAGGED_SAMPLE_LINES = 2_000  # enough to tell the columns
 
 _CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
 
@@ -54,7 +55,7 @@ def infer_format(path: str | Path, choices: Choices | None = None, *, with_tags:
     """The layout of the file at `path`; what `choices` settle is taken as it is."""
     if str(path) == "-":
         raise DataError("<stdin>", "standard input can be read only once; use open_conll to infer and read")
-    sample = list(itertools.islice(numbered_lines(path), SAMPLE_LINES))
+    sample = list(itertools.islice(numbered_lines(path), _sample_size(with_tags)))
     return format_of(sample, name_of(path), choices or Choices(), with_tags=with_tags)
 
 
@@ -63,7 +64,7 @@ def open_conll(
 ) -> tuple[ColumnFormat, Iterator[Sentence]]:
     """The inferred layout and the sentences, in one pass over the file (so standard input works too)."""
     lines = numbered_lines(path)
-    sample = list(itertools.islice(lines, SAMPLE_LINES))
+    sample = list(itertools.islice(lines, _sample_size(with_tags)))
     format = format_of(sample, name_of(path), choices or Choices(), with_tags=with_tags)
     return format, read_lines(itertools.chain(sample, lines), name_of(path), format, with_tags=with_tags)
 
@@ -96,6 +97,10 @@ def format_of(sample: Sequence[NumberedLine], file: str, choices: Choices, *, wi
     format = replace(format, comments=format.conllu or bool(odd))
     format = _name_columns(format, choices, file, with_tags)
     return replace(format, scheme=_scheme(sample, format, choices)) if with_tags else format
+
+
+def _sample_size(with_tags: bool) -> int:
+    return SAMPLE_LINES if with_tags else UNTAGGED_SAMPLE_LINES
 
 
 def _delimiter(lines: Sequence[str]) -> str | None:

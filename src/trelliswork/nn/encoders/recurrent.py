@@ -69,6 +69,12 @@ def _read(
     cell: nn.Module, tokens: Float[Tensor, "batch n d"], order: Int[Tensor, "batch n"]
 ) -> Float[Tensor, "batch n hidden"]:
     """The states of the cell when it reads in this order, put back where the tokens stand."""
-    states, _ = cell(tokens.gather(1, order.unsqueeze(-1).expand_as(tokens)))
-    back = order.argsort(1).unsqueeze(-1).expand_as(states)
-    return states.gather(1, back)
+    states, _ = cell(_reorder(tokens, order))
+    return _reorder(states, order.argsort(1))
+
+
+def _reorder(rows: Float[Tensor, "batch n d"], order: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
+    """Row order[b, i] of sentence b at [b, i]; whole rows are copied, which is faster than `gather`."""
+    batch, n, _ = rows.shape
+    flat = (order + n * torch.arange(batch, device=order.device)[:, None]).flatten()
+    return rows.flatten(0, 1).index_select(0, flat).view(rows.shape)

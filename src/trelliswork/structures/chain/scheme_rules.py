@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from trelliswork.errors import TrellisworkError
 
@@ -37,6 +38,7 @@ def canonical(scheme: str) -> str:
     return name
 
 
+@lru_cache(maxsize=4096)  # a data set has few tags and many tokens
 def split_tag(tag: str) -> tuple[str, str]:
     """Prefix and type of a tag; the prefix is empty when the tag has none.
 
@@ -51,6 +53,7 @@ def split_tag(tag: str) -> tuple[str, str]:
     return "", tag
 
 
+@lru_cache(maxsize=4096)
 def part_of(tag: str, scheme: str) -> Part:
     """Role and type of a tag; a tag that does not fit the scheme counts as outside."""
     prefix, kind = split_tag(tag)

@@ -1,0 +1,205 @@
+"""Speed of networks under structured layers: `make bench` or `python -m benchmarks.neural [--quick]`.
+
+A training step of a BiLSTM-CRF, with our layer or a peer's on the same network; the pyramid of a grSemi-CRF against a
+loop over its cells; tagging from file to file on CoNLL-2000 (../shared/data/conll2000).
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+import torchcrf
+from torch import Tensor, nn
+from torch_struct import LinearChainCRF
+
+from benchmarks.report import OURS, Contest, main
+from benchmarks.timing import Candidate
+from trelliswork.cli.answers import Question, answers
+from trelliswork.cli.inputs import choices_of, open_untagged
+from trelliswork.cli.writers import conll_writer
+from trelliswork.data import Choices, Sentence, open_conll
+from trelliswork.models import Tagger, TaggerConfig
+from trelliswork.nn import CRF
+from trelliswork.nn.encoders import GatedRecursiveConvolution, RecurrentEncoder
+
+DATA = Path(__file__).parents[2] / "shared" / "data" / "conll2000"
+N_WORDS, WORD_DIM, HIDDEN, N_TAGS, BATCH, N = 10_000, 100, 200, 45, 32, 30
+WINDOW, BILSTM = TaggerConfig(), TaggerConfig(encoder="lstm", hidden=HIDDEN, characters="cnn")
+PACES = {"window": (WINDOW, 60_000), "BiLSTM-CRF": (BILSTM, 12_000)}  # tokens a second
+NOTE = """
+`make bench`: milliseconds. A training step is forward, backward and an AdamW update of a word table, an LSTM of 200
+units from either end, a linear layer and a CRF of 45 tags, on 32 sentences of 15 to 30 tokens and two threads; only the
+CRF differs. The share of the structured layer is what its loss and gradients take of such a step: the whole step should
+take 20 times as long. The pyramid is that of 32 sentences of 30 tokens, segments of up to 10 tokens, 100 dimensions,
+forward and backward; the loop makes one cell at a time, in all sentences at once. Tagging reads, tags and writes the
+47,377 tokens of the CoNLL-2000 test file in a running process; the pace that is wanted stands beside it like a peer.
+"""
+
+Loss = Callable[[Tensor], Tensor]
+Task = Callable[[], object]
+
+
+class Network(nn.Module):
+    """All of a BiLSTM-CRF below the CRF."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(N_WORDS, WORD_DIM)
+        self.encoder = RecurrentEncoder(WORD_DIM, hidden=HIDDEN)
+        self.linear = nn.Linear(self.encoder.dim, N_TAGS)
+
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+        return self.linear(self.encoder(self.table(words), mask))
+
+
+def batch() -> tuple[Tensor, Tensor, Tensor]:
+    """Words, gold tags and mask."""
+    torch.manual_seed(0)
+    lengths = torch.linspace(N // 2, N, BATCH).long()
+    mask = torch.arange(N) < lengths[:, None]
+    return torch.randint(N_WORDS, (BATCH, N)), torch.randint(N_TAGS, (BATCH, N)), mask
+
+
+def training_step(words: Tensor, mask: Tensor, layer: nn.Module, loss: Loss) -> Task:
+    """One update of a network of its own and the layer."""
+    torch.manual_seed(0)
+    network = Network()
+    optimizer = torch.optim.AdamW([*network.parameters(), *layer.parameters()], lr=1e-4, fused=True)
+
+    def run() -> None:
+        optimizer.zero_grad()
+        loss(network(words, mask)).backward()
+        optimizer.step()
+
+    return run
+
+
+def on_both_cores(call: Task) -> Task:
+    def run() -> None:
+        torch.set_num_threads(2)
+        call()
+
+    return run
+
+
+class TorchStructLayer(nn.Module):
+    """torch-struct's chain with transitions of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.transitions = nn.Parameter(torch.empty(N_TAGS, N_TAGS).uniform_(-0.1, 0.1))
+
+    def loss(self, emissions: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
+        scores = self.transitions.T + emissions[:, 1:, :, None]  # [batch, n - 1, to, from]
+        first = nn.functional.pad(emissions[:, :1], (0, 0, 0, N - 2))  # the first token counts with the first edge
+        chain = LinearChainCRF((scores + first[:, :, None]).contiguous(), lengths=lengths)
+        gold = chain.struct.to_parts(tags, N_TAGS, lengths=lengths).type_as(scores)
+        return -chain.log_prob(gold).sum()
+
+
+def training_contests() -> Iterator[Contest]:
+    words, tags, mask = batch()
+    ours, theirs, struct = CRF(N_TAGS, batch_first=True), torchcrf.CRF(N_TAGS, batch_first=True), TorchStructLayer()
+    losses: dict[str, tuple[nn.Module, Loss]] = {
+        OURS: (ours, lambda scores: -ours(scores, tags, mask)),
+        "pytorch-crf": (theirs, lambda scores: -theirs(scores, tags, mask)),
+        "torch-struct": (struct, lambda scores: struct.loss(scores, tags, mask.sum(1))),
+    }
+    steps = {name: on_both_cores(training_step(words, mask, *of)) for name, of in losses.items()}
+    candidates = [Candidate(name, step) for name, step in steps.items()]
+    size = f"2 x {HIDDEN}, {N_TAGS} tags, batch {BATCH}"
+    yield Contest("BiLSTM-CRF training step", size, candidates, {"pytorch-crf": 1.5, "torch-struct": 3.0})
+
+    emissions = torch.randn(BATCH, N, N_TAGS, requires_grad=True)
+
+    def layer_alone() -> None:
+        emissions.grad = None
+        ours.zero_grad()
+        (-ours(emissions, tags, mask)).backward()
+
+    parts = [Candidate(OURS, on_both_cores(layer_alone)), Candidate("whole step", steps[OURS])]
+    yield Contest("structured layer of that step", size, parts, {"whole step": 20.0})
+
+
+def merge(pyramid: GatedRecursiveConvolution, left: Tensor, right: Tensor) -> Tensor:
+    """One cell from the two below it."""
+    new = torch.tanh(pyramid.left(left) + pyramid.right(right))
+    gates = (pyramid.gate_left(left) + pyramid.gate_right(right)).unflatten(-1, (3, pyramid.dim)).softmax(-2)
+    return (gates * torch.stack([left, right, new], -2)).sum(-2)
+
+
+def by_cells(pyramid: GatedRecursiveConvolution, tokens: Tensor) -> Tensor:
+    """The pyramid, one cell at a time."""
+    level = list(tokens.unbind(1))
+    levels = [level]
+    for _ in range(pyramid.max_length - 1):
+        level = [merge(pyramid, left, right) for left, right in itertools.pairwise(level)]
+        levels.append(level)
+    outside = torch.zeros_like(levels[0][0])
+    rows = [torch.stack(level + [outside] * (tokens.shape[1] - len(level)), 1) for level in levels]
+    return torch.stack(rows, 2)
+
+
+def pyramid_contest() -> Contest:
+    torch.manual_seed(0)
+    dim, k = 100, 10
+    pyramid = GatedRecursiveConvolution(dim, k)
+    tokens, weights = torch.randn(BATCH, N, dim, requires_grad=True), torch.randn(BATCH, N, k, dim)
+    torch.testing.assert_close(pyramid(tokens), by_cells(pyramid, tokens))
+
+    def backward(forward: Callable[[], Tensor]) -> Task:
+        def run() -> None:
+            tokens.grad = None
+            pyramid.zero_grad()
+            (forward() * weights).sum().backward()
+
+        return run
+
+    loop = Candidate("loop over cells", backward(lambda: by_cells(pyramid, tokens)))
+    size = f"batch {BATCH}, n {N}, k {k}, d {dim}"
+    return Contest(
+        "grConv forward + backward", size, [Candidate(OURS, backward(lambda: pyramid(tokens))), loop],
+        {"loop over cells": 3.0},
+    )  # fmt: skip
+
+
+def tag_file(tagger: Tagger, source: Path, target: Path) -> None:
+    """What `trelliswork tag` does once the model is there."""
+    _, sentences = open_untagged(str(source), "conll", choices_of(tagger, Choices()))
+    write = conll_writer(" ")
+    with target.open("w") as file:
+        for answer in answers(tagger, sentences, Question()):
+            file.write(write(answer))
+
+
+def tagging_contests(folder: Path) -> Iterator[Contest]:
+    if not DATA.exists():
+        print(f"{DATA} is not there: tagging is not measured")
+        return
+    learn: list[Sentence] = list(open_conll(DATA / "train.txt")[1])
+    n_tokens = sum(len(sentence) for sentence in open_conll(DATA / "test.txt")[1])
+    for name, (config, pace) in PACES.items():
+        tagger = Tagger.from_data(learn, config).eval()
+
+        def call(tagger: Tagger = tagger) -> None:
+            tag_file(tagger, DATA / "test.txt", folder / "tagged")
+
+        peer = f"{pace:,} tokens/s"
+        told = {peer: 1000 * n_tokens / pace}
+        candidates = [Candidate(OURS, call), Candidate(OURS, call, 2)]
+        yield Contest(f"tagging, {name}", f"{n_tokens:,} tokens", candidates, {peer: 1.0}, told)
+
+
+def contests() -> Iterator[Contest]:
+    yield from training_contests()
+    yield pyramid_contest()
+    with tempfile.TemporaryDirectory() as folder:
+        yield from tagging_contests(Path(folder))
+
+
+if __name__ == "__main__":
+    main("neural", "Speed of neural taggers and segmenters", NOTE, contests)
