@@ -26,7 +26,7 @@ lint: $(READY)   ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-BENCHMARKS := chain segments constituency dependency ctc automata beam features
+BENCHMARKS := chain segments constituency dependency ctc automata beam features neural
 
 bench: $(READY)  ## interleaved speed ratios against the peers, on a quiet machine; writes docs/results/bench-*.md
 	-$(BIN)/pip install --quiet --disable-pip-version-check --no-deps supar==1.1.4  # its structures need only torch
@@ -35,6 +35,8 @@ bench: $(READY)  ## interleaved speed ratios against the peers, on a quiet machi
 
 accuracy: $(READY) ## train on the real corpora; writes docs/results/accuracy.md
 	$(BIN)/python -m benchmarks.ocr
+	$(BIN)/python -m benchmarks.ocr_neural
+	$(BIN)/python -m benchmarks.neural_accuracy
 	$(BIN)/python -m benchmarks.accuracy
 
 clean:           ## remove the environment, caches and outputs
