@@ -111,7 +111,7 @@ def test_ngrams_of_the_print_and_their_rows() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"encoder": "rnn"}, "encoder must be one of window, sentence, lstm, gru, transformer, dilated, none"),
+        ({"encoder": "rnn"}, "encoder must be one of window, sentence, lstm, gru, transformer, dilated, deep, none"),
         ({"encoder": "transformer", "hidden": 30}, "hidden must be a multiple of twice the heads"),
         ({"ngrams": (0,)}, "prefix_lengths, suffix_lengths and ngrams must be at least 1"),
         ({"templates": ("B",)}, "expected templates that begin with U"),
