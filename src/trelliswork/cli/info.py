@@ -11,7 +11,9 @@ import typer
 from trelliswork.cli.options import Features, ModelFolder
 
 if TYPE_CHECKING:
-    from trelliswork.models import FeatureTagger, SentenceTagger, Tagger
+    from trelliswork.models import FeatureTagger, Segmenter, SentenceTagger, Tagger
+
+    AnyTagger = Tagger | Segmenter | FeatureTagger
 
 STRONGEST = 8
 
@@ -33,17 +35,13 @@ def info(
     Example:
       trelliswork info ner
     """
-    from trelliswork.models import FeatureTagger, load_tagger
-    from trelliswork.models.feature_crf.kinds import kind_of
+    from trelliswork.models import load_tagger
 
     tagger = load_tagger(model, features=features)
     if as_json:
         print(json.dumps(_record(tagger, top_features), indent=1, ensure_ascii=False))
         return
-    kind = "a window network under a linear-chain CRF"
-    if isinstance(tagger, FeatureTagger):
-        kind = f"{kind_of(tagger.config.model).phrase} over features"
-    print(f"{model}: {kind}, {tagger.n_parameters:,} parameters")
+    print(f"{model}: {_kind(tagger)}, {tagger.n_parameters:,} parameters")
     for title, rows in _sections(tagger, top_features):
         print(f"\n{title}")
         width = max((len(name) for name, _ in rows), default=0)
@@ -51,7 +49,20 @@ def info(
             print(f"  {name:{width}}  {value}")
 
 
-def _sections(tagger: Tagger | FeatureTagger, top_features: int) -> list[tuple[str, list[tuple[str, str]]]]:
+def _kind(tagger: AnyTagger) -> str:
+    from trelliswork.models import FeatureTagger, Segmenter
+    from trelliswork.models.feature_crf.kinds import kind_of
+
+    if isinstance(tagger, FeatureTagger):
+        return f"{kind_of(tagger.config.model).phrase} over features"
+    structure = "a semi-Markov CRF" if isinstance(tagger, Segmenter) else "a linear-chain CRF"
+    if tagger.config.normalization == "local":
+        structure = "local normalisation"
+    encoder = {"lstm": "an LSTM from both ends", "gru": "a GRU from both ends"}.get(tagger.config.encoder)
+    return f"{encoder or f'a {tagger.config.encoder} network'} under {structure}"
+
+
+def _sections(tagger: AnyTagger, top_features: int) -> list[tuple[str, list[tuple[str, str]]]]:
     from trelliswork.models import FeatureTagger
 
     data = dict(tagger.metrics.get("data") or {})
@@ -69,7 +80,7 @@ def _sections(tagger: Tagger | FeatureTagger, top_features: int) -> list[tuple[s
     return [(title, rows) for title, rows in sections if rows]
 
 
-def _network_sections(tagger: Tagger) -> list[tuple[str, list[tuple[str, str]]]]:
+def _network_sections(tagger: Tagger | Segmenter) -> list[tuple[str, list[tuple[str, str]]]]:
     vocabularies = {name: f"{len(items):,} entries" for name, items in tagger.features.vocabularies.items()}
     return [("lookup tables", _rows(vocabularies)), ("network", _rows(tagger.config.to_dict()))]
 
@@ -107,14 +118,16 @@ def _label_rows(tagger: SentenceTagger) -> list[tuple[str, str]]:
     ]
 
 
-def transitions(tagger: Tagger | FeatureTagger) -> list[tuple[float, str, str]]:
+def transitions(tagger: AnyTagger) -> list[tuple[float, str, str]]:
     """Learned transition scores between legal neighbours, strongest first."""
-    from trelliswork.models import FeatureTagger
+    from trelliswork.models import FeatureTagger, Segmenter
 
-    labels = tagger.labels.vocabulary.to_list()
     if isinstance(tagger, FeatureTagger):
         return sorted(tagger.crf.arc_names(), reverse=True)
-    allowed = tagger.crf.allowed_transitions
+    labels = tagger.kinds if isinstance(tagger, Segmenter) else tagger.labels.vocabulary.to_list()
+    if tagger.crf.transitions is None:
+        return []
+    allowed = None if isinstance(tagger, Segmenter) else tagger.crf.allowed_transitions
     legal = allowed.tolist() if allowed is not None else [[True] * len(labels)] * len(labels)
     scored = [
         (score, labels[i], labels[j])
@@ -125,13 +138,13 @@ def transitions(tagger: Tagger | FeatureTagger) -> list[tuple[float, str, str]]:
     return sorted(scored, reverse=True)
 
 
-def _transition_rows(tagger: Tagger | FeatureTagger) -> list[tuple[str, str]]:
+def _transition_rows(tagger: AnyTagger) -> list[tuple[str, str]]:
     found = transitions(tagger)
     extremes = found if len(found) <= 2 * STRONGEST else [*found[:STRONGEST], *found[-STRONGEST:]]
     return [(f"{before} -> {after}", f"{score:+.2f}") for score, before, after in extremes]
 
 
-def _record(tagger: Tagger | FeatureTagger, top_features: int) -> dict[str, Any]:
+def _record(tagger: AnyTagger, top_features: int) -> dict[str, Any]:
     from trelliswork.models import FeatureTagger
     from trelliswork.models.feature_tagger import strongest
 

@@ -273,8 +273,13 @@ def choices_in(options: Mapping[str, Any]) -> Choices:
     """The layout of the data as far as it is given."""
     from trelliswork.data import Choices
 
-    columns = (options[name] for name in ("word_column", "tag_column", "feature_columns"))
-    return Choices(parse_delimiter(options["delimiter"]), *columns, options["scheme"])
+    return Choices(
+        parse_delimiter(options["delimiter"]),
+        options["word_column"],
+        options["tag_column"],
+        options["feature_columns"],
+        options["scheme"],
+    )
 
 
 def _train_features(options: Mapping[str, Any], choices: Choices) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class VariationalDropout(nn.Module):
-    """Drops whole dimensions of a sentence: what is dropped at one token is dropped at all of them [S4, variational dropout].
+    """Drops whole dimensions of a sentence: what is dropped at one token is dropped at all [S4, variational dropout].
 
     >>> dropped = VariationalDropout(0.5)(torch.ones(1, 3, 4))
     >>> bool((dropped[0, 0] == dropped[0, 2]).all())
