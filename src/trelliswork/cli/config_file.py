@@ -65,7 +65,8 @@ def read_config(path: str, model: str | None, *, with_search: bool = False) -> t
     search = found.pop(SEARCH, {})
     if search and not with_search:
         raise DataError(path, f"expected settings of one model, got a section [{SEARCH}]; give the file to tune")
-    name = model or (found.get("model") or {}).get(MODEL_NAME) or "window"
+    of_model = found.get("model")
+    name = model or (of_model.get(MODEL_NAME) if isinstance(of_model, dict) else None) or "window"
     known = known_settings(str(name))
     settings: Settings = {}
     for section, values in found.items():
