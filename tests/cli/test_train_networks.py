@@ -75,7 +75,7 @@ def test_settings_survive_the_file(tmp_path: Path) -> None:
     settings = {"model": "window", "train": 'a "b"\\c\td.conll', "lr": 1e-5, "constrained": False, "hidden": 3}
     settings |= {"feature_columns": (2, 3), "prefix_lengths": ()}
     (tmp_path / "c.toml").write_text(config_text({**settings, "dev": None}))
-    assert read_config(str(tmp_path / "c.toml"), None) == (settings, {})
+    assert read_config(str(tmp_path / "c.toml"), None) == settings
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,6 @@ def test_settings_survive_the_file(tmp_path: Path) -> None:
         ("[data]\ntrain = 3", "expected a text in quotes for train, got 3"),
         ("[model\n", "expected TOML"),
         ("model = 3", "expected a section [model]"),
-        ("[search]\nlr = [0.1]", "give the file to tune"),
         ('[model]\nname = "bilstm"', "expected a model, one of window, bilstm-crf"),
     ],
 )

@@ -19,7 +19,6 @@ from trelliswork.models.presets import PRESETS
 
 CONFIG_FILE = "config.toml"
 MODEL_NAME = "name"
-SEARCH = "search"  # a section that only `trelliswork tune` reads
 _HEAD = "# Every setting of this model; trelliswork train {name} --out DIR makes it again.\n"
 
 Settings = dict[str, Any]
@@ -56,15 +55,12 @@ def _types(config: type) -> dict[str, str]:
     return {field.name: str(field.type).removesuffix(" | None") for field in fields(config)}
 
 
-def read_config(path: str, model: str | None, *, with_search: bool = False) -> tuple[Settings, Settings]:
-    """The settings in a file by the names of the options, and its section `[search]`; `model` goes before the file's.
+def read_config(path: str, model: str | None) -> Settings:
+    """The settings in a file by the names of the options; `model` goes before the file's.
 
     A section or key that nobody knows is an error that names the nearest one.
     """
     found = _parsed(path)
-    search = found.pop(SEARCH, {})
-    if search and not with_search:
-        raise DataError(path, f"expected settings of one model, got a section [{SEARCH}]; give the file to tune")
     of_model = found.get("model")
     name = model or (of_model.get(MODEL_NAME) if isinstance(of_model, dict) else None) or "window"
     known = known_settings(str(name))
@@ -77,7 +73,7 @@ def read_config(path: str, model: str | None, *, with_search: bool = False) -> t
             _require_known(path, key, known[section], f"setting of [{section}] for {name}")
             settings[key] = _checked(path, key, value, known[section][key])
     settings["model"] = settings.pop(MODEL_NAME, name)
-    return settings, search
+    return settings
 
 
 def _parsed(path: str) -> dict[str, Any]:

@@ -236,7 +236,7 @@ def train(
         _train_features(options, choices)
 
 
-def resolve(ctx: typer.Context, *, with_search: bool = False) -> dict[str, Any]:
+def resolve(ctx: typer.Context) -> dict[str, Any]:
     """All options by name: as given on the command line, else as in the file of settings, else the defaults."""
     given = {name: value for name, value in ctx.params.items() if _is_given(ctx, name)}
     file, train = ctx.params["config"], ctx.params["train"]
@@ -248,8 +248,7 @@ def resolve(ctx: typer.Context, *, with_search: bool = False) -> dict[str, Any]:
     if file is not None:
         from trelliswork.cli.config_file import read_config
 
-        stored, search = read_config(file, given.get("model"), with_search=with_search)
-        stored["search"] = search
+        stored = read_config(file, given.get("model"))
     options = {**ctx.params, "train": None, **stored, **given}
     columns = options["feature_columns"]  # numbers in a file, text on the command line
     options["feature_columns"] = columns if isinstance(columns, tuple) else parse_columns(columns)
