@@ -16,7 +16,7 @@ from trelliswork.cli.train import train
 from trelliswork.models import TaggerConfig
 from trelliswork.training import TrainingConfig
 
-COMMANDS = ("train", "evaluate", "tag", "explain", "check", "info", "convert", "demo", "warmup")
+COMMANDS = ("train", "evaluate", "tag", "explain", "check", "info", "convert", "export", "demo", "warmup")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["tag", "-h"], ["--version"], ["foo"]])
@@ -63,8 +63,8 @@ def test_wrong_usage_is_one_sentence(cli: Cli, arguments: list[str], sentence: s
 
 
 @pytest.mark.parametrize("config", [TaggerConfig, TrainingConfig])
-def test_defaults_of_train_are_those_of_the_library(config: Any) -> None:
+def test_settings_that_are_not_given_are_those_of_the_model(config: Any) -> None:
     options = inspect.signature(train).parameters
     for field in dataclasses.fields(config):
         if field.name in options:
-            assert options[field.name].default == field.default, field.name
+            assert options[field.name].default in (None, field.default), field.name

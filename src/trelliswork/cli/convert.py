@@ -30,7 +30,7 @@ def convert(
       trelliswork info ner --top-features 30
     """
     from trelliswork.cli.inputs import count
-    from trelliswork.cli.train import check_folder
+    from trelliswork.cli.train_data import check_folder
     from trelliswork.models import AttributeTagger
 
     check_folder(Path(out), force)

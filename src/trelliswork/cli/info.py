@@ -35,23 +35,31 @@ def info(
     Example:
       trelliswork info ner
     """
-    from trelliswork.models import FeatureTagger, load_tagger
-    from trelliswork.models.feature_crf.kinds import kind_of
+    from trelliswork.models import load_tagger
 
     tagger = load_tagger(model, features=features)
     if as_json:
         print(json.dumps(_record(tagger, top_features), indent=1, ensure_ascii=False))
         return
-    if isinstance(tagger, FeatureTagger):
-        kind = f"{kind_of(tagger.config.model).phrase} over features"
-    else:
-        kind = f"a network ({tagger.config.encoder}) under a {tagger.STRUCTURE}"
-    print(f"{model}: {kind}, {tagger.n_parameters:,} parameters")
+    print(f"{model}: {_kind(tagger)}, {tagger.n_parameters:,} parameters")
     for title, rows in _sections(tagger, top_features):
         print(f"\n{title}")
         width = max((len(name) for name, _ in rows), default=0)
         for name, value in rows:
             print(f"  {name:{width}}  {value}")
+
+
+def _kind(tagger: AnyTagger) -> str:
+    from trelliswork.models import FeatureTagger, Segmenter
+    from trelliswork.models.feature_crf.kinds import kind_of
+
+    if isinstance(tagger, FeatureTagger):
+        return f"{kind_of(tagger.config.model).phrase} over features"
+    structure = "a semi-Markov CRF" if isinstance(tagger, Segmenter) else "a linear-chain CRF"
+    if tagger.config.normalization == "local":
+        structure = "local normalisation"
+    encoder = {"lstm": "an LSTM from both ends", "gru": "a GRU from both ends"}.get(tagger.config.encoder)
+    return f"{encoder or f'a {tagger.config.encoder} network'} under {structure}"
 
 
 def _sections(tagger: AnyTagger, top_features: int) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -116,16 +124,14 @@ def transitions(tagger: AnyTagger) -> list[tuple[float, str, str]]:
 
     if isinstance(tagger, FeatureTagger):
         return sorted(tagger.crf.arc_names(), reverse=True)
-    if isinstance(tagger, Segmenter):
-        labels, allowed, learned = tagger.kinds, None, tagger.crf.transitions
-    else:
-        labels, allowed = tagger.labels.vocabulary.to_list(), tagger.crf.allowed_transitions
-        learned = tagger.crf.transitions
-    assert learned is not None, "these models have transitions"
+    labels = tagger.kinds if isinstance(tagger, Segmenter) else tagger.labels.vocabulary.to_list()
+    if tagger.crf.transitions is None:
+        return []
+    allowed = None if isinstance(tagger, Segmenter) else tagger.crf.allowed_transitions
     legal = allowed.tolist() if allowed is not None else [[True] * len(labels)] * len(labels)
     scored = [
         (score, labels[i], labels[j])
-        for i, row in enumerate(learned.tolist())
+        for i, row in enumerate(tagger.crf.transitions.tolist())
         for j, score in enumerate(row)
         if legal[i][j]
     ]

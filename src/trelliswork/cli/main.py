@@ -20,6 +20,7 @@ from trelliswork.cli.convert import convert
 from trelliswork.cli.demo import demo
 from trelliswork.cli.evaluate import evaluate
 from trelliswork.cli.explain import explain
+from trelliswork.cli.export import export
 from trelliswork.cli.info import info
 from trelliswork.cli.tag import tag
 from trelliswork.cli.train import train
@@ -85,7 +86,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     return guarded
 
 
-for _command in (train, evaluate, tag, explain, check, info, convert, demo, warmup):
+for _command in (train, evaluate, tag, explain, check, info, convert, export, demo, warmup):
     app.command()(_guarded(_command))
 
 

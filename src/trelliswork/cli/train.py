@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-from dataclasses import replace
-from enum import StrEnum
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,39 +19,61 @@ from trelliswork.cli.options import (
     parse_columns,
     parse_delimiter,
 )
-from trelliswork.errors import DataError, OutputError, TrellisworkError
+from trelliswork.errors import TrellisworkError
+from trelliswork.models.presets import PRESETS
 
 if TYPE_CHECKING:
-    from trelliswork.data import Choices, ColumnFormat, Sentence
-    from trelliswork.models import SentenceTagger, Tagger
-    from trelliswork.training import TrainingResult
+    from trelliswork.data import Choices
 
-HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
-LEARNING, NETWORK, FEATURES = "Learning", "Network", "Features (every --model but window)"
-MODEL_HELP = """window: a network over a window of words. Over features: crf, all tags of a sentence judged together;
-hucrf, the same with hidden units; memm, each tag given the one before; logistic, each tag alone; hmm and naive-bayes,
-the same two by counting alone, in seconds and less accurate."""
+LEARNING, NETWORK, FEATURES = "Learning", "Network", "Features (crf, hucrf, memm, logistic, hmm, naive-bayes)"
+OVER_FEATURES = {
+    "crf": "all tags of a sentence judged together",
+    "hucrf": "the same with hidden units",
+    "memm": "each tag given the one before",
+    "logistic": "each tag alone",
+    "hmm": "memm by counting alone, in seconds and less accurate",
+    "naive-bayes": "logistic by counting alone",
+}
+MODELS = (*PRESETS, *OVER_FEATURES)
+BY_THE_MODEL = "by the model"
+LEARNED = (
+    "algorithm", "c1", "c2", "max_iterations", "samples", "posterior", "temperature", "all_states", "all_transitions",
+    "latent", "order", "smoothing", "cutoff", "hash_bits", "induce",
+)  # fmt: skip
 
 
-class Model(StrEnum):
-    """What to train."""
+def _phrases(found: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {phrase}" for name, phrase in found.items())
 
-    window = "window"
-    crf = "crf"
-    memm = "memm"
-    logistic = "logistic"
-    hmm = "hmm"
-    naive_bayes = "naive-bayes"
-    hucrf = "hucrf"
+
+MODEL_HELP = f"""Networks. {_phrases({name: preset.phrase for name, preset in PRESETS.items()})}.
+Over features. {_phrases(OVER_FEATURES)}."""
+
+
+def _learning(help: str) -> Any:
+    return typer.Option(help=help, show_default=BY_THE_MODEL, rich_help_panel=LEARNING)
+
+
+def _network(help: str, **more: Any) -> Any:
+    return typer.Option(help=help, show_default=BY_THE_MODEL, rich_help_panel=NETWORK, **more)
 
 
 def train(
+    ctx: typer.Context,
     train: Annotated[
-        str, typer.Argument(metavar="TRAIN", help="Tagged file: CoNLL columns, .csv, .jsonl or .crfsuite, also .gz.")
-    ],
-    out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the model.", show_default=False)],
+        str | None,
+        typer.Argument(
+            metavar="TRAIN",
+            help="Tagged file: CoNLL columns, .csv, .jsonl or .crfsuite, also .gz. Or a .toml file of settings.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[str | None, typer.Option(metavar="DIR", help="Folder for the model.", show_default=False)] = None,
     dev: Annotated[str | None, typer.Option(help="Tagged file to stop early on; else the last 10 % of TRAIN.")] = None,
-    model: Annotated[Model, typer.Option(help=MODEL_HELP)] = Model.window,
+    model: Annotated[str, typer.Option(help=MODEL_HELP, metavar="NAME")] = "window",
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Settings in TOML; options given here go before.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that is already in DIR.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped in DIR.")] = False,
     threads: Threads = 1,
@@ -63,31 +83,46 @@ def train(
     tag_column: TagColumn = None,
     feature_columns: FeatureColumns = None,
     scheme: Scheme = None,
-    epochs: Annotated[int, typer.Option(help="Passes over the data, at most.", rich_help_panel=LEARNING)] = 12,
-    patience: Annotated[int, typer.Option(help="Stop after so many without gain.", rich_help_panel=LEARNING)] = 5,
+    epochs: Annotated[int | None, _learning("Passes over the data, at most.")] = None,
+    patience: Annotated[int | None, _learning("Stop after so many without gain.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.", rich_help_panel=LEARNING)] = 0,
-    batch_tokens: Annotated[int, typer.Option(help="Tokens in a batch.", rich_help_panel=LEARNING)] = 1000,
-    optimizer: Annotated[str, typer.Option(help="adamw, adam, sgd or momentum.", rich_help_panel=LEARNING)] = "adamw",
-    lr: Annotated[
-        float | None,
-        typer.Option(help="Learning rate.", show_default="that of the optimizer", rich_help_panel=LEARNING),
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Train so often, from --seed on; print the mean.", rich_help_panel=LEARNING)
+    ] = 1,
+    batch_tokens: Annotated[int | None, _learning("Tokens in a batch.")] = None,
+    objective: Annotated[str | None, _learning("likelihood, local, perceptron, margin or risk.")] = None,
+    optimizer: Annotated[str | None, _learning("adamw, adam, sgd or momentum.")] = None,
+    lr: Annotated[float | None, _learning("Learning rate.")] = None,
+    decay: Annotated[str | None, _learning("linear, constant, inverse, cosine or triangular.")] = None,
+    l2: Annotated[float | None, _learning("Weight decay.")] = None,
+    checkpoint_every: Annotated[float | None, _learning("Seconds between checkpoints.")] = None,
+    encoder: Annotated[str | None, _network("window, lstm, gru or another encoder.")] = None,
+    characters: Annotated[str | None, _network("Words letter by letter: none, cnn or lstm.")] = None,
+    vectors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Pretrained vectors as text, also .gz (GloVe, word2vec, fastText).",
+            show_default=False,
+            rich_help_panel=NETWORK,
+        ),
     ] = None,
-    l2: Annotated[float, typer.Option(help="Weight decay.", rich_help_panel=LEARNING)] = 0.0,
-    checkpoint_every: Annotated[
-        float, typer.Option(help="Seconds between checkpoints.", rich_help_panel=LEARNING)
-    ] = 60.0,
-    window: Annotated[int, typer.Option(help="Tokens that are seen at once.", rich_help_panel=NETWORK)] = 5,
-    hidden: Annotated[int, typer.Option(help="Hidden units.", rich_help_panel=NETWORK)] = 300,
-    word_dim: Annotated[int, typer.Option(help="Width of word vectors.", rich_help_panel=NETWORK)] = 64,
-    affix_dim: Annotated[int, typer.Option(help="Width of affix vectors.", rich_help_panel=NETWORK)] = 16,
-    column_dim: Annotated[int, typer.Option(help="Width of column vectors.", rich_help_panel=NETWORK)] = 20,
-    min_count: Annotated[int, typer.Option(help="Rarer words are unknown.", rich_help_panel=NETWORK)] = 1,
-    dropout: Annotated[float, typer.Option(help="Share of inputs dropped.", rich_help_panel=NETWORK)] = 0.3,
-    scorer: Annotated[str, typer.Option(help="linear, or context (neighbours).", rich_help_panel=NETWORK)] = "linear",
-    label_scheme: Annotated[
-        str, typer.Option(help="Learn tags as IOBES, or as in the data.", rich_help_panel=NETWORK)
-    ] = "IOBES",
-    constrained: Annotated[bool, typer.Option(help="Forbid illegal tag sequences.", rich_help_panel=NETWORK)] = True,
+    tune_vectors: Annotated[bool | None, _network("Train the pretrained vectors on.")] = None,
+    window: Annotated[int | None, _network("Tokens that are seen at once.")] = None,
+    hidden: Annotated[int | None, _network("Hidden units (in each direction).")] = None,
+    layers: Annotated[int | None, _network("Layers of the encoder.")] = None,
+    max_length: Annotated[int | None, _network("Tokens of the longest segment (semi-CRFs).", min=1)] = None,
+    segment_dim: Annotated[int | None, _network("Width of segment vectors (semi-CRFs).")] = None,
+    word_dim: Annotated[int | None, _network("Width of word vectors.")] = None,
+    affix_dim: Annotated[int | None, _network("Width of affix vectors.")] = None,
+    column_dim: Annotated[int | None, _network("Width of column vectors.")] = None,
+    min_count: Annotated[int | None, _network("Rarer words are unknown.")] = None,
+    dropout: Annotated[float | None, _network("Share of inputs dropped.")] = None,
+    hidden_dropout: Annotated[float | None, _network("Share of encoded dimensions dropped.")] = None,
+    unknown_dropout: Annotated[float | None, _network("Share of words read as unknown.")] = None,
+    scorer: Annotated[str | None, _network("linear, or context (neighbours).")] = None,
+    label_scheme: Annotated[str | None, _network("Learn tags as IOBES, or as in the data.")] = None,
+    constrained: Annotated[bool | None, _network("Forbid illegal tag sequences.")] = None,
     template: Annotated[
         str | None,
         typer.Option(
@@ -172,216 +207,105 @@ def train(
     The layout of the file and the tag scheme are inferred and printed.
     Training stops early when the dev score no longer rises, and the best
     model is kept. Ctrl-C keeps the best model so far; the same command
-    with --resume goes on, also after a kill or a power cut.
+    with --resume goes on, also after a kill or a power cut. Every setting
+    of a run is written into its folder as config.toml, which can be trained.
 
     \b
     Examples:
       trelliswork train train.conll --dev dev.conll --out ner
       trelliswork train chunks.txt --feature-columns 2 --out chunker
+      trelliswork train chunks.txt --model bilstm-crf --vectors glove.txt --out chunker
+      trelliswork train chunks.txt --model grsemicrf --max-length 12 --out chunker
+      trelliswork train chunker/config.toml --seed 1 --out again
       trelliswork train chunks.txt --model crf --c2 0.5 --out chunker
       trelliswork train chunks.txt --model hmm --smoothing 0.5 --out quick
       trelliswork train chunks.txt --model crf --features my.module:attributes --out chunker
       trelliswork train half.txt --dev dev.txt --model crf --partial --out chunker
       trelliswork train few.txt --model hucrf --pretrain many.txt --out chunker
     """
+    options = resolve(ctx)
+    choices = choices_in(options)
+    name = options["model"]
+    if options["pretrain"] is not None and name != "hucrf":
+        raise TrellisworkError(f"--pretrain needs --model hucrf, got --model {name}; add it or leave it out")
+    if name in PRESETS:
+        from trelliswork.cli.train_network import train_network
+
+        train_network(options, choices)
+    else:
+        _train_features(options, choices)
+
+
+def resolve(ctx: typer.Context) -> dict[str, Any]:
+    """All options by name: as given on the command line, else as in the file of settings, else the defaults."""
+    given = {name: value for name, value in ctx.params.items() if _is_given(ctx, name)}
+    file, train = ctx.params["config"], ctx.params["train"]
+    if train is not None and train.endswith(".toml"):
+        if file is not None:
+            raise TrellisworkError(f"expected one file of settings, got {train} and {file}; leave one out")
+        file = given.pop("train")
+    stored: dict[str, Any] = {}
+    if file is not None:
+        from trelliswork.cli.config_file import read_config
+
+        stored = read_config(file, given.get("model"))
+    options = {**ctx.params, "train": None, **stored, **given}
+    columns = options["feature_columns"]  # numbers in a file, text on the command line
+    options["feature_columns"] = columns if isinstance(columns, tuple) else parse_columns(columns)
+    if options["model"] not in MODELS:
+        raise TrellisworkError(f"expected a model, one of {', '.join(MODELS)}; got {options['model']!r}")
+    for name in ("train", "out"):
+        if options[name] is None:
+            raise TrellisworkError(f"expected {_MISSING[name]}; see trelliswork {ctx.info_name} --help")
+    return options
+
+
+_MISSING = {"train": "a tagged file to train on, TRAIN, got none", "out": "a place to write to, --out, got none"}
+
+
+def _is_given(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def choices_in(options: Mapping[str, Any]) -> Choices:
+    """The layout of the data as far as it is given."""
     from trelliswork.data import Choices
 
-    choices = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
-    if pretrain is not None and model is not Model.hucrf:
-        raise TrellisworkError(f"--pretrain needs --model hucrf, got --model {model.value}; add it or leave it out")
-    if model is not Model.window:
-        if resume:
-            raise TrellisworkError(
-                "--resume goes on with a network; a CRF over features is trained in one go: leave it out"
-            )
-        from trelliswork.cli.train_features import train_features
-
-        learned: dict[str, Any] = dict(algorithm=algorithm, c1=c1, c2=c2, max_iterations=max_iterations)
-        learned |= dict(samples=samples, posterior=posterior, temperature=temperature)
-        learned |= dict(min_count=min_freq, all_states=all_states, all_transitions=all_transitions, seed=seed)
-        learned |= dict(hidden_units=hidden_units if model is Model.hucrf else 0)
-        kind = "crf" if model is Model.hucrf else model.value
-        learned |= dict(latent=latent, order=order, model=kind, smoothing=smoothing)
-        learned |= dict(cutoff=cutoff, hash_bits=hash_bits, induce=induce)
-        sources = template, features
-        train_features(
-            train,
-            dev,
-            Path(out),
-            choices,
-            sources,
-            learned,
-            partial=partial,
-            pretrain=pretrain,
-            force=force,
-            threads=threads,
-            quiet=quiet,
-        )
-        return
-    learning: dict[str, Any] = dict(epochs=epochs, patience=patience, seed=seed, batch_tokens=batch_tokens)
-    learning |= dict(optimizer=optimizer, lr=lr, l2=l2, checkpoint_every=checkpoint_every)
-    network: dict[str, Any] = dict(
-        window=window, hidden=hidden, word_dim=word_dim, affix_dim=affix_dim, column_dim=column_dim
+    return Choices(
+        parse_delimiter(options["delimiter"]),
+        options["word_column"],
+        options["tag_column"],
+        options["feature_columns"],
+        options["scheme"],
     )
-    network |= dict(min_count=min_count, dropout=dropout, scorer=scorer)
-    network |= dict(label_scheme=label_scheme, constrained=constrained)
-    _train(train, dev, Path(out), choices, learning, network, force=force, resume=resume, threads=threads, quiet=quiet)
 
 
-def _train(
-    train_file: str,
-    dev_file: str | None,
-    out: Path,
-    choices: Choices,
-    learning: dict[str, Any],
-    network: dict[str, Any],
-    *,
-    force: bool,
-    resume: bool,
-    threads: int,
-    quiet: bool,
-) -> None:
-    import torch
-
-    from trelliswork.cli.inputs import say
-    from trelliswork.cli.kernels import prepare_kernels
-    from trelliswork.data.crfsuite import is_crfsuite
-    from trelliswork.models import Tagger, TaggerConfig
-    from trelliswork.training import TrainingConfig, make_progress
-    from trelliswork.training import train as train_model
-
-    settings, config = TrainingConfig(**learning), TaggerConfig(**network)
-    if is_crfsuite(train_file):
-        raise DataError(train_file, "a network reads words, and this file has attributes; add --model crf")
-    check_folder(out, force, resume)
-    torch.set_num_threads(threads)
-    format, train, dev = read_data(train_file, dev_file, choices, quiet)
-    scheme = choices.scheme or (format.scheme if format is not None else None)
-    tagger = Tagger.from_data(train, config, scheme=scheme, seed=settings.seed)
-    tagger.metrics["data"] = provenance(train_file, dev_file, train, dev, format)
-    known_tags(tagger, dev)
-    if tagger.labels.scheme != tagger.labels.data_scheme:
-        broken_tags(tagger, train)
-    say(f"model: {len(tagger.labels.vocabulary)} labels, {tagger.n_parameters:,} parameters", quiet=quiet)
-    prepare_kernels(quiet=quiet)
-    result = train_model(tagger, train, dev, settings, out=out, resume=resume, progress=make_progress(not quiet))
-    finish(tagger, dev, result, out)
-
-
-def check_folder(out: Path, force: bool, resume: bool = False) -> None:
-    """Refuse early what could not or should not be written."""
-    from trelliswork.models.storage import CONFIG, check_output
-    from trelliswork.training.checkpoint import Checkpoint
-
-    check_output(out)
-    unfinished, is_model = Checkpoint(out).exists, (out / CONFIG).exists()
-    if resume and is_model and not unfinished:
-        raise OutputError(f"{out}: its training is finished, there is nothing to resume; train anew with --force")
-    if resume or force:
-        return
-    if unfinished:
-        raise OutputError(f"{out}: holds an unfinished run; add --resume to go on, or --force to begin anew")
-    if is_model:
-        raise OutputError(f"{out}: holds a model already; add --force to replace it or choose another folder")
-
-
-def read_data(
-    train_file: str, dev_file: str | None, choices: Choices, quiet: bool
-) -> tuple[ColumnFormat | None, list[Sentence], list[Sentence]]:
-    """Training and dev sentences, in one layout; without a dev file the last part of the training file."""
-    from trelliswork.cli.inputs import kind_of, layout, open_tagged, say
-
-    format, stream = open_tagged(train_file, choices)
-    train = list(stream)
-    if dev_file is not None:
-        dev = list(open_tagged(dev_file, columns_of(format, choices))[1])
-    else:
-        train, dev = hold_out(train, train_file)
-    say(f"{train_file}: {layout(format, kind_of(train_file))}", quiet=quiet)
-    if dev_file is None:
-        say(f"dev: the last {len(dev):,} of the sentences (10 %), as there is no --dev", quiet=quiet)
-    say(f"train: {_size(train)}; dev: {_size(dev)}", quiet=quiet)
-    return format, train, dev
-
-
-def columns_of(format: ColumnFormat | None, choices: Choices) -> Choices:
-    """The layout of the training file as choices for another; only the delimiter may differ."""
-    from trelliswork.data import Choices, CsvFormat
-
-    if format is None:
-        return choices
-    if isinstance(format, CsvFormat):
-        return replace(format.choices(), delimiter=choices.delimiter)
-    return Choices(choices.delimiter, format.word_column, format.tag_column, format.feature_columns, format.scheme)
-
-
-def hold_out(sentences: list[Sentence], file: str) -> tuple[list[Sentence], list[Sentence]]:
-    """All but the last tenth, and the last tenth."""
-    if len(sentences) < 2:
-        raise DataError(file, "expected at least 2 sentences to hold one out; add sentences or name a --dev file")
-    n_dev = max(1, len(sentences) // HELD_OUT)
-    return sentences[:-n_dev], sentences[-n_dev:]
-
-
-def known_tags(tagger: SentenceTagger, dev: list[Sentence]) -> None:
-    """Say how many dev tags the training data lacks: the model can never get them right."""
-    from trelliswork.cli.gold import first_unknown
-    from trelliswork.cli.inputs import count, say
-
-    unknown = [found for found in (first_unknown(tagger.labels, sentence) for sentence in dev) if found]
-    if unknown:
-        line, tag = unknown[0]
-        say(
-            f"note: {count(len(unknown), 'dev sentence')} with tags that the training data lacks, "
-            f"first {tag!r} at {dev[0].file}:{line}; they count as mistakes"
+def _train_features(options: Mapping[str, Any], choices: Choices) -> None:
+    if options["resume"]:
+        raise TrellisworkError(
+            "--resume goes on with a network; a CRF over features is trained in one go: leave it out"
         )
+    if options["seeds"] > 1:
+        raise TrellisworkError("--seeds is for networks; weights over features hardly depend on the seed: leave it out")
+    from trelliswork.cli.train_features import train_features, write_config
 
-
-def broken_tags(tagger: Tagger, train: list[Sentence]) -> None:
-    """Say how many training tags break their scheme: converting them reads each as a span of its own."""
-    from trelliswork.cli.inputs import count, say
-    from trelliswork.structures.chain.schemes import violations
-
-    scheme = tagger.labels.data_scheme
-    broken = [(each, at, why) for each in train for at, why in violations(each.tags or (), scheme)]
-    if broken:
-        sentence, at, why = broken[0]
-        say(
-            f"note: {count(len(broken), 'training tag')} broke the {scheme} scheme, first at "
-            f"{sentence.file}:{sentence.line_of(at)} ({why}); read as conlleval reads them; "
-            "see all with trelliswork check"
-        )
-
-
-def provenance(
-    train_file: str, dev_file: str | None, train: list[Sentence], dev: list[Sentence], format: ColumnFormat | None
-) -> dict[str, Any]:
-    """What the model remembers of its data: sizes, date and the layout of the columns."""
-    from trelliswork.cli.inputs import format_to_store
-
-    return {
-        "date": datetime.date.today().isoformat(),
-        "train": Path(train_file).name,
-        "dev": Path(dev_file).name if dev_file is not None else "last 10 % of train",
-        "train_sentences": len(train),
-        "train_tokens": sum(map(len, train)),
-        "dev_sentences": len(dev),
-        "format": format_to_store(format),
-    }
-
-
-def finish(tagger: Tagger, dev: list[Sentence], result: TrainingResult, out: Path) -> None:
-    """The dev table, and where the model is."""
-    from trelliswork.cli.scores import score, score_text
-
-    print(f"best epoch {result.best_epoch} of {len(result.history)}, {result.seconds:.1f} s; on the dev sentences:\n")
-    print(score_text(score(tagger, dev)))
-    print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE --confidence")
-    if result.interrupted:
+    name = options["model"]
+    learned = {key: options[key] for key in LEARNED} | {"min_count": options["min_freq"], "seed": options["seed"]}
+    learned |= dict(model="crf", hidden_units=options["hidden_units"]) if name == "hucrf" else dict(model=name)
+    interrupted = train_features(
+        options["train"],
+        options["dev"],
+        Path(options["out"]),
+        choices,
+        (options["template"], options["features"]),
+        learned,
+        partial=options["partial"],
+        pretrain=options["pretrain"],
+        force=options["force"],
+        threads=options["threads"],
+        quiet=options["quiet"],
+    )
+    write_config(options)
+    if interrupted:
         raise typer.Exit(130)
-
-
-def _size(sentences: list[Sentence]) -> str:
-    from trelliswork.cli.inputs import count
-
-    return f"{count(len(sentences), 'sentence')}, {count(sum(map(len, sentences)), 'token')}"

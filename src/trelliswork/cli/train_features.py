@@ -5,15 +5,16 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from trelliswork.cli.config_file import CONFIG_FILE, config_text
 from trelliswork.cli.inputs import count, kind_of, open_untagged, say
 from trelliswork.cli.kernels import prepare_feature_kernels, prepare_kernels
 from trelliswork.cli.scores import score, score_text
-from trelliswork.cli.train import check_folder, columns_of, known_tags, provenance, read_data
+from trelliswork.cli.train_data import check_folder, columns_of, known_tags, provenance, read_data
+from trelliswork.data import atomic_write
 
 if TYPE_CHECKING:
     from trelliswork.data import Choices, ColumnFormat, Sentence
@@ -37,8 +38,8 @@ def train_features(
     force: bool,
     threads: int,
     quiet: bool,
-) -> None:
-    """Read, learn, show the dev scores, save; Ctrl-C keeps the weights of the last iteration.
+) -> bool:
+    """Read, learn, show the dev scores, save; Ctrl-C keeps the weights of the last iteration and makes it True.
 
     `sources` of attributes are a template file and the path of a function.
     """
@@ -74,8 +75,13 @@ def train_features(
     print(f"{report.iterations} iterations, {report.seconds:.1f} s, {size}; on the dev sentences:\n")
     print(score_text(scores))
     print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE --confidence")
-    if report.interrupted:
-        raise typer.Exit(130)
+    return report.interrupted
+
+
+def write_config(options: Mapping[str, Any]) -> None:
+    """Every setting of the run, beside the model that it made."""
+    with atomic_write(Path(options["out"]) / CONFIG_FILE) as file:
+        file.write(config_text(options))
 
 
 def _has_attributes(file: str, sentence: Sentence, template: str | None) -> bool:

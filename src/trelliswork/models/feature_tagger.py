@@ -129,10 +129,10 @@ class FeatureTagger(ChainTagger):
         found = attributes_of(self.templates, lengths, columns).and_by(self.features, sentences)
         return self.crf.rows(lengths, found.counts, found.keys, found.values)
 
-    def tag(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[list[str]]:
+    def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         """The best tags of each sentence; without `pins` the attributes of all are made at once."""
         if pins is not None or not sentences:
-            return super().tag(sentences, pins)
+            return super()._tag_all(sentences, pins)
         filled = [sentence for sentence in sentences if len(sentence)]
         found = iter(self.crf.predict(self.rows(filled)))
         return [next(found) if len(sentence) else [] for sentence in sentences]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.errors import TrellisworkError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool
     from torch import Tensor
 
+    from trelliswork.data.attributes.function import Function
     from trelliswork.distributions.grouped_chain import TagDistribution
 
 TAGGING_BUDGET = 4096  # tokens, padding included, that are tagged at a time
@@ -57,12 +59,39 @@ class SentenceTagger:
     @abstractmethod
     def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]: ...
 
-    def tag(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[list[str]]:
+    @classmethod
+    def from_pretrained(cls, directory: str | Path, *, features: Function | str | None = None) -> SentenceTagger:
+        """The tagger in a model folder, whichever kind it is: `load_tagger`.
+
+        >>> Tagger.from_pretrained("chunker").tag("Ann sings .")     # doctest: +SKIP
+        ['B-NP', 'B-VP', 'O']
+        """
+        from trelliswork.models.loading import load_tagger
+
+        return load_tagger(directory, features=features)
+
+    @overload
+    def tag(self, sentences: str | Sequence[str] | Sentence, pins: Sequence[Pins] | None = None) -> list[str]: ...
+
+    @overload
+    def tag(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[list[str]]: ...
+
+    def tag(
+        self, sentences: str | Sentence | Sequence[str] | Sequence[Sentence], pins: Sequence[Pins] | None = None
+    ) -> list[str] | list[list[str]]:
         """The best tags of each sentence, in the scheme of the training data; `pins` as in `distribution`.
 
-        >>> tagger.tag([Sentence(("Ann", "sings"))])       # doctest: +SKIP
-        [['B-NP', 'B-VP']]
+        One sentence, as text with white space between its tokens or as a list of words, gives one list of tags.
+
+        >>> tagger.tag([Sentence(("Ann", "sings"))]), tagger.tag("Ann sings")       # doctest: +SKIP
+        ([['B-NP', 'B-VP']], ['B-NP', 'B-VP'])
         """
+        alone = _one_sentence(sentences)
+        if alone is not None:
+            return self.tag([alone], pins)[0]
+        return self._tag_all(cast("Sequence[Sentence]", sentences), pins)
+
+    def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         return self._in_batches(sentences, pins, self._best_tags, empty=list)
 
     def analyses(
@@ -108,6 +137,18 @@ class SentenceTagger:
                 for i, result in zip(chosen, answer([sentences[i] for i in chosen], pinned), strict=True):
                     results[i] = result
         return results
+
+
+def _one_sentence(given: str | Sentence | Sequence[str] | Sequence[Sentence]) -> Sentence | None:
+    """What is given as one sentence of words; None for a list of sentences."""
+    if isinstance(given, Sentence):
+        return given
+    if isinstance(given, str):
+        return Sentence(tuple(given.split()))
+    words = tuple(each for each in given if isinstance(each, str))
+    if words and len(words) < len(given):
+        raise TrellisworkError("expected words or sentences, got a mixture; give a list of one kind")
+    return Sentence(words) if words else None
 
 
 class ChainTagger(SentenceTagger):

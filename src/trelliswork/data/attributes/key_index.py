@@ -37,7 +37,7 @@ class KeyIndex:
 
     def __init__(self, table: Array | None = None, numbers: Array | None = None, n_known: int = 0) -> None:
         self.table = np.zeros(1024, np.uint64) if table is None else table
-        self.numbers = np.empty(1024, np.int32) if numbers is None else numbers
+        self.numbers = np.zeros(1024, np.int32) if numbers is None else numbers
         self._n_known = n_known
 
     def check(self) -> None:
@@ -90,6 +90,6 @@ class KeyIndex:
     def _grow(self) -> None:
         keys = self.keys()
         size = 4 * len(self.table)
-        self.table, self.numbers, self._n_known = np.zeros(size, np.uint64), np.empty(size, np.int32), 0
+        self.table, self.numbers, self._n_known = np.zeros(size, np.uint64), np.zeros(size, np.int32), 0
         add_keys(self.table, self.numbers, 0, keys, 0, np.empty(len(keys), np.int32))
         self._n_known = len(keys)

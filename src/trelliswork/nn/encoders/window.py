@@ -41,7 +41,7 @@ class WindowEncoder(TokenEncoder):
         """Encode each token; masked positions come back as zeros."""
         if mask is not None:
             tokens = torch.where(mask.unsqueeze(-1), tokens, self.outside)
-        border = self.outside.expand(len(tokens), self.window // 2, -1)
+        border = self.outside.expand(tokens.shape[0], self.window // 2, -1)
         padded = torch.cat([border, tokens, border], 1)  # (batch, n + w - 1, d)
         hidden = F.hardtanh(self.linear(concatenate_window(padded, self.window)))
         return hidden if mask is None else hidden * mask.unsqueeze(-1)

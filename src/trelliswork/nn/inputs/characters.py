@@ -56,5 +56,5 @@ class CharacterLSTM(nn.Module):
         ends = []
         for lstm, read in ((self.forwards, spellings), (self.backwards, spellings.gather(1, turned))):
             states, _ = lstm(self.table(read))
-            ends.append(states[torch.arange(len(states), device=states.device), last])
+            ends.append(states.gather(1, last[:, None, None].expand(-1, 1, states.shape[2])).squeeze(1))
         return torch.cat(ends, 1)

@@ -1,0 +1,124 @@
+"""What every way of training does around the learning: the folder, the data, notes about them, the result."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trelliswork.errors import DataError, OutputError
+
+if TYPE_CHECKING:
+    from trelliswork.data import Choices, ColumnFormat, Sentence
+    from trelliswork.models import SentenceTagger
+
+HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
+
+
+def check_folder(out: Path, force: bool, resume: bool = False) -> None:
+    """Refuse early what could not or should not be written."""
+    from trelliswork.models.storage import CONFIG, check_output
+    from trelliswork.training.checkpoint import Checkpoint
+
+    check_output(out)
+    unfinished, is_model = Checkpoint(out).exists, (out / CONFIG).exists()
+    if resume and is_model and not unfinished:
+        raise OutputError(f"{out}: its training is finished, there is nothing to resume; train anew with --force")
+    if resume or force:
+        return
+    if unfinished:
+        raise OutputError(f"{out}: holds an unfinished run; add --resume to go on, or --force to begin anew")
+    if is_model:
+        raise OutputError(f"{out}: holds a model already; add --force to replace it or choose another folder")
+
+
+def read_data(
+    train_file: str, dev_file: str | None, choices: Choices, quiet: bool
+) -> tuple[ColumnFormat | None, list[Sentence], list[Sentence]]:
+    """Training and dev sentences, in one layout; without a dev file the last part of the training file."""
+    from trelliswork.cli.inputs import kind_of, layout, open_tagged, say
+
+    format, stream = open_tagged(train_file, choices)
+    train = list(stream)
+    if dev_file is not None:
+        dev = list(open_tagged(dev_file, columns_of(format, choices))[1])
+    else:
+        train, dev = hold_out(train, train_file)
+    say(f"{train_file}: {layout(format, kind_of(train_file))}", quiet=quiet)
+    if dev_file is None:
+        say(f"dev: the last {len(dev):,} of the sentences (10 %), as there is no --dev", quiet=quiet)
+    say(f"train: {_size(train)}; dev: {_size(dev)}", quiet=quiet)
+    return format, train, dev
+
+
+def columns_of(format: ColumnFormat | None, choices: Choices) -> Choices:
+    """The layout of the training file as choices for another; only the delimiter may differ."""
+    from trelliswork.data import Choices, CsvFormat
+
+    if format is None:
+        return choices
+    if isinstance(format, CsvFormat):
+        return replace(format.choices(), delimiter=choices.delimiter)
+    return Choices(choices.delimiter, format.word_column, format.tag_column, format.feature_columns, format.scheme)
+
+
+def hold_out(sentences: list[Sentence], file: str) -> tuple[list[Sentence], list[Sentence]]:
+    """All but the last tenth, and the last tenth."""
+    if len(sentences) < 2:
+        raise DataError(file, "expected at least 2 sentences to hold one out; add sentences or name a --dev file")
+    n_dev = max(1, len(sentences) // HELD_OUT)
+    return sentences[:-n_dev], sentences[-n_dev:]
+
+
+def known_tags(tagger: SentenceTagger, dev: list[Sentence]) -> None:
+    """Say how many dev tags the training data lacks: the model can never get them right."""
+    from trelliswork.cli.gold import first_unknown
+    from trelliswork.cli.inputs import count, say
+
+    unknown = [found for found in (first_unknown(tagger.labels, sentence) for sentence in dev) if found]
+    if unknown:
+        line, tag = unknown[0]
+        say(
+            f"note: {count(len(unknown), 'dev sentence')} with tags that the training data lacks, "
+            f"first {tag!r} at {dev[0].file}:{line}; they count as mistakes"
+        )
+
+
+def broken_tags(tagger: SentenceTagger, train: list[Sentence]) -> None:
+    """Say how many training tags break their scheme: converting them reads each as a span of its own."""
+    from trelliswork.cli.inputs import count, say
+    from trelliswork.structures.chain.schemes import violations
+
+    scheme = tagger.labels.data_scheme
+    broken = [(each, at, why) for each in train for at, why in violations(each.tags or (), scheme)]
+    if broken:
+        sentence, at, why = broken[0]
+        say(
+            f"note: {count(len(broken), 'training tag')} broke the {scheme} scheme, first at "
+            f"{sentence.file}:{sentence.line_of(at)} ({why}); read as conlleval reads them; "
+            "see all with trelliswork check"
+        )
+
+
+def provenance(
+    train_file: str, dev_file: str | None, train: list[Sentence], dev: list[Sentence], format: ColumnFormat | None
+) -> dict[str, Any]:
+    """What the model remembers of its data: sizes, date and the layout of the columns."""
+    from trelliswork.cli.inputs import format_to_store
+
+    return {
+        "date": datetime.date.today().isoformat(),
+        "train": Path(train_file).name,
+        "dev": Path(dev_file).name if dev_file is not None else "last 10 % of train",
+        "train_sentences": len(train),
+        "train_tokens": sum(map(len, train)),
+        "dev_sentences": len(dev),
+        "format": format_to_store(format),
+    }
+
+
+def _size(sentences: list[Sentence]) -> str:
+    from trelliswork.cli.inputs import count
+
+    return f"{count(len(sentences), 'sentence')}, {count(sum(map(len, sentences)), 'token')}"

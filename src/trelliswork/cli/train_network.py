@@ -1,0 +1,194 @@
+"""`trelliswork train` with a network: read, build, learn, show the dev scores, save."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+
+from trelliswork.cli.config_file import CONFIG_FILE, config_text
+from trelliswork.cli.inputs import count, say
+from trelliswork.cli.kernels import prepare_kernels
+from trelliswork.cli.scores import score, score_text
+from trelliswork.cli.train_data import broken_tags, check_folder, known_tags, provenance, read_data
+from trelliswork.data import Choices, ColumnFormat, Sentence, WordVectors, atomic_write, read_vectors
+from trelliswork.data.crfsuite import is_crfsuite
+from trelliswork.errors import DataError, OutputError, TrellisworkError
+from trelliswork.models import Segmenter, Tagger, TaggerConfig
+from trelliswork.models.presets import PRESETS
+from trelliswork.structures.chain.schemes import canonical, infer_scheme, spans_of
+from trelliswork.training import TrainingConfig, TrainingResult, make_progress
+from trelliswork.training import train as train_model
+from trelliswork.training.seeds import train_seeds
+
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to build and how to train it."""
+
+    kind: type[Tagger] | type[Segmenter]
+    network: TaggerConfig
+    learning: TrainingConfig
+
+
+class Material(NamedTuple):
+    """What to learn from."""
+
+    format: ColumnFormat | None
+    train: list[Sentence]
+    dev: list[Sentence]
+    scheme: str | None
+    vectors: WordVectors | None
+
+
+def plan_of(options: Options) -> Plan:
+    """The model that is named, changed by each option that is given."""
+    preset = PRESETS[options["model"]]
+    kind = Segmenter if preset.kind == "Segmenter" else Tagger
+    network = TaggerConfig(**{**preset.network, **_given(options, TaggerConfig)})
+    learning = TrainingConfig(**{**preset.learning, **_given(options, TrainingConfig)})
+    return Plan(kind, network, learning)
+
+
+def _given(options: Options, config: type) -> dict[str, Any]:
+    return {field.name: options[field.name] for field in fields(config) if options.get(field.name) is not None}
+
+
+def read_material(options: Options, choices: Choices, plan: Plan, *, quiet: bool) -> Material:
+    """Sentences and vectors; sentences that the model cannot learn from are left out with a note."""
+    train_file = options["train"]
+    if is_crfsuite(train_file):
+        raise DataError(train_file, "a network reads words, and this file has attributes; add --model crf")
+    vectors = read_word_vectors(options.get("vectors"), plan.network.vector_dim)
+    format, train, dev = read_data(train_file, options["dev"], choices, quiet)
+    scheme = choices.scheme or (format.scheme if format is not None else None)
+    if plan.kind is Segmenter:
+        train = without_long_spans(train, plan.network.max_length, scheme, train_file)
+    return Material(format, train, dev, scheme, vectors)
+
+
+def read_word_vectors(path: str | None, dim: int) -> WordVectors | None:
+    """The vectors in a file, which must have `dim` numbers each unless that is 0."""
+    if path is None:
+        if dim:
+            raise TrellisworkError(f"vector_dim is {dim} and there are no vectors; add --vectors FILE or set it to 0")
+        return None
+    vectors = read_vectors(path)
+    if dim not in (0, vectors.dim):
+        problem = f"expected vectors of {dim} numbers, as vector_dim says, got {vectors.dim}"
+        raise DataError(path, f"{problem}; give another file or leave vector_dim out")
+    return vectors
+
+
+def without_long_spans(train: list[Sentence], longest: int, scheme: str | None, file: str) -> list[Sentence]:
+    """The sentences without a span of more tokens than a segmenter can see, and a note about the others."""
+    found = canonical(scheme) if scheme is not None else infer_scheme([sentence.tags or () for sentence in train])
+    if found == "plain":
+        return train
+    kept = [each for each in train if longest_span(each, found) <= longest]
+    n_left, needed = len(train) - len(kept), max(longest_span(each, found) for each in train)
+    if not kept:
+        problem = f"every sentence has a span of more than {longest} tokens"
+        raise DataError(file, f"{problem}; add --max-length {needed}")
+    if n_left:
+        say(
+            f"note: {count(n_left, 'training sentence')} with spans of more than {longest} tokens left out; "
+            f"--max-length {needed} keeps all"
+        )
+    return kept
+
+
+def longest_span(sentence: Sentence, scheme: str) -> int:
+    """In tokens; 0 without spans."""
+    return max((end - start for start, end, _ in spans_of(sentence.tags or (), scheme)), default=0)
+
+
+def build(plan: Plan, material: Material, options: Options, seed: int) -> Tagger | Segmenter:
+    """A new model; vectors that cover no word of the training data are an error."""
+    tagger = plan.kind.from_data(
+        material.train, plan.network, scheme=material.scheme, vectors=material.vectors, seed=seed
+    )
+    if material.vectors is not None and tagger.features.coverage(material.train) == 0:
+        problem = "expected vectors of words of the training data, got none of them"
+        raise DataError(options["vectors"], f"{problem}; give vectors of its language")
+    tagger.metrics["data"] = provenance(options["train"], options["dev"], material.train, material.dev, material.format)
+    return tagger
+
+
+def train_network(options: Options, choices: Choices) -> None:
+    """Train what the options say, once or with several seeds."""
+    import torch
+
+    quiet, out, resume = options["quiet"], Path(options["out"]), options["resume"]
+    plan = plan_of(options)
+    n_seeds = options.get("seeds") or 1
+    for folder in [out] if n_seeds == 1 else _seed_folders(out, plan, n_seeds):
+        check_folder(folder, options["force"] or (resume and n_seeds > 1), resume and n_seeds == 1)
+    torch.set_num_threads(options["threads"])
+    material = read_material(options, choices, plan, quiet=quiet)
+    tagger = build(plan, material, options, plan.learning.seed)
+    describe(tagger, material, options, quiet)
+    prepare_kernels(quiet=quiet)
+    if n_seeds > 1:
+        _train_seeds(plan, material, options, n_seeds)
+        return
+    progress = make_progress(not quiet)
+    result = train_model(tagger, material.train, material.dev, plan.learning, out=out, resume=resume, progress=progress)
+    write_config(out, tagger, plan.learning, options)
+    finish(tagger, material.dev, result, out)
+
+
+def describe(tagger: Tagger | Segmenter, material: Material, options: Options, quiet: bool) -> None:
+    """Notes about the data, and the size of the model."""
+    known_tags(tagger, material.dev)
+    if tagger.labels.scheme != tagger.labels.data_scheme:
+        broken_tags(tagger, material.train)
+    if material.vectors is not None:
+        share = tagger.features.coverage(material.train)
+        size = f"{count(len(material.vectors.words), 'vector')} of {material.vectors.dim} numbers"
+        say(f"{options['vectors']}: {size}, for {100 * share:.1f} % of the training tokens", quiet=quiet)
+    size = f"{len(tagger.labels.vocabulary)} labels, {tagger.n_parameters:,} parameters"
+    say(f"model: {size}", quiet=quiet)
+
+
+def _seed_folders(out: Path, plan: Plan, n: int) -> list[Path]:
+    if (out / CONFIG_FILE).exists():
+        raise OutputError(f"{out}: holds one model, and --seeds makes a folder of several; choose another folder")
+    return [out / f"seed-{plan.learning.seed + i}" for i in range(n)]
+
+
+def _train_seeds(plan: Plan, material: Material, options: Options, n: int) -> None:
+    out = Path(options["out"])
+    result = train_seeds(
+        lambda seed: build(plan, material, options, seed), material.train, material.dev, plan.learning, seeds=n,
+        out=out, resume=options["resume"], progress=lambda: make_progress(not options["quiet"]),
+    )  # fmt: skip
+    for row in result.rows:
+        tagger = plan.kind.load(out / f"seed-{row.seed}")
+        write_config(out / f"seed-{row.seed}", tagger, replace(plan.learning, seed=row.seed), options)
+    print(f"{result.table()}\n\nmodels: {out}/seed-N\nnext:   trelliswork tag {out}/seed-N FILE --confidence")
+    if result.interrupted:
+        raise typer.Exit(130)
+
+
+def write_config(folder: Path, tagger: Tagger | Segmenter, learning: TrainingConfig, options: Options) -> None:
+    """Every setting of the run, beside the model that it made."""
+    if not folder.is_dir():  # interrupted before there was a model
+        return
+    settings = {**options, **tagger.config.to_dict(), **learning.to_dict(), "out": str(folder)}
+    with atomic_write(folder / CONFIG_FILE) as file:
+        file.write(config_text(settings))
+
+
+def finish(tagger: Tagger | Segmenter, dev: Sequence[Sentence], result: TrainingResult, out: Path) -> None:
+    """The dev table, and where the model is."""
+    print(f"best epoch {result.best_epoch} of {len(result.history)}, {result.seconds:.1f} s; on the dev sentences:\n")
+    print(score_text(score(tagger, dev)))
+    print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE --confidence")
+    if result.interrupted:
+        raise typer.Exit(130)
