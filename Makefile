@@ -26,7 +26,7 @@ lint: $(READY)   ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-BENCHMARKS := chain segments constituency dependency ctc automata beam features neural
+BENCHMARKS := chain segments constituency dependency ctc automata beam features tagging neural
 
 bench: $(READY)  ## interleaved speed ratios against the peers, on a quiet machine; writes docs/results/bench-*.md
 	-$(BIN)/pip install --quiet --disable-pip-version-check --no-deps supar==1.1.4  # its structures need only torch

@@ -73,14 +73,14 @@ def names_of(sentence: list[Row]) -> list[list[str]]:
         names = []
         for name, parts in PARTS:
             if all(0 <= t + shift < n for _, shift in parts):
-                names.append(f"{name}={'|'.join([sentence[t + shift][column] for column, shift in parts])}")
+                names.append(f"{name}:{'|'.join([sentence[t + shift][column] for column, shift in parts])}")
         out.append(names)
     return out
 
 
 def dicts_of(sentence: list[Row]) -> list[dict[str, str]]:
     """The same as sklearn-crfsuite takes it."""
-    return [dict(name.split("=", 1) for name in names) for names in names_of(sentence)]  # type: ignore[misc]
+    return [dict(name.split(":", 1) for name in names) for names in names_of(sentence)]  # type: ignore[misc]
 
 
 def _crfsuite_trainer(settings: dict[str, Any]) -> Any:

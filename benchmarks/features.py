@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.feature_jobs import DATA, JOINED, SINGLE, rows_of, run, template
+from benchmarks.feature_jobs import DATA, JOINED, SINGLE, run, template
 from benchmarks.report import OURS, Contest, Figures, main
 from benchmarks.timing import Candidate
 from trelliswork.data import Choices, Sentence, open_conll
 from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
 from trelliswork.data.attributes.key_index import keys_of
-from trelliswork.metrics import span_scores
 from trelliswork.models.feature_corpus import columns_of
 from trelliswork.models.feature_crf.objective import Likelihood
 from trelliswork.models.feature_crf.parameters import Parameters
@@ -34,11 +33,11 @@ L1_ITERATIONS = 25  # of CRFsuite's 613, which take minutes
 L1_SECONDS = 498.0
 Found = dict[str, Any]
 NOTE = """
-`make bench`: the 8,936 training and 2,012 test sentences of CoNLL-2000 with the attributes of CRFsuite's chunking
+`make bench`: the 8,936 training sentences of CoNLL-2000 with the attributes of CRFsuite's chunking
 tutorial. One evaluation of loss and gradient has the tutorial's marks of the first and the last token too (452,755
 weights on both sides); CRFsuite is timed by the log of its L-BFGS iterations. Jobs read a file, make the attributes,
-learn and write a model, or load one, tag and write a file; each is a process of its own, and CRFsuite's attributes are
-made in Python, as its users make them. Seconds of tagging are those of the processor, the fastest of five passes.
+learn and write a model; each is a process of its own, and CRFsuite's attributes are made in Python, as its users make
+them.
 CRFsuite's memory is told twice: with dicts in a list, as sklearn-crfsuite takes them, and with names that are handed
 over sentence by sentence. Both sides stop by the same rule (a loss that falls by less than 1e-5 over ten iterations).
 CRFsuite's L1 run of 613 iterations is not repeated: 498 s and 9,640 weights were measured before.
@@ -135,37 +134,12 @@ def sparse_learning(folder: str, limit: Found) -> Iterator[Figures]:
     yield Figures("size of the model, MB", "L1, ours only", {OURS: ours["bytes"] / 1e6})
 
 
-def tagging(folder: str) -> Iterator[Figures]:
-    """From a file to a tagged file."""
-    found = {side: run("tag", side, model=f"{folder}/{side}-l2", out=f"{folder}/{side}") for side in _SIDES}
-    ours, peer = found["ours"], found["crfsuite"]
-    n_tokens = sum(map(len, rows_of(DATA / "test.txt")))
-    rates = {name: n_tokens / found[side]["pass"] for side, name in _SIDES.items()}
-    size = f"{n_tokens:,} tokens, {rates[OURS]:,.0f} tokens/s against {rates[PEER]:,.0f}"
-    yield Figures("from a file to a tagged file, ms", size, _pair(ours, peer, "pass", 1000), {PEER: 5.0})
-    yield Figures("loading a model, ms", "L2", _pair(ours, peer, "loading", 1000))
-    run("tag", "ours", model=f"{folder}/ours-l1", out=f"{folder}/sparse")
-    scores = {name: 100 * f1(f"{folder}/{file}") for name, file in ((OURS, "ours"), (PEER, "crfsuite"))}
-    yield Figures("chunk F1", "L2", scores)
-    yield Figures("chunk F1", "L1, ours only", {OURS: 100 * f1(f"{folder}/sparse")})
-
-
-_SIDES = {"ours": OURS, "crfsuite": PEER}
-
-
 def _pair(ours: Found, peer: Found, name: str, scale: float = 1.0) -> dict[str, float]:
     return {OURS: scale * ours[name], PEER: scale * peer[name]}
 
 
 def _seconds(task: str, size: str, ours: Found, peer: Found, target: float | None = None) -> Figures:
     return Figures(task, size, _pair(ours, peer, "seconds"), {} if target is None else {PEER: target})
-
-
-def f1(path: str) -> float:
-    """Of a tagged copy of the test file."""
-    gold = [sentence.tags for sentence in open_conll(DATA / "test.txt")[1]]
-    found = [sentence.tags for sentence in open_conll(path)[1]]
-    return float(span_scores(gold, found, scheme="IOB2").overall.f1)
 
 
 def contests() -> Iterator[Contest | Figures]:
@@ -177,7 +151,6 @@ def contests() -> Iterator[Contest | Figures]:
     with tempfile.TemporaryDirectory() as folder:
         yield from learning(folder, limit)
         yield from sparse_learning(folder, limit)
-        yield from tagging(folder)
 
 
 if __name__ == "__main__":

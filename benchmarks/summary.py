@@ -9,7 +9,7 @@ from benchmarks.report import OURS, RESULTS, Row, table
 
 README = Path(__file__).parent.parent / "README.md"
 BEGIN, END = "<!-- speed -->\n", "<!-- end of speed -->\n"
-ORDER = ("chain", "segments", "constituency", "dependency", "ctc", "automata", "beam", "features", "neural")
+ORDER = ("chain", "segments", "constituency", "dependency", "ctc", "automata", "beam", "features", "tagging", "neural")
 
 
 def lines(name: str) -> list[list[str]]:

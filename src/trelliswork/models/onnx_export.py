@@ -86,7 +86,8 @@ def export_onnx(tagger: Any, file: str | Path) -> Path:
         raise TrellisworkError("expected the package onnx to be installed; run pip install 'trelliswork[onnx]'")
     tagger.eval()
     sample = [Sentence(("a", "bc", "d"), None, ((("x",) * 3),) * tagger.n_columns), _short(tagger)]
-    inputs = tuple(each for each in tagger.token_batch(tagger.encode(sample)) if each is not None)
+    _refuse_other_inputs(tagger)
+    inputs = tuple(each for each in tagger.token_batch(tagger.encode(sample)) if isinstance(each, Tensor))
     with atomic_write(file, "wb") as target, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of the tracer, about checks of shapes that hold for any batch
         _export(DecodingTagger(tagger).eval(), inputs, target)
@@ -94,6 +95,15 @@ def export_onnx(tagger: Any, file: str | Path) -> Path:
     with atomic_write(beside) as target:
         target.write(json.dumps(_vocabularies(tagger), ensure_ascii=False, indent=1) + "\n")
     return beside
+
+
+def _refuse_other_inputs(tagger: Tagger) -> None:
+    """What the graph has no inputs for."""
+    config = tagger.config
+    given = {"ngrams": config.ngrams, "templates": config.templates, "pretrained": config.pretrained}
+    for name, value in (given | {"transitions": config.transitions != "fixed"}).items():
+        if value:
+            raise ModelError(f"a model with {name} cannot be exported; train one without it")
 
 
 def _short(tagger: Tagger) -> Sentence:
