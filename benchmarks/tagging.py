@@ -20,8 +20,8 @@ ITERATIONS = 60  # enough for models that are as large and as good as trained on
 NOTE = f"""
 `make bench`: load a model, read a file, make its attributes, tag, write a file; each side in a process of its own, on
 one thread, CRFsuite's attributes made in Python as dicts, as its users make them. Milliseconds of a pass are those of
-the processor, the fastest of five. Both models were trained for {ITERATIONS} iterations on CoNLL-2000 with the attributes
-of CRFsuite's chunking tutorial.
+the processor, the fastest of five. Both models were trained for {ITERATIONS} iterations on CoNLL-2000 with the
+attributes of CRFsuite's chunking tutorial.
 """
 
 

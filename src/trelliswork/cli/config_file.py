@@ -37,6 +37,10 @@ _CHECKS = {
         "a list of whole numbers",
         lambda value: isinstance(value, list) and all(type(each) is int for each in value),
     ),
+    "tuple[str, ...]": (
+        "a list of texts",
+        lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+    ),
 }
 _TEXT = ("a text in quotes", lambda value: isinstance(value, str))
 
