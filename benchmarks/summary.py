@@ -23,7 +23,8 @@ def lines(name: str) -> list[list[str]]:
 
 
 def _ours(row: Row) -> str:
-    return f"{row['ms'][f'{OURS}@1']:.2g}"
+    milliseconds = row["ms"][f"{OURS}@1"]
+    return f"{milliseconds:.0f}" if milliseconds >= 10 else f"{milliseconds:.2g}"
 
 
 def _peers(row: Row) -> str:
