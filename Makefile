@@ -36,7 +36,6 @@ bench: $(READY)  ## interleaved speed ratios against the peers, on a quiet machi
 accuracy: $(READY) ## train on the real corpora; writes docs/results/accuracy.md
 	$(BIN)/python -m benchmarks.ocr
 	$(BIN)/python -m benchmarks.ocr_neural
-	$(BIN)/python -m benchmarks.neural_accuracy
 	$(BIN)/python -m benchmarks.accuracy
 
 clean:           ## remove the environment, caches and outputs

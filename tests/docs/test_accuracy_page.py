@@ -1,29 +1,74 @@
-"""docs/results/accuracy.md is made from the results that are stored beside it."""
+"""docs/results/accuracy.md and a table of a tutorial are made from the results that are stored beside them."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from benchmarks import accuracy
+from benchmarks.accuracy.__main__ import keep, stored
+from benchmarks.accuracy.measure import split
+from benchmarks.accuracy.page import TUTORIAL, letters, missed, of, tables, with_figures
+from benchmarks.accuracy.runs import ENTITIES, FEATURES, NETWORKS, PARTS_OF_SPEECH, RUNS, Run
+from benchmarks.report import RESULTS
+
+from trelliswork.cli.train import MODELS
+
+BY_NAME = {run.name: run for run in RUNS}
 
 
-def test_the_page_shows_every_stored_result() -> None:
-    page = (accuracy.RESULTS / "accuracy.md").read_text(encoding="utf-8")
-    results = accuracy.stored()
-    if not results:
-        pytest.skip("there are no results yet: python -m benchmarks.accuracy")
-    for runs in (accuracy.NETWORKS, accuracy.FEATURES):
-        for table in accuracy.lines(runs, results):
-            assert table in page, "write the page anew: python -m benchmarks.accuracy --page"
+def result(name: str, seed: int = 0, **scores: float) -> dict[str, object]:
+    return {"name": name, "seed": seed, "command": BY_NAME[name].command(seed), **scores}
+
+
+@pytest.mark.parametrize("runs", [NETWORKS, PARTS_OF_SPEECH, ENTITIES, FEATURES], ids=lambda runs: runs[0].name)
+def test_the_page_shows_every_stored_result(runs: list[Run]) -> None:
+    page = (RESULTS / "accuracy.md").read_text(encoding="utf-8")
+    for table in [*tables(runs, stored()), *letters()]:
+        assert table in page, "write the page anew: python -m benchmarks.accuracy --page"
 
 
 def test_stored_results_are_of_the_commands_listed() -> None:
-    commands = {run.name: run.command for run in accuracy.RUNS}
-    for name, result in accuracy.stored().items():
-        assert result["command"] == commands[name], f"run it again: python -m benchmarks.accuracy --only {name}"
+    for each in stored():
+        assert of(BY_NAME[each["name"]], [each]), f"run it again: python -m benchmarks.accuracy --only {each['name']}"
+
+
+def test_the_tutorial_quotes_the_stored_results() -> None:
+    text = TUTORIAL.read_text(encoding="utf-8")
+    assert text == with_figures(text, stored()), "write it anew: python -m benchmarks.accuracy --page"
+
+
+@pytest.mark.parametrize("run", [run for run in RUNS if "--model" in run.options], ids=lambda run: run.name)
+def test_a_run_names_a_model(run: Run) -> None:
+    words = run.options.split()
+    assert words[words.index("--model") + 1] in MODELS
 
 
 def test_goals_and_the_order_of_models_are_checked() -> None:
-    results = {"hmm": {"f1": 90.0}, "memm": {"f1": 92.0}, "crf": {"f1": 93.6}}
-    assert accuracy.missed(results) == []
-    assert accuracy.missed(results | {"memm": {"f1": 93.7}}) == ["the order HMM < MEMM < CRF does not hold"]
-    assert accuracy.missed(results | {"crf-l1": {"f1": 93.5}}) == ["CRF with L1: F1 93.50, goal 93.6"]
+    good = [result("hmm", f1=90.0), result("memm", f1=92.0), result("crf", f1=93.6)]
+    assert missed(good) == []
+    assert missed([result("hmm", f1=90.0), result("memm", f1=93.7), result("crf", f1=93.6)]) == [
+        "the order HMM < MEMM < CRF does not hold"
+    ]
+    assert missed([*good, result("crf-l1", f1=93.5)]) == ["CoNLL-2000 chunking, CRF with L1, seed 0: 93.50, goal 93.6"]
+    assert missed([result("upos", 1, accuracy=94.0)]) == ["UD English EWT, UPOS, BiLSTM-CRF, seed 1: 94.00, goal 94.6"]
+
+
+def test_a_result_is_kept_once_for_each_seed(tmp_path: Path) -> None:
+    path = tmp_path / "accuracy.json"
+    for name, seed, f1 in (("crf", 0, 93.0), ("bilstm", 1, 94.0), ("bilstm", 0, 95.0), ("bilstm", 1, 96.0)):
+        keep(result(name, seed, f1=f1), path)
+    assert [each["f1"] for each in of(BY_NAME["bilstm"], stored(path))] == [95.0, 96.0]
+    assert stored(path)[-1]["name"] == "crf"
+    assert [each.name for each in tmp_path.iterdir()] == ["accuracy.json"]
+
+
+def test_a_result_of_another_command_is_not_shown() -> None:
+    old = result("bilstm", f1=99.0) | {"command": "trelliswork train other"}
+    assert of(BY_NAME["bilstm"], [old]) == [] and missed([old | {"f1": 1.0}]) == []
+
+
+def test_the_last_tenth_is_dev(tmp_path: Path) -> None:
+    source, train, dev = (tmp_path / name for name in ("all", "train", "dev"))
+    source.write_text("".join(f"w{i} X\n\n" for i in range(20)))
+    split(source, train, dev)
+    assert dev.read_text() == "w18 X\n\nw19 X\n\n" and train.read_text().count("X") == 18

@@ -21,7 +21,7 @@ class Preset:
     learning: Mapping[str, Any] = field(default_factory=dict)
 
 
-_RECURRENT = dict(  # those of docs/results/neural.md
+_RECURRENT = dict(  # those of docs/results/accuracy.md
     word_dim=100, characters="cnn", character_hidden=50, hidden=200, dropout=0.5, hidden_dropout=0.4, min_count=1
 )
 _LONGER = dict(epochs=20, patience=5)
@@ -40,8 +40,8 @@ PRESETS: dict[str, Preset] = {
     "grsemicrf": Preset(
         "whole segments, through a gated recursive pyramid",
         kind="Segmenter",
-        network=dict(encoder="window", segments="pyramid", hidden=200, segment_dim=100),
-        learning=dict(epochs=20, patience=6, batch_tokens=500),
+        network={"encoder": "lstm", "segments": "pyramid", **_RECURRENT, "dropout": 0.4},
+        learning=_LONGER,
     ),
     "bilstm-semicrf": Preset(
         "whole segments, by the LSTM states at their ends",
