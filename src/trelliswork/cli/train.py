@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,10 +24,6 @@ OVER_FEATURES = {
     "naive-bayes": "logistic by counting alone",
 }
 MODELS = (*PRESETS, *OVER_FEATURES)
-LEARNED = (
-    "algorithm", "c1", "c2", "max_iterations", "samples", "posterior", "temperature", "all_states", "all_transitions",
-    "latent", "order", "smoothing", "cutoff", "hash_bits", "induce",
-)  # fmt: skip
 
 
 def _phrases(found: Mapping[str, str]) -> str:
@@ -89,30 +84,37 @@ def train(
     """
     options = resolve(ctx)
     choices = choices_in(options)
-    name = options["model"]
-    if options["pretrain"] is not None and name != "hucrf":
-        raise TrellisworkError(f"--pretrain needs --model hucrf, got --model {name}; add it or leave it out")
-    if name in PRESETS:
+    check_pretrain(options)
+    if options["model"] in PRESETS:
         from trelliswork.cli.train_network import train_network
 
         train_network(options, choices)
     else:
-        _train_features(options, choices)
+        from trelliswork.cli.train_features import train_features
+
+        train_features(options, choices)
 
 
-def resolve(ctx: typer.Context) -> dict[str, Any]:
-    """All options by name: as given on the command line, else as in the file of settings, else the defaults."""
-    given = {name: value for name, value in ctx.params.items() if _is_given(ctx, name)}
-    file, train = ctx.params["config"], ctx.params["train"]
-    if train is not None and train.endswith(".toml"):
-        if file is not None:
-            raise TrellisworkError(f"expected one file of settings, got {train} and {file}; leave one out")
-        file = given.pop("train")
+def check_pretrain(options: Mapping[str, Any]) -> None:
+    """Refuse a file to pre-train on for a model that cannot be."""
+    name = options["model"]
+    if options["pretrain"] is not None and name != "hucrf":
+        raise TrellisworkError(f"--pretrain needs --model hucrf, got --model {name}; add it or leave it out")
+
+
+def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
+    """All options by name: as given on the command line, else as in the file of settings, else the defaults.
+
+    The file may have sections that are no settings, `others`.
+    """
+    given, file = given_in(ctx), settings_file(ctx)
+    if file is not None and file == given.get("train"):
+        given.pop("train")
     stored: dict[str, Any] = {}
     if file is not None:
         from trelliswork.cli.config_file import read_config
 
-        stored = read_config(file, given.get("model"))
+        stored = read_config(file, given.get("model"), others)
     options = {**ctx.params, "train": None, **stored, **given}
     columns = options["feature_columns"]  # numbers in a file, text on the command line
     options["feature_columns"] = columns if isinstance(columns, tuple) else parse_columns(columns)
@@ -127,9 +129,20 @@ def resolve(ctx: typer.Context) -> dict[str, Any]:
 _MISSING = {"train": "a tagged file to train on, TRAIN, got none", "out": "a place to write to, --out, got none"}
 
 
-def _is_given(ctx: typer.Context, name: str) -> bool:
-    source = ctx.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+def given_in(ctx: typer.Context) -> dict[str, Any]:
+    """The options that stand on the command line."""
+    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
+    return {name: ctx.params[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"}
+
+
+def settings_file(ctx: typer.Context) -> str | None:
+    """The file of settings, which may stand in the place of TRAIN."""
+    file, train = ctx.params["config"], ctx.params["train"]
+    if train is None or not train.endswith(".toml"):
+        return file
+    if file is not None:
+        raise TrellisworkError(f"expected one file of settings, got {train} and {file}; leave one out")
+    return train
 
 
 def choices_in(options: Mapping[str, Any]) -> Choices:
@@ -143,33 +156,3 @@ def choices_in(options: Mapping[str, Any]) -> Choices:
         options["feature_columns"],
         options["scheme"],
     )
-
-
-def _train_features(options: Mapping[str, Any], choices: Choices) -> None:
-    if options["resume"]:
-        raise TrellisworkError(
-            "--resume goes on with a network; a CRF over features is trained in one go: leave it out"
-        )
-    if options["seeds"] > 1:
-        raise TrellisworkError("--seeds is for networks; weights over features hardly depend on the seed: leave it out")
-    from trelliswork.cli.train_features import train_features, write_config
-
-    name = options["model"]
-    learned = {key: options[key] for key in LEARNED} | {"min_count": options["min_freq"], "seed": options["seed"]}
-    learned |= dict(model="crf", hidden_units=options["hidden_units"]) if name == "hucrf" else dict(model=name)
-    interrupted = train_features(
-        options["train"],
-        options["dev"],
-        Path(options["out"]),
-        choices,
-        (options["template"], options["features"]),
-        learned,
-        partial=options["partial"],
-        pretrain=options["pretrain"],
-        force=options["force"],
-        threads=options["threads"],
-        quiet=options["quiet"],
-    )
-    write_config(options)
-    if interrupted:
-        raise typer.Exit(130)
