@@ -76,7 +76,7 @@ def tune(
     """
     from trelliswork.cli.tune_folder import check_search, settle
     from trelliswork.cli.tune_trials import make_trials
-    from trelliswork.training.search import require_optuna, search
+    from trelliswork.training.trials import require_optuna, search
 
     options = resolve(ctx, (SPACE,))
     check_pretrain(options)

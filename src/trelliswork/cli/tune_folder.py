@@ -15,8 +15,8 @@ from trelliswork.cli.config_file import CONFIG_FILE, config_text, read_config
 from trelliswork.data import atomic_write
 from trelliswork.errors import OutputError
 from trelliswork.models.storage import CONFIG
-from trelliswork.training.search import JOURNAL
 from trelliswork.training.search_result import SearchResult
+from trelliswork.training.trials import JOURNAL
 
 BEST, BEST_FILE, TRIALS, AGAIN = "best", "best.toml", "trials", "trained"
 OURS = {JOURNAL, f"{JOURNAL}.lock", BEST, BEST_FILE, TRIALS, AGAIN}

@@ -69,8 +69,8 @@ def _network_space(options: Mapping[str, Any]) -> Space:
     space: dict[str, Numbers | OneOf] = {
         "lr": Numbers(learning.learning_rate / 8, learning.learning_rate * 8, log=True),
         "batch_tokens": _around(learning.batch_tokens, 4),
-        "dropout": Numbers(0.0, 0.7),
-        "hidden_dropout": Numbers(0.0, 0.6),
+        "dropout": Numbers(0.0, 0.7, step=0.05),
+        "hidden_dropout": Numbers(0.0, 0.6, step=0.05),
         "hidden": _around(network.hidden, 3),
         "word_dim": _around(network.word_dim, 2),
         "l2": OneOf((0.0, 0.001, 0.01, 0.1)),

@@ -12,7 +12,7 @@ from trelliswork.cli.config_file import config_text
 from trelliswork.cli.train_data import config_first
 from trelliswork.models.presets import PRESETS
 from trelliswork.training.progress import BarProgress, EpochRecord, Progress
-from trelliswork.training.search import Attempt
+from trelliswork.training.trials import Attempt
 
 if TYPE_CHECKING:
     from trelliswork.cli.train_network import Material, Plan

@@ -15,11 +15,11 @@ from trelliswork.training.search_space import Numbers, OneOf
 if TYPE_CHECKING:
     from trelliswork.training.loop import train
     from trelliswork.training.result import TrainingResult
-    from trelliswork.training.search import search
     from trelliswork.training.seeds import SeedsResult, train_seeds
+    from trelliswork.training.trials import search
 
 _HOME = {
-    "SeedsResult": "seeds", "TrainingResult": "result", "search": "search", "train": "loop", "train_seeds": "seeds",
+    "SeedsResult": "seeds", "TrainingResult": "result", "search": "trials", "train": "loop", "train_seeds": "seeds",
 }  # fmt: skip
 
 __all__ = [

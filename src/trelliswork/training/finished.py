@@ -29,8 +29,9 @@ def finished_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingRe
         return None
     training = metrics.get("training", {})
     history, best = read_history(folder / HISTORY), training.get("best_epoch", 0)
-    then = {"settings": _plain(training.get("settings", {})), "model": stored.get("settings", {})}
-    now = {"settings": _plain(config.to_dict()), "model": json.loads(json.dumps(model.config.to_dict()))}
+    network: dict[str, Any] = getattr(getattr(model, "config", None), "to_dict", dict)()
+    then = {"settings": _plain(training.get("settings", {})), "model": stored.get("settings", {}) if network else {}}
+    now = {"settings": _plain(config.to_dict()), "model": json.loads(json.dumps(network))}
     refuse_differences(then, now, str(folder), "finished")
     if len(history) < config.epochs and len(history) - best < config.patience:
         return None

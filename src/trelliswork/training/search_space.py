@@ -37,7 +37,8 @@ class Numbers:
         """What Optuna's trial says."""
         if self.whole:
             return trial.suggest_int(name, int(self.low), int(self.high), log=self.log, step=int(self.step or 1))
-        return trial.suggest_float(name, self.low, self.high, log=self.log, step=self.step)
+        value = trial.suggest_float(name, self.low, self.high, log=self.log, step=self.step)
+        return value if self.step is None else round(value, 10)  # 0.3, not 0.30000000000000004
 
     def label(self, value: Any) -> Any:
         """A value as Optuna keeps it."""

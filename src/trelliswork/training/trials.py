@@ -71,15 +71,15 @@ def search(
 
     `first` are settings to begin with, where they lie in the space. With `out`, the study is kept there, for `resume`
     and for Optuna's own tools; `purpose`, plain values that say what is searched for, must then be the same again.
-    No trial is ended within its first `unpruned_steps`. `on_trial` sees each trial that has ended. A trial that raises a `TrellisworkError` has failed; Ctrl-C ends the
-    search with what there is.
+    A trial that is worse than the median of the others is ended, but not in its first `unpruned_steps`; `on_trial` sees
+    each that has ended. A trial that raises a `TrellisworkError` has failed; Ctrl-C ends the search with what there is.
     """
     if trials < 1 or not space:
         raise TrellisworkError(
             f"expected trials and settings to choose; got {trials} and {len(space)}; give one or more"
         )
     optuna = require_optuna()
-    pruner = optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIALS, n_warmup_steps=unpruned_steps)
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIALS, n_warmup_steps=unpruned_steps + 1)
     study = _study(optuna, None if out is None else Path(out), resume, pruner)
     _check_purpose(study, {**(purpose or {}), "seed": seed, "space": {name: str(each) for name, each in space.items()}})
     if first is not None and not study.trials:
