@@ -57,6 +57,14 @@ def train(
     config: ConfigFile = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that is already in DIR.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped in DIR.")] = False,
+    tensorboard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help='Write loss, score and speed there for TensorBoard (pip install "trelliswork\\[tensorboard]").',
+            show_default=False,
+        ),
+    ] = None,
     threads: Threads = 1,
     quiet: Quiet = False,
     **settings: Any,
@@ -76,6 +84,7 @@ def train(
       trelliswork train chunks.txt --model bilstm-crf --vectors glove.txt --out chunker
       trelliswork train chunks.txt --model grsemicrf --max-length 12 --out chunker
       trelliswork train chunker/config.toml --seed 1 --out again
+      trelliswork train chunks.txt --model bilstm-crf --tensorboard runs --out chunker; tensorboard --logdir runs
       trelliswork train chunks.txt --model crf --c2 0.5 --out chunker
       trelliswork train chunks.txt --model hmm --smoothing 0.5 --out quick
       trelliswork train chunks.txt --model crf --features my.module:attributes --out chunker

@@ -73,6 +73,8 @@ def check_options(options: Options) -> None:
         raise TrellisworkError(
             "--resume goes on with a network; a CRF over features is trained in one go: leave it out"
         )
+    if options.get("tensorboard") is not None:
+        raise TrellisworkError("--tensorboard is for networks; a CRF over features has no epochs: leave it out")
     if options["seeds"] > 1:
         raise TrellisworkError("--seeds is for networks; weights over features hardly depend on the seed: leave it out")
 

@@ -23,7 +23,9 @@ from trelliswork.models.storage import CONFIG
 from trelliswork.structures.chain.schemes import canonical, infer_scheme, spans_of
 from trelliswork.training import TrainingConfig, TrainingResult, make_progress
 from trelliswork.training import train as train_model
+from trelliswork.training.progress import Progress
 from trelliswork.training.seeds import SeedsResult, train_seeds
+from trelliswork.training.tensorboard import TensorBoardProgress
 
 Options = Mapping[str, Any]
 
@@ -137,6 +139,7 @@ def train_network(options: Options, choices: Choices) -> None:
     quiet, out, resume = options["quiet"], Path(options["out"]), options["resume"]
     plan = plan_of(options)
     n_seeds = options.get("seeds") or 1
+    progress_of(options)  # refuses TensorBoard where it is not installed
     for folder in [out] if n_seeds == 1 else _seed_folders(out, plan, n_seeds):
         check_folder(folder, options["force"] or (resume and n_seeds > 1), resume and n_seeds == 1)
     torch.set_num_threads(options["threads"])
@@ -147,12 +150,17 @@ def train_network(options: Options, choices: Choices) -> None:
     if n_seeds > 1:
         _train_seeds(plan, material, options, n_seeds)
         return
-    progress = make_progress(not quiet)
     with config_first(out, settings_text(out, tagger, plan.learning, options)):
         result = train_model(
-            tagger, material.train, material.dev, plan.learning, out=out, resume=resume, progress=progress
+            tagger, material.train, material.dev, plan.learning, out=out, resume=resume, progress=progress_of(options)
         )
     finish(tagger, material.dev, result, out)
+
+
+def progress_of(options: Options, run: str = "") -> Progress:
+    """What the user sees of a run, with TensorBoard if that is wanted."""
+    shown, folder = make_progress(not options["quiet"]), options.get("tensorboard")
+    return shown if folder is None else TensorBoardProgress(shown, Path(folder) / run)
 
 
 def describe(tagger: Tagger | Segmenter, material: Material, options: Options, quiet: bool) -> None:
@@ -194,7 +202,7 @@ def _one_seed(
 ) -> SeedsResult:
     return train_seeds(
         lambda _: tagger, material.train, material.dev, learning, seeds=1, out=options["out"],
-        resume=options["resume"], progress=lambda: make_progress(not options["quiet"]),
+        resume=options["resume"], progress=lambda: progress_of(options, f"seed-{learning.seed}"),
     )  # fmt: skip
 
 
