@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -240,3 +241,10 @@ def test_our_own_mistakes_are_not_hidden(cli: Cli, model: Path, monkeypatch: pyt
     monkeypatch.setattr(Tagger, "load", stumble)
     with pytest.raises(ZeroDivisionError):
         cli("info", model)
+
+
+def test_a_search_needs_its_extra(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    answer = cli("tune", tmp_path / "train.conll", "--out", tmp_path / "s")
+    assert is_one_sentence(answer) and 'install it with pip install "trelliswork[tune]"' in answer.err
+    assert not (tmp_path / "s").exists()

@@ -16,7 +16,7 @@ from trelliswork.cli.train import train
 from trelliswork.models import TaggerConfig
 from trelliswork.training import TrainingConfig
 
-COMMANDS = ("train", "evaluate", "tag", "explain", "check", "info", "convert", "export", "demo", "warmup")
+COMMANDS = ("train", "tune", "evaluate", "tag", "explain", "check", "info", "convert", "export", "demo", "warmup")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["tag", "-h"], ["--version"], ["foo"]])

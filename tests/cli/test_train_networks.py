@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from pathlib import Path
 
@@ -147,6 +148,32 @@ def test_seeds_print_mean_and_deviation(cli: Cli, small: Path, tmp_path: Path) -
     assert tomllib.loads((out / "seed-1" / "config.toml").read_text())["training"]["seed"] == 1
     assert Tagger.load(out / "seed-0").n_parameters > 0
     assert "holds a model already" in cli("train", small, "--seeds", "2", "--out", out, *QUICK).err
+
+
+def test_tensorboard_reads_what_is_written(cli: Cli, small: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="the extra [tensorboard] is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    runs = tmp_path / "runs"
+    command = ["train", small, "--seeds", "2", "--out", tmp_path / "m", "--tensorboard", runs, *QUICK]
+    assert cli(*command).status == 0
+    for seed in (0, 1):
+        read = EventAccumulator(str(runs / f"seed-{seed}")).Reload()
+        (score,) = read.Scalars("dev/f1")
+        assert score.value == pytest.approx(Tagger.load(tmp_path / "m" / f"seed-{seed}").metrics["dev"]["score"])
+        assert score.step == 1 and read.Scalars("loss/so far")[-1].step > 100
+    assert cli(*command, "--resume").status == 0
+    assert len(list((runs / "seed-0").iterdir())) == 1, "nothing for a seed that is finished"
+
+
+def test_tensorboard_where_it_cannot_be(cli: Cli, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ["train", small, "--out", tmp_path / "m", "--tensorboard", tmp_path / "runs", *QUICK]
+    assert "--tensorboard is for networks" in cli(*command, "--model", "crf").err
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    answer = cli(*command)
+    assert answer.status == 2 and 'pip install "trelliswork[tensorboard]"' in answer.err
+    assert not (tmp_path / "m").exists() and not (tmp_path / "runs").exists()
+    assert "--tensorboard" in cli("train", "--help").out
 
 
 def test_every_span_too_long_is_refused(cli: Cli, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from trelliswork.models.presets import PRESETS
 
 CONFIG_FILE = "config.toml"
 MODEL_NAME = "name"
+SPACE = "space"  # the section of what `trelliswork tune` chooses from
 _HEAD = "# Every setting of this model; trelliswork train {name} --out DIR makes it again.\n"
 
 Settings = dict[str, Any]
@@ -59,28 +60,31 @@ def _types(config: type) -> dict[str, str]:
     return {field.name: str(field.type).removesuffix(" | None") for field in fields(config)}
 
 
-def read_config(path: str, model: str | None) -> Settings:
+def read_config(path: str, model: str | None, others: tuple[str, ...] = ()) -> Settings:
     """The settings in a file by the names of the options; `model` goes before the file's.
 
-    A section or key that nobody knows is an error that names the nearest one.
+    A section or key that nobody knows is an error that names the nearest one; sections of `others` are passed over.
     """
-    found = _parsed(path)
+    found = {section: values for section, values in parsed(path).items() if section not in others}
+    if SPACE in found:
+        raise DataError(path, f"expected settings to train with, got [{SPACE}]; search it with trelliswork tune")
     of_model = found.get("model")
     name = model or (of_model.get(MODEL_NAME) if isinstance(of_model, dict) else None) or "window"
     known = known_settings(str(name))
     settings: Settings = {}
     for section, values in found.items():
-        _require_known(path, section, known, "section")
+        require_known(path, section, known, "section")
         if not isinstance(values, dict):
             raise DataError(path, f"expected a section [{section}], got the value {values!r}; put it under a section")
         for key, value in values.items():
-            _require_known(path, key, known[section], f"setting of [{section}] for {name}")
-            settings[key] = _checked(path, key, value, known[section][key])
+            require_known(path, key, known[section], f"setting of [{section}] for {name}")
+            settings[key] = checked(path, key, value, known[section][key])
     settings["model"] = settings.pop(MODEL_NAME, name)
     return settings
 
 
-def _parsed(path: str) -> dict[str, Any]:
+def parsed(path: str) -> dict[str, Any]:
+    """The sections of a file."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -89,14 +93,16 @@ def _parsed(path: str) -> dict[str, Any]:
         raise DataError(path, f"expected TOML, got something else ({error}); mend it") from error
 
 
-def _require_known(path: str, name: str, known: Mapping[str, Any], what: str) -> None:
+def require_known(path: str, name: str, known: Mapping[str, Any], what: str) -> None:
+    """Raise an error that names the nearest known name, if this is none."""
     if name not in known:
         near = get_close_matches(name, known, n=1, cutoff=0.5)
         fix = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
         raise DataError(path, f"expected a {what}, got {name!r}; {fix}")
 
 
-def _checked(path: str, key: str, value: Any, kind: str) -> Any:
+def checked(path: str, key: str, value: Any, kind: str) -> Any:
+    """The value of a setting, which must be of its kind."""
     expected, fits = _CHECKS.get(kind, _TEXT)
     if not fits(value):
         raise DataError(path, f"expected {expected} for {key}, got {value!r}; change it")

@@ -24,6 +24,7 @@ from trelliswork.cli.export import export
 from trelliswork.cli.info import info
 from trelliswork.cli.tag import tag
 from trelliswork.cli.train import train
+from trelliswork.cli.tune import tune
 from trelliswork.cli.warmup import warmup
 from trelliswork.errors import TrellisworkError
 
@@ -86,7 +87,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     return guarded
 
 
-for _command in (train, evaluate, tag, explain, check, info, convert, export, demo, warmup):
+for _command in (train, tune, evaluate, tag, explain, check, info, convert, export, demo, warmup):
     app.command()(_guarded(_command))
 
 

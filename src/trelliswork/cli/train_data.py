@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trelliswork.cli.config_file import CONFIG_FILE
 from trelliswork.errors import DataError, OutputError
 
 if TYPE_CHECKING:
@@ -31,6 +34,46 @@ def check_folder(out: Path, force: bool, resume: bool = False) -> None:
         raise OutputError(f"{out}: holds an unfinished run; add --resume to go on, or --force to begin anew")
     if is_model:
         raise OutputError(f"{out}: holds a model already; add --force to replace it or choose another folder")
+
+
+@contextmanager
+def config_first(folder: Path, text: str) -> Iterator[None]:
+    """Write the settings of a run before what is done inside, so that it can be done again after a kill.
+
+    An error that leaves the folder without a new model puts back what was there.
+    """
+    from trelliswork.models.storage import CONFIG
+
+    path = folder / CONFIG_FILE
+    before, model_before = _text_of(path), _text_of(folder / CONFIG)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made: {error.strerror}; choose another folder") from error
+    _write(path, text)
+    try:
+        yield
+    except Exception:
+        if _text_of(folder / CONFIG) == model_before:
+            _write(path, before)
+        raise
+
+
+def _write(path: Path, text: str | None) -> None:
+    """Without text, the file goes, and its folder if that was all."""
+    from trelliswork.data import atomic_write
+
+    if text is not None:
+        with atomic_write(path) as file:
+            file.write(text)
+        return
+    path.unlink(missing_ok=True)
+    with suppress(OSError):  # not empty
+        path.parent.rmdir()
+
+
+def _text_of(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 def read_data(

@@ -7,81 +7,124 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trelliswork.cli.config_file import CONFIG_FILE, config_text
+import typer
+
+from trelliswork.cli.config_file import config_text
 from trelliswork.cli.inputs import count, kind_of, open_untagged, say
 from trelliswork.cli.kernels import prepare_feature_kernels, prepare_kernels
 from trelliswork.cli.scores import score, score_text
-from trelliswork.cli.train_data import check_folder, columns_of, known_tags, provenance, read_data
-from trelliswork.data import atomic_write
+from trelliswork.cli.train_data import check_folder, columns_of, config_first, known_tags, provenance, read_data
+from trelliswork.errors import TrellisworkError
 
 if TYPE_CHECKING:
     from trelliswork.data import Choices, ColumnFormat, Sentence
-    from trelliswork.models import FeatureTagger
+    from trelliswork.data.attributes import FeatureFunction, Templates
+    from trelliswork.models import FeatureTagger, LearningConfig
     from trelliswork.models.feature_crf.induction import Round
     from trelliswork.models.feature_crf.learning import Progress
 
 SCORED_EVERY = 10  # iterations; scoring the dev sentences takes longer than one of them
+LEARNED = (
+    "algorithm", "c1", "c2", "max_iterations", "samples", "posterior", "temperature", "all_states", "all_transitions",
+    "latent", "order", "smoothing", "cutoff", "hash_bits", "induce",
+)  # fmt: skip
+
+Options = Mapping[str, Any]
 
 
-def train_features(
-    train_file: str,
-    dev_file: str | None,
-    out: Path,
-    choices: Choices,
-    sources: tuple[str | None, str | None],
-    learning: dict[str, Any],
-    *,
-    partial: bool = False,
-    pretrain: str | None = None,
-    force: bool,
-    threads: int,
-    quiet: bool,
-) -> bool:
-    """Read, learn, show the dev scores, save; Ctrl-C keeps the weights of the last iteration and makes it True.
+class Material(NamedTuple):
+    """What to learn from, and the class that learns."""
 
-    `sources` of attributes are a template file and the path of a function.
-    """
-    from trelliswork.data.attributes import FeatureFunction, Templates
-    from trelliswork.models import AttributeTagger, FeatureTagger, LearningConfig
-    from trelliswork.structures.threads import use_threads
+    kind: type[FeatureTagger]
+    format: ColumnFormat | None
+    train: list[Sentence]
+    dev: list[Sentence]
+    scheme: str | None
+    templates: Templates | None
+    features: FeatureFunction | None
+    partial: bool
+    pretrain: list[Sentence]
 
-    config = LearningConfig(**learning)
-    check_folder(out, force)
-    templates = None if sources[0] is None else Templates.read(sources[0])
-    function = None if sources[1] is None else FeatureFunction.of(sources[1])
-    use_threads(threads)
-    prepare_feature_kernels(quiet=quiet)
-    format, train, dev = read_data(train_file, dev_file, choices, quiet)
-    scheme = choices.scheme or (format.scheme if format is not None and not partial else None)
-    if partial:
-        dev = fully_tagged(dev, dev_file or train_file)
-    untagged = [] if pretrain is None else _read_untagged(pretrain, format, choices, quiet)
-    kind = AttributeTagger if _has_attributes(train_file, train[0], sources[0]) else FeatureTagger
-    with Report(dev, quiet, config.max_iterations) as report:
-        tagger = kind.fit(
-            train, config, templates=templates, features=function, scheme=scheme, partial=partial, pretrain=untagged,
-            on_progress=report, on_round=report.on_round,
-        )  # fmt: skip
-    known_tags(tagger, dev)
-    tagger.metrics["data"] = provenance(train_file, dev_file, train, dev, format)
-    tagger.metrics["training"] = {"iterations": report.iterations, "seconds": round(report.seconds, 1)}
-    prepare_kernels(quiet=quiet)
-    scores = score(tagger, dev)
-    tagger.metrics["dev"] = tagger.evaluate(dev)
-    tagger.save(out)
+
+def train_features(options: Options, choices: Choices) -> None:
+    """Read, learn, show the dev scores, save; Ctrl-C keeps the weights of the last iteration."""
+    check_options(options)
+    out, quiet = Path(options["out"]), options["quiet"]
+    config = learning_of(options)
+    check_folder(out, options["force"])
+    material = read_material(options, choices, quiet=quiet)
+    with Report(material.dev, quiet, config.max_iterations) as report, config_first(out, config_text(options)):
+        tagger = fit(material, config, report)
+        finish_fit(tagger, material, report, options)
+        tagger.save(out)
     size = f"{count(tagger.n_parameters, 'weight')} of {count(len(tagger.names), 'attribute')}"
     print(f"{report.iterations} iterations, {report.seconds:.1f} s, {size}; on the dev sentences:\n")
-    print(score_text(scores))
+    print(score_text(score(tagger, material.dev)))
     print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE --confidence")
-    return report.interrupted
+    if report.interrupted:
+        raise typer.Exit(130)
 
 
-def write_config(options: Mapping[str, Any]) -> None:
-    """Every setting of the run, beside the model that it made."""
-    with atomic_write(Path(options["out"]) / CONFIG_FILE) as file:
-        file.write(config_text(options))
+def check_options(options: Options) -> None:
+    """Refuse what only networks have."""
+    if options["resume"]:
+        raise TrellisworkError(
+            "--resume goes on with a network; a CRF over features is trained in one go: leave it out"
+        )
+    if options.get("tensorboard") is not None:
+        raise TrellisworkError("--tensorboard is for networks; a CRF over features has no epochs: leave it out")
+    if options["seeds"] > 1:
+        raise TrellisworkError("--seeds is for networks; weights over features hardly depend on the seed: leave it out")
+
+
+def learning_of(options: Options) -> LearningConfig:
+    """How to learn, as the options say."""
+    from trelliswork.models import LearningConfig
+
+    name = options["model"]
+    learned = {key: options[key] for key in LEARNED} | {"min_count": options["min_freq"], "seed": options["seed"]}
+    learned |= dict(model="crf", hidden_units=options["hidden_units"]) if name == "hucrf" else dict(model=name)
+    return LearningConfig(**learned)
+
+
+def read_material(options: Options, choices: Choices, *, quiet: bool) -> Material:
+    """Sentences, and what makes attributes of them."""
+    from trelliswork.data.attributes import FeatureFunction, Templates
+    from trelliswork.models import AttributeTagger, FeatureTagger
+    from trelliswork.structures.threads import use_threads
+
+    file, template, function, partial = (options[name] for name in ("train", "template", "features", "partial"))
+    templates = None if template is None else Templates.read(template)
+    features = None if function is None else FeatureFunction.of(function)
+    use_threads(options["threads"])
+    prepare_feature_kernels(quiet=quiet)
+    format, train, dev = read_data(file, options["dev"], choices, quiet)
+    scheme = choices.scheme or (format.scheme if format is not None and not partial else None)
+    if partial:
+        dev = fully_tagged(dev, options["dev"] or file)
+    pretrain = options["pretrain"]
+    untagged = [] if pretrain is None else _read_untagged(pretrain, format, choices, quiet)
+    kind = AttributeTagger if _has_attributes(file, train[0], template) else FeatureTagger
+    prepare_kernels(quiet=quiet)
+    return Material(kind, format, train, dev, scheme, templates, features, partial, untagged)
+
+
+def fit(material: Material, config: LearningConfig, report: Report) -> FeatureTagger:
+    """Learn; `report` sees every iteration."""
+    return material.kind.fit(
+        material.train, config, templates=material.templates, features=material.features, scheme=material.scheme,
+        partial=material.partial, pretrain=material.pretrain, on_progress=report, on_round=report.on_round,
+    )  # fmt: skip
+
+
+def finish_fit(tagger: FeatureTagger, material: Material, report: Report, options: Options) -> None:
+    """What a model remembers of its making, its dev scores among it."""
+    known_tags(tagger, material.dev)
+    tagger.metrics["data"] = provenance(options["train"], options["dev"], material.train, material.dev, material.format)
+    tagger.metrics["training"] = {"iterations": report.iterations, "seconds": round(report.seconds, 1)}
+    tagger.metrics["dev"] = tagger.evaluate(material.dev)
 
 
 def _has_attributes(file: str, sentence: Sentence, template: str | None) -> bool:

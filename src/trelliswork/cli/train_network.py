@@ -9,20 +9,23 @@ from typing import Any, NamedTuple
 
 import typer
 
-from trelliswork.cli.config_file import CONFIG_FILE, config_text
+from trelliswork.cli.config_file import config_text
 from trelliswork.cli.inputs import count, say
 from trelliswork.cli.kernels import prepare_kernels
 from trelliswork.cli.scores import score, score_text
-from trelliswork.cli.train_data import broken_tags, check_folder, known_tags, provenance, read_data
-from trelliswork.data import Choices, ColumnFormat, Sentence, WordVectors, atomic_write, read_vectors
+from trelliswork.cli.train_data import broken_tags, check_folder, config_first, known_tags, provenance, read_data
+from trelliswork.data import Choices, ColumnFormat, Sentence, WordVectors, read_vectors
 from trelliswork.data.crfsuite import is_crfsuite
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.models import Segmenter, Tagger, TaggerConfig
 from trelliswork.models.presets import PRESETS
+from trelliswork.models.storage import CONFIG
 from trelliswork.structures.chain.schemes import canonical, infer_scheme, spans_of
 from trelliswork.training import TrainingConfig, TrainingResult, make_progress
 from trelliswork.training import train as train_model
-from trelliswork.training.seeds import train_seeds
+from trelliswork.training.progress import Progress
+from trelliswork.training.seeds import SeedsResult, train_seeds
+from trelliswork.training.tensorboard import TensorBoardProgress
 
 Options = Mapping[str, Any]
 
@@ -60,16 +63,22 @@ def _given(options: Options, config: type) -> dict[str, Any]:
 
 
 def read_material(options: Options, choices: Choices, plan: Plan, *, quiet: bool) -> Material:
-    """Sentences and vectors; sentences that the model cannot learn from are left out with a note."""
+    """Sentences and vectors."""
     train_file = options["train"]
     if is_crfsuite(train_file):
         raise DataError(train_file, "a network reads words, and this file has attributes; add --model crf")
     vectors = read_word_vectors(options.get("vectors"), plan.network.vector_dim)
     format, train, dev = read_data(train_file, options["dev"], choices, quiet)
     scheme = choices.scheme or (format.scheme if format is not None else None)
-    if plan.kind is Segmenter:
-        train = without_long_spans(train, plan.network.max_length, scheme, train_file)
     return Material(format, train, dev, scheme, vectors)
+
+
+def fitting(material: Material, plan: Plan, options: Options, *, quiet: bool = False) -> Material:
+    """Without the sentences that the model cannot learn from, with a note about them."""
+    if plan.kind is not Segmenter:
+        return material
+    longest, file = plan.network.max_length, options["train"]
+    return material._replace(train=without_long_spans(material.train, longest, material.scheme, file, quiet=quiet))
 
 
 def read_word_vectors(path: str | None, dim: int) -> WordVectors | None:
@@ -85,7 +94,9 @@ def read_word_vectors(path: str | None, dim: int) -> WordVectors | None:
     return vectors
 
 
-def without_long_spans(train: list[Sentence], longest: int, scheme: str | None, file: str) -> list[Sentence]:
+def without_long_spans(
+    train: list[Sentence], longest: int, scheme: str | None, file: str, *, quiet: bool = False
+) -> list[Sentence]:
     """The sentences without a span of more tokens than a segmenter can see, and a note about the others."""
     found = canonical(scheme) if scheme is not None else infer_scheme([sentence.tags or () for sentence in train])
     if found == "plain":
@@ -98,7 +109,8 @@ def without_long_spans(train: list[Sentence], longest: int, scheme: str | None, 
     if n_left:
         say(
             f"note: {count(n_left, 'training sentence')} with spans of more than {longest} tokens left out; "
-            f"--max-length {needed} keeps all"
+            f"--max-length {needed} keeps all",
+            quiet=quiet,
         )
     return kept
 
@@ -127,20 +139,28 @@ def train_network(options: Options, choices: Choices) -> None:
     quiet, out, resume = options["quiet"], Path(options["out"]), options["resume"]
     plan = plan_of(options)
     n_seeds = options.get("seeds") or 1
+    progress_of(options)  # refuses TensorBoard where it is not installed
     for folder in [out] if n_seeds == 1 else _seed_folders(out, plan, n_seeds):
         check_folder(folder, options["force"] or (resume and n_seeds > 1), resume and n_seeds == 1)
     torch.set_num_threads(options["threads"])
-    material = read_material(options, choices, plan, quiet=quiet)
+    material = fitting(read_material(options, choices, plan, quiet=quiet), plan, options)
     tagger = build(plan, material, options, plan.learning.seed)
     describe(tagger, material, options, quiet)
     prepare_kernels(quiet=quiet)
     if n_seeds > 1:
         _train_seeds(plan, material, options, n_seeds)
         return
-    progress = make_progress(not quiet)
-    result = train_model(tagger, material.train, material.dev, plan.learning, out=out, resume=resume, progress=progress)
-    write_config(out, tagger, plan.learning, options)
+    with config_first(out, settings_text(out, tagger, plan.learning, options)):
+        result = train_model(
+            tagger, material.train, material.dev, plan.learning, out=out, resume=resume, progress=progress_of(options)
+        )
     finish(tagger, material.dev, result, out)
+
+
+def progress_of(options: Options, run: str = "") -> Progress:
+    """What the user sees of a run, with TensorBoard if that is wanted."""
+    shown, folder = make_progress(not options["quiet"]), options.get("tensorboard")
+    return shown if folder is None else TensorBoardProgress(shown, Path(folder) / run)
 
 
 def describe(tagger: Tagger | Segmenter, material: Material, options: Options, quiet: bool) -> None:
@@ -157,32 +177,38 @@ def describe(tagger: Tagger | Segmenter, material: Material, options: Options, q
 
 
 def _seed_folders(out: Path, plan: Plan, n: int) -> list[Path]:
-    if (out / CONFIG_FILE).exists():
+    if (out / CONFIG).exists():
         raise OutputError(f"{out}: holds one model, and --seeds makes a folder of several; choose another folder")
     return [out / f"seed-{plan.learning.seed + i}" for i in range(n)]
 
 
 def _train_seeds(plan: Plan, material: Material, options: Options, n: int) -> None:
-    out = Path(options["out"])
-    result = train_seeds(
-        lambda seed: build(plan, material, options, seed), material.train, material.dev, plan.learning, seeds=n,
-        out=out, resume=options["resume"], progress=lambda: make_progress(not options["quiet"]),
-    )  # fmt: skip
-    for row in result.rows:
-        tagger = plan.kind.load(out / f"seed-{row.seed}")
-        write_config(out / f"seed-{row.seed}", tagger, replace(plan.learning, seed=row.seed), options)
+    out, parts = Path(options["out"]), []
+    for seed in range(plan.learning.seed, plan.learning.seed + n):
+        tagger = build(plan, material, options, seed)
+        folder, learning = out / f"seed-{seed}", replace(plan.learning, seed=seed)
+        with config_first(folder, settings_text(folder, tagger, learning, options)):
+            parts.append(_one_seed(tagger, material, learning, options))
+        if parts[-1].interrupted:
+            break
+    result = SeedsResult(parts[-1].metric, [row for part in parts for row in part.rows], parts[-1].interrupted)
     print(f"{result.table()}\n\nmodels: {out}/seed-N\nnext:   trelliswork tag {out}/seed-N FILE --confidence")
     if result.interrupted:
         raise typer.Exit(130)
 
 
-def write_config(folder: Path, tagger: Tagger | Segmenter, learning: TrainingConfig, options: Options) -> None:
-    """Every setting of the run, beside the model that it made."""
-    if not folder.is_dir():  # interrupted before there was a model
-        return
-    settings = {**options, **tagger.config.to_dict(), **learning.to_dict(), "out": str(folder)}
-    with atomic_write(folder / CONFIG_FILE) as file:
-        file.write(config_text(settings))
+def _one_seed(
+    tagger: Tagger | Segmenter, material: Material, learning: TrainingConfig, options: Options
+) -> SeedsResult:
+    return train_seeds(
+        lambda _: tagger, material.train, material.dev, learning, seeds=1, out=options["out"],
+        resume=options["resume"], progress=lambda: progress_of(options, f"seed-{learning.seed}"),
+    )  # fmt: skip
+
+
+def settings_text(folder: Path, tagger: Tagger | Segmenter, learning: TrainingConfig, options: Options) -> str:
+    """Every setting of the run, for the file beside the model that it makes."""
+    return config_text({**options, **tagger.config.to_dict(), **learning.to_dict(), "out": str(folder)})
 
 
 def finish(tagger: Tagger | Segmenter, dev: Sequence[Sentence], result: TrainingResult, out: Path) -> None:

@@ -33,7 +33,7 @@ CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
 METRICS = "metrics.json"
 CARD = "MODEL_CARD.md"
-OF_TRAINING = {"checkpoint", "history.jsonl"}  # what an unfinished run may leave in a folder without a model
+OF_TRAINING = {"checkpoint", "history.jsonl", "config.toml"}  # what a run leaves in a folder before there is a model
 
 
 @dataclass(frozen=True)

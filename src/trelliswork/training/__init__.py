@@ -10,20 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.progress import EpochRecord, make_progress
+from trelliswork.training.search_space import Numbers, OneOf
 
 if TYPE_CHECKING:
     from trelliswork.training.loop import train
     from trelliswork.training.result import TrainingResult
     from trelliswork.training.seeds import SeedsResult, train_seeds
+    from trelliswork.training.trials import search
 
-_HOME = {"SeedsResult": "seeds", "TrainingResult": "result", "train": "loop", "train_seeds": "seeds"}
+_HOME = {
+    "SeedsResult": "seeds", "TrainingResult": "result", "search": "trials", "train": "loop", "train_seeds": "seeds",
+}  # fmt: skip
 
 __all__ = [
     "EpochRecord",
+    "Numbers",
+    "OneOf",
     "SeedsResult",
     "TrainingConfig",
     "TrainingResult",
     "make_progress",
+    "search",
     "train",
     "train_seeds",
 ]

@@ -38,13 +38,13 @@ def _of_data(sentences: Sequence[Sentence]) -> dict[str, Any]:
     return {"sentences": len(sentences), "tokens": sum(map(len, sentences)), "content": digest.hexdigest()}
 
 
-def refuse_differences(then: Mapping[str, Any], now: Mapping[str, Any], place: str) -> None:
-    """Raise an error that says what differs between the run that left a checkpoint and this one."""
+def refuse_differences(then: Mapping[str, Any], now: Mapping[str, Any], place: str, kind: str = "interrupted") -> None:
+    """Raise an error that says what differs between the run that left something there and this one."""
     found = [text for part in now for text in _differences(part, then.get(part, {}), now[part])]
     if found:
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""
         raise TrellisworkError(
-            f"{place}: expected the settings and data of the interrupted run; {'; '.join(found[:3])}{more}; "
+            f"{place}: expected the settings and data of the {kind} run; {'; '.join(found[:3])}{more}; "
             "give the same again, or train anew without --resume"
         )
 

@@ -100,8 +100,12 @@ class BarProgress(Progress):
         self._bar.stop()
 
     def start_epoch(self, epoch: int, n_epochs: int, n_tokens: int) -> None:
-        name = f"epoch {epoch}/{n_epochs}"
+        name = self.title(epoch, n_epochs)
         self._bar.reset(self._task, total=n_tokens, description=name, loss=float("nan"), rate=0.0, dev=self._dev)
+
+    def title(self, epoch: int, n_epochs: int) -> str:
+        """What stands before the bar."""
+        return f"epoch {epoch}/{n_epochs}"
 
     def batch(self, n_tokens: int, loss: float) -> None:
         task = self._bar.tasks[0]

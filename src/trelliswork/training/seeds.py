@@ -20,8 +20,9 @@ from typing import Any
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.training.config import TrainingConfig
+from trelliswork.training.finished import finished_run
 from trelliswork.training.loop import train as train_once
-from trelliswork.training.progress import Progress
+from trelliswork.training.progress import Progress, make_progress
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,8 @@ def train_seeds(
 ) -> SeedsResult:
     """Train `make_model(seed)` for each seed and score it; `seeds=3` means those from `config.seed` on.
 
-    The model of a seed is saved in `out`/seed-N. `resume` goes on with a seed that was stopped; seeds that were
-    finished are trained again, to the same result.
+    The model of a seed is saved in `out`/seed-N. `resume` goes on with a seed that was stopped, and takes those that
+    are finished from there.
     """
     config = config or TrainingConfig()
     chosen = range(config.seed, config.seed + seeds) if isinstance(seeds, int) else list(seeds)
@@ -96,9 +97,13 @@ def train_seeds(
     rows, metric = [], ""
     for seed in chosen:
         model, folder = make_model(seed), None if out is None else Path(out) / f"seed-{seed}"
-        result = train_once(
-            model, train, dev, replace(config, seed=seed), out=folder, resume=resume, progress=progress and progress()
-        )
+        own, shown = replace(config, seed=seed), progress() if progress is not None else make_progress()
+        result = finished_run(folder, model, own) if resume and folder is not None else None
+        if result is not None:
+            shown.note(f"seed {seed}: finished already")
+            model = type(model).load(folder) if test else model
+        else:
+            result = train_once(model, train, dev, own, out=folder, resume=resume, progress=shown)
         scores = model.evaluate(test) if test else {}
         metric = scores.get("metric") or (result.history[-1].metric if result.history else metric)
         rows.append(SeedRow(seed, result.best_score, scores.get("score"), result.best_epoch, result.seconds))

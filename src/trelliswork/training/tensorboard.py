@@ -16,13 +16,14 @@ class TensorBoardProgress(Progress):
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise TrellisworkError(
-                "expected the package tensorboard for tensorboard_dir, found none; "
+                "expected the package tensorboard to write for TensorBoard, found none; "
                 'install it with pip install "trelliswork[tensorboard]"'
             ) from None
-        self.shown, self.writer = shown, SummaryWriter(str(folder))
+        self.shown, self._folder, self._open = shown, str(folder), SummaryWriter
         self._tokens = 0
 
     def __enter__(self) -> Progress:
+        self.writer = self._open(self._folder)
         self.shown.__enter__()
         return self
 

@@ -1,0 +1,59 @@
+"""The folder of a search: its journal, the trial that runs, the best settings and the best model.
+
+study.log      every trial, as Optuna keeps it
+trials/N       the trial that runs, or was stopped
+best           the best model
+best.toml      its settings, fit for trelliswork train
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from trelliswork.cli.config_file import CONFIG_FILE, config_text, read_config
+from trelliswork.data import atomic_write
+from trelliswork.errors import OutputError
+from trelliswork.models.storage import CONFIG
+from trelliswork.training.search_result import SearchResult
+from trelliswork.training.trials import JOURNAL
+
+BEST, BEST_FILE, TRIALS, AGAIN = "best", "best.toml", "trials", "trained"
+OURS = {JOURNAL, f"{JOURNAL}.lock", BEST, BEST_FILE, TRIALS, AGAIN}
+
+
+def check_search(folder: Path, *, force: bool, resume: bool) -> None:
+    """Refuse early a folder that cannot or should not be searched in; with `force`, empty one of a search."""
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder}: expected a folder for the search, got a file; choose another name")
+    foreign = sorted(path.name for path in folder.iterdir() if path.name not in OURS) if folder.exists() else []
+    if foreign:
+        raise OutputError(f"{folder}: expected a search or an empty folder, got {foreign[0]}; choose another name")
+    if not (folder / JOURNAL).exists() or resume:
+        return
+    if not force:
+        raise OutputError(f"{folder}: holds a search already; add --resume to go on, or --force to begin anew")
+    for name in (TRIALS, BEST):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in (BEST_FILE, f"{JOURNAL}.lock", JOURNAL):
+        (folder / name).unlink(missing_ok=True)
+
+
+def settle(folder: Path, result: SearchResult) -> None:
+    """Make the model of the best trial the best model; those of others that have ended go.
+
+    The settings go first and the model last: what a kill leaves undone is done when the search goes on.
+    """
+    best = None if result.best is None else folder / TRIALS / str(result.best.number)
+    if best is not None and (best / CONFIG).exists():
+        settings = read_config(str(best / CONFIG_FILE), None)
+        for path, out in ((folder / BEST_FILE, AGAIN), (best / CONFIG_FILE, BEST)):
+            with atomic_write(path) as file:
+                file.write(config_text({**settings, "out": str(folder / out)}, path.name))
+        shutil.rmtree(folder / BEST, ignore_errors=True)
+        best.rename(folder / BEST)
+    for row in result.rows:
+        if row.state != "stopped":
+            shutil.rmtree(folder / TRIALS / str(row.number), ignore_errors=True)
+    if (folder / TRIALS).is_dir() and not any((folder / TRIALS).iterdir()):
+        (folder / TRIALS).rmdir()

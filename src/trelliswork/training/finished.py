@@ -1,0 +1,64 @@
+"""Runs that were trained to their end, as their folder tells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trelliswork.errors import ModelError
+from trelliswork.training.checkpoint import Checkpoint
+from trelliswork.training.config import TrainingConfig
+from trelliswork.training.fingerprint import NO_MATTER, refuse_differences
+from trelliswork.training.progress import EpochRecord
+from trelliswork.training.result import TrainingResult
+from trelliswork.training.run import HISTORY
+
+
+def finished_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingResult | None:
+    """How the run in a folder went, if it is finished; that it was made with other settings is an error.
+
+    It is finished when it has left a model, a history that ends with the last epoch or without patience, and no
+    checkpoint.
+    """
+    if Checkpoint(folder).folder.exists() or not (folder / HISTORY).is_file():
+        return None
+    stored, metrics = (_object_in(folder / name) for name in ("config.json", "metrics.json"))
+    if not stored or not metrics:
+        return None
+    training = metrics.get("training", {})
+    history, best = read_history(folder / HISTORY), training.get("best_epoch", 0)
+    network: dict[str, Any] = getattr(getattr(model, "config", None), "to_dict", dict)()
+    then = {"settings": _plain(training.get("settings", {})), "model": stored.get("settings", {}) if network else {}}
+    now = {"settings": _plain(config.to_dict()), "model": json.loads(json.dumps(network))}
+    refuse_differences(then, now, str(folder), "finished")
+    if len(history) < config.epochs and len(history) - best < config.patience:
+        return None
+    score = next((record.score for record in history if record.epoch == best), None)
+    return TrainingResult(history, best, score)
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in NO_MATTER}
+
+
+def read_history(path: Path) -> list[EpochRecord]:
+    """The epochs in a file."""
+    try:
+        return [EpochRecord(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (ValueError, TypeError) as error:
+        raise ModelError(f"{path}: expected a line of JSON for each epoch, got something else; train anew") from error
+
+
+def _object_in(path: Path) -> dict[str, Any]:
+    """What a file of JSON holds; nothing if there is none."""
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ModelError(f"{path}: expected a JSON object, got something else; train anew with --force")
+    return found

@@ -1,0 +1,207 @@
+"""Searching for settings with Optuna: trial after trial, bad ones ended early, all of them on disk.
+
+    >>> def run(attempt):                                                                     # doctest: +SKIP
+    ...     tagger = Tagger.from_data(sentences, TaggerConfig(hidden=attempt.settings["hidden"]))
+    ...     on_epoch = lambda record: attempt.report(record.epoch, record.score)
+    ...     return train(tagger, sentences, dev, on_epoch=on_epoch).best_score
+    >>> search(run, {"hidden": Numbers(50, 300, whole=True)}, trials=20, out="search").best   # doctest: +SKIP
+
+Trial N depends on the seed, on N and on the trials before it, and on nothing else: a search that was killed and resumed
+makes the trials that it would have made.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from trelliswork.errors import OutputError, TrellisworkError
+from trelliswork.training.search_result import SearchResult, TrialRow
+from trelliswork.training.search_space import Space
+
+JOURNAL = "study.log"
+STUDY = "trelliswork"
+FAILURES = 3  # so many trials that fail, with none that does not, end a search
+UNPRUNED_TRIALS = 4  # the first ones run to their end
+RANDOM_TRIALS = 8  # before the sampler looks at what was found
+
+Run = Callable[["Attempt"], float]
+
+
+class Pruned(Exception):  # noqa: N818, no error
+    """Ends a trial that is worse than most others were by then."""
+
+
+class Attempt:
+    """One trial: its number, its settings, and whether it goes on from where it was stopped."""
+
+    def __init__(self, trial: Any, space: Space, resumed: bool = False) -> None:
+        self.number: int = trial.number
+        self.settings = {name: each.suggested(name, trial) for name, each in space.items()}
+        self.resumed, self._trial = resumed, trial
+        self._reported = set(_frozen(trial).intermediate_values)
+
+    def report(self, step: int, score: float | None) -> None:
+        """A score on the way; `Pruned` is raised where it is not worth going on."""
+        if score is None or step in self._reported:
+            return
+        self._trial.report(score, step)
+        self._reported.add(step)
+        if self._trial.should_prune():
+            raise Pruned
+
+
+def search(
+    run: Run,
+    space: Space,
+    *,
+    trials: int = 20,
+    seed: int = 0,
+    first: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    unpruned_steps: int = 2,
+    purpose: Mapping[str, Any] | None = None,
+    on_trial: Callable[[SearchResult, TrialRow], None] | None = None,
+) -> SearchResult:
+    """Call `run` with settings from `space` until there are so many `trials`; it returns the score to make large.
+
+    `first` are settings to begin with, where they lie in the space. With `out`, the study is kept there, for `resume`
+    and for Optuna's own tools; `purpose`, plain values that say what is searched for, must then be the same again.
+    A trial that is worse than the median of the others is ended, but not in its first `unpruned_steps`; `on_trial` sees
+    each that has ended. A trial that raises a `TrellisworkError` has failed; Ctrl-C ends the search with what there is.
+    """
+    if trials < 1 or not space:
+        raise TrellisworkError(
+            f"expected trials and settings to choose; got {trials} and {len(space)}; give one or more"
+        )
+    optuna = require_optuna()
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIALS, n_warmup_steps=unpruned_steps + 1)
+    study = _study(optuna, None if out is None else Path(out), resume, pruner)
+    _check_purpose(study, {**(purpose or {}), "seed": seed, "space": {name: str(each) for name, each in space.items()}})
+    if first is not None and not study.trials:
+        study.enqueue_trial({name: space[name].label(each) for name, each in first.items() if space[name].holds(each)})
+    while sum(trial.state.is_finished() for trial in study.trials) < trials:
+        attempt = _next_attempt(optuna, study, space, seed)
+        try:
+            _one_trial(optuna, study, attempt, run)
+        except KeyboardInterrupt:
+            return result_of(study, space, interrupted=True)
+        result = result_of(study, space)
+        if on_trial is not None:
+            on_trial(result, result.row(attempt.number))
+        _refuse_failures(result)
+    return result_of(study, space)
+
+
+def require_optuna() -> Any:
+    """The package, or an error that says how to install it."""
+    try:
+        import optuna
+    except ImportError:
+        raise TrellisworkError(
+            'expected the package optuna to search with, found none; install it with pip install "trelliswork[tune]"'
+        ) from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna
+
+
+def _study(optuna: Any, out: Path | None, resume: bool, pruner: Any) -> Any:
+    if out is None:
+        return optuna.create_study(direction="maximize", pruner=pruner)
+    path = out / JOURNAL
+    if path.exists() and not resume:
+        raise OutputError(f"{out}: holds a search already; add --resume to go on with it, or choose another folder")
+    out.mkdir(parents=True, exist_ok=True)
+    _drop_torn_line(path)
+    try:
+        storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(path)))
+        return optuna.create_study(
+            storage=storage, study_name=STUDY, direction="maximize", pruner=pruner, load_if_exists=True
+        )
+    except (ValueError, KeyError) as error:
+        raise OutputError(f"{path}: expected the journal of a search, got something else; remove it") from error
+
+
+def _drop_torn_line(path: Path) -> None:
+    """What a power cut left of the last line of a journal."""
+    if path.exists():
+        text = path.read_bytes()
+        whole = text.rfind(b"\n") + 1
+        if whole < len(text):
+            with path.open("r+b") as file:
+                file.truncate(whole)
+
+
+def _check_purpose(study: Any, purpose: Mapping[str, Any]) -> None:
+    now = json.loads(json.dumps(purpose))
+    then = study.user_attrs.get("purpose")
+    if then is None:
+        study.set_user_attr("purpose", now)
+        return
+    differing = [name for name in {**then, **now} if then.get(name) != now.get(name)]
+    if differing:
+        name = differing[0]
+        raise TrellisworkError(
+            f"expected the settings of the search that is resumed; {name} was {then.get(name)!r} and is "
+            f"{now.get(name)!r}; give the same again, or search anew in another folder"
+        )
+
+
+def _next_attempt(optuna: Any, study: Any, space: Space, seed: int) -> Attempt:
+    """The trial that was stopped, if there is one; else a new one."""
+    stopped = [trial for trial in study.trials if trial.state == optuna.trial.TrialState.RUNNING]
+    number = stopped[0].number if stopped else len(study.trials)
+    study.sampler = optuna.samplers.TPESampler(seed=seed * 1_000_003 + number, n_startup_trials=RANDOM_TRIALS)
+    if stopped:
+        return Attempt(optuna.trial.Trial(study, stopped[0]._trial_id), space, resumed=True)
+    return Attempt(study.ask(), space)
+
+
+def _one_trial(optuna: Any, study: Any, attempt: Attempt, run: Run) -> None:
+    began, trial, states = time.monotonic(), attempt._trial, optuna.trial.TrialState
+    before = trial.user_attrs.get("seconds", 0.0)
+    try:
+        score, state = run(attempt), states.COMPLETE
+    except Pruned:
+        score, state = None, states.PRUNED
+    except OutputError:
+        raise
+    except TrellisworkError as error:
+        trial.set_user_attr("problem", str(error))
+        score, state = None, states.FAIL
+    finally:
+        trial.set_user_attr("seconds", before + time.monotonic() - began)
+    study.tell(trial, score, state=state)
+
+
+def _refuse_failures(result: SearchResult) -> None:
+    if len(result.rows) >= FAILURES and all(row.state == "failed" for row in result.rows):
+        raise TrellisworkError(f"every one of {len(result.rows)} trials failed, the last so: {result.rows[-1].problem}")
+
+
+def result_of(study: Any, space: Space, *, interrupted: bool = False) -> SearchResult:
+    """The trials of a study as rows."""
+    return SearchResult([_row(trial, space) for trial in study.trials], interrupted)
+
+
+def _row(trial: Any, space: Space) -> TrialRow:
+    states = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed"}
+    steps = trial.intermediate_values
+    labels = {name: {each.label(value): value for value in getattr(each, "values", ())} for name, each in space.items()}
+    return TrialRow(
+        trial.number,
+        states.get(trial.state.name, "stopped"),
+        trial.value if trial.state.name == "COMPLETE" else max(steps.values(), default=None),
+        {name: labels[name].get(value, value) for name, value in trial.params.items()},
+        max(steps, default=0),
+        trial.user_attrs.get("seconds", 0.0),
+        trial.user_attrs.get("problem", ""),
+    )
+
+
+def _frozen(trial: Any) -> Any:
+    return trial.study.trials[trial.number]

@@ -1,0 +1,172 @@
+"""What a run leaves so that it can be done again: `config.toml` makes the same model, and finished seeds are kept."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import SMALL, Cli
+from trelliswork.cli.train import MODELS
+from trelliswork.data import read_conll
+from trelliswork.models.presets import PRESETS
+
+NETWORK = ["--epochs", "1", "--segment-dim", "4", *SMALL]
+FEATURES = ["--max-iterations", "4", "--hidden-units", "3"]
+FUNCTION = "def attributes(sentence):\n    return [{'word': word} for word in sentence.words]\n"
+
+
+@pytest.fixture
+def files(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Some sentences in every format, with what else training may read, where the command runs."""
+    lines = (data / "dev.conll").read_text().split("\n\n")
+    (tmp_path / "t.conll").write_text("\n\n".join(lines[:12]) + "\n\n")
+    (tmp_path / "d.conll").write_text("\n\n".join(lines[12:16]) + "\n\n")
+    sentences = list(read_conll(tmp_path / "t.conll"))
+    with (tmp_path / "t.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("sentence", "word", "tag"))
+        for i, each in enumerate(sentences):
+            rows.writerows((i, *token) for token in zip(each.words, each.tags or (), strict=True))
+    texts = [json.dumps({"tokens": each.words, "tags": each.tags}) for each in sentences]
+    (tmp_path / "t.jsonl").write_text("\n".join(texts) + "\n")
+    blocks = [[f"{tag}\tw={i % 7}" for i, tag in enumerate(each.tags or ())] for each in sentences]
+    (tmp_path / "t.crfsuite").write_text("\n\n".join("\n".join(block) for block in blocks) + "\n\n")
+    (tmp_path / "vectors.txt").write_text(". 1 2 3\nthe 0 1 0\n")
+    (tmp_path / "template").write_text("U00:%x[0,0]\nB\n")
+    (tmp_path / "half.conll").write_text((tmp_path / "t.conll").read_text().replace("B-PER", "?"))
+    (tmp_path / "rerun_attributes.py").write_text(FUNCTION)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def made_twice(cli: Cli, folder: Path, *command: object) -> None:
+    """Train by options, then by the settings that this leaves: the same bytes."""
+    first = cli("train", *command, "--quiet", "--out", folder / "first", "--seed", "3")
+    assert first.status == 0, first.err
+    again = cli("train", folder / "first" / "config.toml", "--quiet", "--out", folder / "again")
+    assert again.status == 0, again.err
+    for name in ("config.json", "weights.safetensors"):
+        assert (folder / "first" / name).read_bytes() == (folder / "again" / name).read_bytes()
+    settings = [(folder / name / "config.toml").read_text() for name in ("first", "again")]
+    assert settings[0].replace(str(folder / "first"), str(folder / "again")) == settings[1]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_settings_of_every_model_make_it_again(cli: Cli, files: Path, model: str) -> None:
+    made_twice(cli, files, "t.conll", "--model", model, *(NETWORK if model in PRESETS else FEATURES))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["t.conll", "--dev", "d.conll", "--tag-column", 3, "--feature-columns", 2, "--delimiter", "tab", *NETWORK],
+        ["t.conll", "--vectors", "vectors.txt", "--tune-vectors", "--scheme", "IOB2", *NETWORK],
+        ["t.conll", "--feature-columns", "none", "--no-constrained", "--encoder", "gru", "--layers", 2, *NETWORK],
+        ["t.csv", *NETWORK],
+        ["t.jsonl", *NETWORK],
+        ["t.conll", "--model", "crf", "--template", "template", "--c1", 0.3, "--min-freq", 2, *FEATURES],
+        ["t.conll", "--model", "crf", "--features", "rerun_attributes:attributes", "--order", 2, *FEATURES],
+        ["t.csv", "--model", "crf", "--algorithm", "sgd", "--all-states", "--hash-bits", 10, *FEATURES],
+        ["t.jsonl", "--model", "crf", "--algorithm", "perceptron", "--cutoff", 2, *FEATURES],
+        ["t.crfsuite", "--model", "crf", "--latent", 2, *FEATURES],
+        ["half.conll", "--dev", "d.conll", "--model", "crf", "--partial", *FEATURES],
+        ["t.conll", "--model", "crf", "--samples", 2, "--posterior", "hamiltonian", "--temperature", 0.1, *FEATURES],
+        ["t.conll", "--model", "hucrf", "--pretrain", "d.conll", *FEATURES],
+    ],
+    ids=lambda command: " ".join(map(str, command[:6])),
+)
+def test_the_settings_name_all_that_was_read(cli: Cli, files: Path, command: list[object]) -> None:
+    made_twice(cli, files, *command)
+
+
+class Killed(BaseException):
+    """Ends a run without any of its own endings, as a kill does."""
+
+
+@pytest.mark.parametrize(("model", "place"), [("window", "Tagger.loss"), ("crf", "FeatureTagger.evaluate")])
+def test_settings_are_there_before_the_model(
+    cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch, model: str, place: str
+) -> None:
+    def killing(*_: object, **__: object) -> Any:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"trelliswork.models.{place}", killing)
+        with pytest.raises(Killed):
+            cli("train", "t.conll", "--model", model, "--quiet", "--out", "killed", *FEATURES, *NETWORK)
+    assert os.listdir("killed") == ["config.toml"]
+    assert cli("train", "killed/config.toml", "--quiet").status == 0, "in the same folder"
+    assert cli("train", "killed/config.toml", "--quiet", "--out", "other").status == 0
+
+
+def test_an_error_puts_back_what_was_there(cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from trelliswork.errors import TrellisworkError
+
+    def failing(*_: object, **__: object) -> Any:
+        raise TrellisworkError("no")
+
+    command = ["train", "t.conll", "--model", "hmm", "--quiet", "--out", "m"]
+    assert cli(*command).status == 0
+    before = Path("m/config.toml").read_text()
+    with monkeypatch.context() as patch:
+        patch.setattr("trelliswork.models.FeatureTagger.fit", failing)
+        assert cli(*command, "--force", "--smoothing", "3").status == 2
+        assert cli(*command[:-1], "n").status == 2
+    assert Path("m/config.toml").read_text() == before and not Path("n").exists()
+
+
+def seeds(answer: str) -> list[list[str]]:
+    """The table without the seconds."""
+    return [line.split()[:3] for line in answer.split("\n\n")[0].splitlines()]
+
+
+def test_finished_seeds_are_not_trained_again(
+    cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from trelliswork.training.progress import LineProgress
+
+    command = ["train", "t.conll", "--seeds", "3", "--epochs", "3", *SMALL, "--out"]
+    whole = cli(*command, "whole")
+    assert whole.status == 0
+    ended = []
+
+    def interrupt(self: object, record: Any) -> None:
+        ended.append(record.epoch)
+        if len(ended) == 5:  # the second epoch of the second seed
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LineProgress, "epoch", interrupt)
+        stopped = cli(*command, "stopped")
+    assert stopped.status == 130
+    finished = Path("stopped/seed-0/weights.safetensors")
+    made_at = finished.stat().st_mtime_ns
+    again = cli(*command, "stopped", "--resume")
+    assert again.status == 0, again.err
+    assert again.err.count("finished already") == 1 and "seed 0: finished already" in again.err
+    assert "resumed in epoch 3" in again.err and finished.stat().st_mtime_ns == made_at
+    assert seeds(again.out) == seeds(whole.out)
+    for seed in range(3):
+        name = f"seed-{seed}/weights.safetensors"
+        assert Path("whole", name).read_bytes() == Path("stopped", name).read_bytes()
+    once_more = cli(*command, "stopped", "--resume")
+    assert once_more.err.count("finished already") == 3 and once_more.out == again.out
+    refused = cli(*command, "stopped", "--resume", "--dropout", "0.6")
+    assert refused.status == 2 and "dropout was 0.3 and is 0.6; give the same again" in refused.err
+
+
+def test_a_seed_that_is_not_finished_is_trained_again(cli: Cli, files: Path) -> None:
+    command = ["train", "t.conll", "--seeds", "2", "--epochs", "3", *SMALL, "--out", "m"]
+    assert cli(*command).status == 0
+    history = Path("m/seed-0/history.jsonl")
+    history.write_text("".join(history.read_text().splitlines(keepends=True)[:2]))
+    again = cli(*command, "--resume")
+    assert "seed 1: finished already" in again.err and "seed 0" not in again.err
+    assert len(history.read_text().splitlines()) == 3
+    history.write_text("no JSON\n")
+    assert "expected a line of JSON for each epoch" in cli(*command, "--resume").err
