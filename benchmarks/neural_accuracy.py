@@ -26,6 +26,7 @@ from benchmarks.report import table
 from trelliswork import __version__
 from trelliswork.data import Choices, Sentence, WordVectors, open_conll, read_vectors
 from trelliswork.models import Segmenter, Tagger, TaggerConfig
+from trelliswork.models.presets import PRESETS
 from trelliswork.structures.chain.schemes import spans_of
 from trelliswork.training import TrainingConfig, train
 
@@ -77,16 +78,26 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Run:
-    """One line of the page: what is trained on what, and the test score that is wanted."""
+    """One line of the page: which model of `train --model` on what, the test score that is wanted, and what differs."""
 
     name: str
     title: str
     corpus: Corpus
     goal: float
-    settings: Settings
-    training: Settings
+    model: str
     vectors: bool = False
-    segments: bool = False
+    settings: Settings = field(default_factory=dict)
+    training: Settings = field(default_factory=dict)
+
+    @property
+    def network(self) -> TaggerConfig:
+        """All settings of the network."""
+        return TaggerConfig(**{**PRESETS[self.model].network, **self.settings})
+
+    @property
+    def learning(self) -> TrainingConfig:
+        """All settings of the training, but for the seed."""
+        return TrainingConfig(**{**PRESETS[self.model].learning, **self.training})
 
 
 CONLL2000 = Corpus("CoNLL-2000 chunks", "conll2000/train.txt", "", "conll2000/test.txt", Choices(feature_columns=(2,)))
@@ -98,33 +109,32 @@ WNUT17 = Corpus(
     "WNUT-17 entities", "wnut17/wnut17train.conll", "wnut17/emerging.dev.conll", "wnut17/emerging.test.annotated"
 )
 
-BILSTM: Settings = {
-    "encoder": "lstm", "hidden": 200, "characters": "cnn", "dropout": 0.4, "hidden_dropout": 0.4
-}  # fmt: skip
-PYRAMID: Settings = {**BILSTM, "segments": "pyramid", "segment_dim": 100, "max_length": 10}
-NOISY: Settings = {**BILSTM, "hidden": 100, "dropout": 0.5, "hidden_dropout": 0.5}
-RARE: Settings = {**BILSTM, "word_dim": 100, "dropout": 0.5}
+NOISY: Settings = {"word_dim": 64, "hidden": 100, "hidden_dropout": 0.5}
 RUNS = [
-    Run("chunk-bilstm", "BiLSTM-CRF", CONLL2000, 94.1, RARE, {"epochs": 20}),
-    Run("chunk-bilstm-glove", "BiLSTM-CRF + GloVe", CONLL2000, 94.7, {**BILSTM, "dropout": 0.5}, {"epochs": 20}, True),
-    Run("chunk-grsemicrf", "grSemi-CRF", CONLL2000, 93.9, PYRAMID, {"epochs": 10}, segments=True),
-    Run("chunk-grsemicrf-glove", "grSemi-CRF + GloVe", CONLL2000, 94.6, PYRAMID, {"epochs": 10}, True, True),
-    Run("chunk-window-glove", "window + GloVe", CONLL2000, 94.0, {"dropout": 0.4}, {"epochs": 12}, vectors=True),
-    Run("upos-bilstm", "BiLSTM-CRF + characters", EWT, 94.6, BILSTM, {"epochs": 8}),
-    Run("upos-bilstm-glove", "BiLSTM-CRF + characters + GloVe", EWT, 95.7, BILSTM, {"epochs": 8}, vectors=True),
-    Run("entity-bilstm-glove", "BiLSTM-CRF + GloVe", WNUT17, 38.0, NOISY, {"epochs": 12, "batch_tokens": 500}, True),
-]
+    Run("chunk-bilstm", "BiLSTM-CRF", CONLL2000, 94.1, "bilstm-crf"),
+    Run("chunk-bilstm-glove", "BiLSTM-CRF + GloVe", CONLL2000, 94.7, "bilstm-crf", vectors=True),
+    Run("chunk-grsemicrf", "grSemi-CRF", CONLL2000, 93.9, "grsemicrf"),
+    Run("chunk-grsemicrf-glove", "grSemi-CRF + GloVe", CONLL2000, 94.6, "grsemicrf", vectors=True),
+    Run("chunk-window-glove", "window + GloVe", CONLL2000, 94.0, "window", vectors=True),
+    Run("upos-bilstm", "BiLSTM-CRF + characters", EWT, 94.6, "bilstm-crf"),
+    Run("upos-bilstm-glove", "BiLSTM-CRF + characters + GloVe", EWT, 95.7, "bilstm-crf", vectors=True),
+    Run(
+        "entity-bilstm-glove", "BiLSTM-CRF + GloVe", WNUT17, 38.0, "bilstm-crf", True, NOISY,
+        {"epochs": 12, "batch_tokens": 500},
+    ),
+]  # fmt: skip
 
 
 def measure(run: Run, data: Path, seed: int, vectors: WordVectors | None) -> Record:
     """Train, keep the epoch that is best on dev, and score the test part."""
     learn, dev, test = run.corpus.read(data)
-    if run.segments:
-        learn = [sentence for sentence in learn if longest_span(sentence) <= run.settings["max_length"]]
-    kind = Segmenter if run.segments else Tagger
-    model = kind.from_data(learn, TaggerConfig(**run.settings), vectors=vectors, seed=seed)
+    kind: type[Segmenter] | type[Tagger] = Tagger
+    if PRESETS[run.model].kind == "Segmenter":
+        kind, longest = Segmenter, run.network.max_length
+        learn = [sentence for sentence in learn if longest_span(sentence) <= longest]
     began, cpu = time.perf_counter(), time.process_time()
-    result = train(model, learn, dev, TrainingConfig(seed=seed, **run.training), on_epoch=_tell)
+    model = kind.from_data(learn, run.network, vectors=vectors, seed=seed)
+    result = train(model, learn, dev, replace(run.learning, seed=seed), on_epoch=_tell)
     return {
         "name": run.name,
         "seed": seed,
@@ -136,9 +146,15 @@ def measure(run: Run, data: Path, seed: int, vectors: WordVectors | None) -> Rec
         "cpu_seconds": round(time.process_time() - cpu),
         "parameters": model.n_parameters,
         "versions": f"Trelliswork {__version__}, Python {platform.python_version()}, torch {torch.__version__}",
-        "settings": run.settings,
-        "training": run.training,
+        "settings": _not_default(run.network),
+        "training": _not_default(run.learning),
     }
+
+
+def _not_default(config: TaggerConfig | TrainingConfig) -> Settings:
+    """The settings that are not those of a config without any."""
+    plain = type(config)().to_dict()
+    return {name: value for name, value in config.to_dict().items() if value != plain[name]}
 
 
 def longest_span(sentence: Sentence) -> int:
@@ -164,11 +180,14 @@ def remembered(path: Path) -> list[Record]:
 
 def known(run: Run, records: list[Record]) -> list[Record]:
     """The runs of this name that were made with these settings."""
-    wanted = (run.name, run.settings, run.training)
-    return sorted(
-        (each for each in records if (each["name"], each["settings"], each["training"]) == wanted),
-        key=lambda each: each["seed"],
-    )
+    wanted = (run.name, run.network, run.learning.to_dict())
+    return sorted((each for each in records if _identity(each) == wanted), key=lambda each: each["seed"])
+
+
+def _identity(record: Record) -> tuple[str, TaggerConfig, Settings]:
+    """The name of a run and all its settings, those included that are the defaults."""
+    training = TrainingConfig(**record["training"]).to_dict()
+    return record["name"], TaggerConfig.from_dict(record["settings"]), training
 
 
 def page(records: list[Record]) -> str:
@@ -184,13 +203,17 @@ def page(records: list[Record]) -> str:
             ])  # fmt: skip
         if not known(run, records):
             lines.append([run.corpus.name, run.title, *["—"] * 6, f"{run.goal:.1f}"])
-        told = ", ".join(f"{key}={value}" for key, value in {**run.settings, **run.training}.items())
-        settings.append([f"`{run.name}`", run.title, told or "defaults"])
+        settings.append([f"`{run.name}`", f"`{command(run)}`"])
     versions = sorted({record["versions"] for run in RUNS for record in known(run, records)})
-    text = [NOTE.strip(), "", *table(head, lines), "", "Settings that are not the defaults:", ""]
-    return "\n".join(
-        [*text, *table(["name", "model", "settings"], settings), "", f"One core; {'; '.join(versions)}.", ""]
-    )
+    text = [NOTE.strip(), "", *table(head, lines), "", "What to give `trelliswork train` for the same model:", ""]
+    return "\n".join([*text, *table(["name", "options"], settings), "", f"One core; {'; '.join(versions)}.", ""])
+
+
+def command(run: Run) -> str:
+    """The options of `trelliswork train` that make this model."""
+    differs = {**run.settings, **run.training}.items()
+    options = [f"--model {run.model}", *(["--vectors FILE"] if run.vectors else [])]
+    return " ".join([*options, *(f"--{key.replace('_', '-')} {value}" for key, value in differs)])
 
 
 def with_figures(tutorial: str, records: list[Record]) -> str:
@@ -235,7 +258,7 @@ def main() -> None:
         if run.name not in options.only if options.only else done:
             continue
         chosen = with_settings(run, options.set)
-        print(run.name, chosen.settings, chosen.training, flush=True)
+        print(run.name, command(chosen), flush=True)
         vectors = read_vectors(options.data / VECTORS) if run.vectors else None
         record = measure(chosen, options.data, options.seed, vectors)
         print(json.dumps(record), flush=True)

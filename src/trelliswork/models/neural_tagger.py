@@ -19,12 +19,17 @@ from trelliswork.models.config import TaggerConfig
 from trelliswork.models.features import VECTOR, TokenFeatures, restore_vocabulary
 from trelliswork.models.labels import Labels
 from trelliswork.models.network import load_vectors, make_dropout, make_encoder, make_inputs
+from trelliswork.models.pretraining import pretrain_encoder
 from trelliswork.models.sentence_tagger import SentenceTagger
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.nn.inputs import TokenBatch
+from trelliswork.nn.rbm import PretrainingConfig
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
+
+
+PRETRAINING_RATE = 5e-3  # of RBMs over real values, for which that of binary values is too large
 
 
 class EncodedSentence(NamedTuple):
@@ -75,6 +80,10 @@ class NeuralTagger(nn.Module, SentenceTagger):
             model = cls(config, features, labels)
         if vectors is not None:
             load_vectors(model.inputs.lookup.tables[features.names.index(VECTOR)], vectors)
+        if config.pretrain_epochs:
+            pretrain_encoder(
+                model, train, PretrainingConfig(epochs=config.pretrain_epochs, lr=PRETRAINING_RATE, seed=seed)
+            )
         return model
 
     @property

@@ -1,4 +1,4 @@
-"""Networks by name: which class, and the settings that differ from the defaults.
+"""Networks by name: which class, and the settings that differ from the defaults. docs/results/neural.md has figures.
 
 >>> PRESETS["bilstm-crf"].network["encoder"], PRESETS["grsemicrf"].kind
 ('lstm', 'Segmenter')
@@ -21,13 +21,13 @@ class Preset:
     learning: Mapping[str, Any] = field(default_factory=dict)
 
 
-_RECURRENT = dict(  # those of docs/results/neural.md
-    word_dim=100, characters="cnn", character_hidden=50, hidden=200, dropout=0.5, hidden_dropout=0.4, min_count=1
-)
+_RECURRENT = dict(word_dim=100, characters="cnn", hidden=200, dropout=0.5, hidden_dropout=0.4)
+_LIGHT = dict(hidden_dropout=0.2)
+_DEEP = dict(encoder="deep", layers=2, hidden=300, transitions="network", pretrain_epochs=3, **_LIGHT)
 _LONGER = dict(epochs=20, patience=5)
 
 PRESETS: dict[str, Preset] = {
-    "window": Preset("a network over a window of words"),
+    "window": Preset("a network over a window of words", network={"dropout": 0.4}),
     "bilstm-crf": Preset(
         "LSTMs from both ends and characters under a CRF", network={"encoder": "lstm", **_RECURRENT}, learning=_LONGER
     ),
@@ -40,13 +40,30 @@ PRESETS: dict[str, Preset] = {
     "grsemicrf": Preset(
         "whole segments, through a gated recursive pyramid",
         kind="Segmenter",
-        network=dict(encoder="window", segments="pyramid", hidden=200, segment_dim=100),
-        learning=dict(epochs=20, patience=6, batch_tokens=500),
+        network=dict(encoder="lstm", segments="pyramid", characters="cnn", hidden=200, dropout=0.4, hidden_dropout=0.4),
+        learning=dict(epochs=10),
     ),
     "bilstm-semicrf": Preset(
         "whole segments, by the LSTM states at their ends",
         kind="Segmenter",
         network={"encoder": "lstm", "segments": "endpoints", **_RECURRENT},
         learning=_LONGER,
+    ),
+    "sentence": Preset(
+        "filters over the whole sentence and their maximum", network={"encoder": "sentence", "dropout": 0.4}
+    ),
+    "dilated-crf": Preset(
+        "convolutions that look ever further",
+        network={**_RECURRENT, "encoder": "dilated", "layers": 3, "hidden_dropout": 0.3},
+        learning=_LONGER,
+    ),
+    "transformer-crf": Preset(
+        "attention to all words",
+        network={**_RECURRENT, "encoder": "transformer", "hidden": 256, "layers": 2, "dropout": 0.3, **_LIGHT},
+        learning={**_LONGER, "lr": 1e-3, "warmup": 0.1},
+    ),
+    "neural-crf": Preset("deep scores of tags and of pairs of tags, pre-trained", network=_DEEP, learning=_LONGER),
+    "neural-hucrf": Preset(
+        "the same with hidden units under the tags", network={**_DEEP, "scorer": "hidden-units"}, learning=_LONGER
     ),
 }
