@@ -14,6 +14,8 @@ from trelliswork.cli.options import (
     Quiet,
     Scheme,
     TagColumn,
+    TagColumns,
+    Tasks,
     Threads,
     WordColumn,
     parse_columns,
@@ -82,6 +84,8 @@ def train(
     word_column: WordColumn = None,
     tag_column: TagColumn = None,
     feature_columns: FeatureColumns = None,
+    tag_columns: TagColumns = None,
+    tasks: Tasks = None,
     scheme: Scheme = None,
     epochs: Annotated[int | None, _learning("Passes over the data, at most.")] = None,
     patience: Annotated[int | None, _learning("Stop after so many without gain.")] = None,
@@ -216,6 +220,7 @@ def train(
       trelliswork train chunks.txt --feature-columns 2 --out chunker
       trelliswork train chunks.txt --model bilstm-crf --vectors glove.txt --out chunker
       trelliswork train chunks.txt --model grsemicrf --max-length 12 --out chunker
+      trelliswork train all.txt --model multi-task --tag-columns 2,3 --tasks pos,chunk --out both
       trelliswork train chunker/config.toml --seed 1 --out again
       trelliswork train chunks.txt --model crf --c2 0.5 --out chunker
       trelliswork train chunks.txt --model hmm --smoothing 0.5 --out quick
@@ -250,8 +255,9 @@ def resolve(ctx: typer.Context) -> dict[str, Any]:
 
         stored = read_config(file, given.get("model"))
     options = {**ctx.params, "train": None, **stored, **given}
-    columns = options["feature_columns"]  # numbers in a file, text on the command line
-    options["feature_columns"] = columns if isinstance(columns, tuple) else parse_columns(columns)
+    for name in ("feature_columns", "tag_columns"):  # numbers in a file, text on the command line
+        columns, option = options[name], "--" + name.replace("_", "-")
+        options[name] = columns if isinstance(columns, tuple) else parse_columns(columns, option)
     if options["model"] not in MODELS:
         raise TrellisworkError(f"expected a model, one of {', '.join(MODELS)}; got {options['model']!r}")
     for name in ("train", "out"):
@@ -270,15 +276,12 @@ def _is_given(ctx: typer.Context, name: str) -> bool:
 
 def choices_in(options: Mapping[str, Any]) -> Choices:
     """The layout of the data as far as it is given."""
+    from trelliswork.cli.tasks import chosen_columns
     from trelliswork.data import Choices
 
-    return Choices(
-        parse_delimiter(options["delimiter"]),
-        options["word_column"],
-        options["tag_column"],
-        options["feature_columns"],
-        options["scheme"],
-    )
+    names = ("word_column", "tag_column", "feature_columns", "scheme")
+    layout = {name: options[name] for name in names} | chosen_columns(options)
+    return Choices(parse_delimiter(options["delimiter"]), **layout)
 
 
 def _train_features(options: Mapping[str, Any], choices: Choices) -> None:

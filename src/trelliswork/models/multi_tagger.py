@@ -9,13 +9,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from trelliswork.data import Sentence
+from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.config import TaggerConfig
 from trelliswork.models.features import TokenFeatures
@@ -27,6 +28,7 @@ from trelliswork.models.tagger import Tagger
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+OF_LABELS = ("labels", "scheme", "data_scheme")  # what each task has for itself
 SHARED = ("inputs", "encoder", "input_dropout", "hidden_dropout")
 
 
@@ -71,23 +73,35 @@ class MultiTagger(StoredNetwork):
         tasks: Sequence[str],
         config: TaggerConfig | None = None,
         *,
+        vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """A new model whose vocabularies and labels come from sentences with tags for each of the `tasks`."""
+        """A new model whose vocabularies and labels come from sentences with tags for each of the `tasks`.
+
+        `vectors` and `seed` are as for `Tagger.from_data`.
+        """
         if not train:
             raise TrellisworkError("expected tagged sentences to build a tagger from, got none; check the data")
         if not tasks or len(set(tasks)) < len(tasks):
             raise TrellisworkError(f"tasks must be different names, one at least; got {', '.join(tasks) or 'none'}")
-        config = config or TaggerConfig()
+        config = replace(config or TaggerConfig(), vector_dim=0 if vectors is None else vectors.dim)
         by_task = [of_tasks(sentence, tasks) for sentence in train]
         labels = {
             task: Labels.from_sentences([each[task] for each in by_task], label_scheme=config.label_scheme)
             for task in tasks
         }
-        features = TokenFeatures.from_sentences([Sentence(sentence.words) for sentence in train], config)
+        words = [Sentence(sentence.words) for sentence in train]
+        features = TokenFeatures.from_sentences(words, config, () if vectors is None else vectors.words)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return cls(config, features, labels)
+            model = cls(config, features, labels)
+        model.first.begin(words, vectors, seed)
+        return model
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns beside the words and the tags of the last task it learns from."""
+        return len(self.tasks) - 1
 
     def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedTasks]:
         """Sentences as indices, to be reused from epoch to epoch."""
@@ -126,11 +140,8 @@ class MultiTagger(StoredNetwork):
     # Disk
 
     def stored_config(self) -> dict[str, Any]:
-        return {
-            "settings": self.config.to_dict(),
-            "vocabularies": self.features.stored_vocabularies(),
-            "tasks": {task: _stored(head.labels) for task, head in self._heads.items()},
-        }
+        of_first = {name: value for name, value in self.first.stored_config().items() if name not in OF_LABELS}
+        return of_first | {"tasks": {task: _stored(head.labels) for task, head in self._heads.items()}}
 
     @classmethod
     def from_stored(cls, config: Mapping[str, Any]) -> Self:

@@ -74,13 +74,16 @@ class NeuralTagger(StoredNetwork, SentenceTagger):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = cls(config, features, labels)
-        if vectors is not None:
-            load_vectors(model.inputs.lookup.tables[features.names.index(VECTOR)], vectors)
-        if config.pretrain_epochs:
-            pretrain_encoder(
-                model, train, PretrainingConfig(epochs=config.pretrain_epochs, lr=PRETRAINING_RATE, seed=seed)
-            )
+        model.begin(train, vectors, seed)
         return model
+
+    def begin(self, train: Sequence[Sentence], vectors: WordVectors | None, seed: int) -> None:
+        """First weights from pretrained vectors and from the training words, as far as the settings want them."""
+        if vectors is not None:
+            load_vectors(self.inputs.lookup.tables[self.features.names.index(VECTOR)], vectors)
+        if self.config.pretrain_epochs:
+            how = PretrainingConfig(epochs=self.config.pretrain_epochs, lr=PRETRAINING_RATE, seed=seed)
+            pretrain_encoder(self, train, how)
 
     @property
     def n_columns(self) -> int:

@@ -16,7 +16,7 @@ class Preset:
     """A class of `trelliswork.models` with settings for its `TaggerConfig` and `TrainingConfig`."""
 
     phrase: str
-    kind: Literal["Tagger", "Segmenter"] = "Tagger"
+    kind: Literal["Tagger", "Segmenter", "MultiTagger"] = "Tagger"
     network: Mapping[str, Any] = field(default_factory=dict)
     learning: Mapping[str, Any] = field(default_factory=dict)
 
@@ -65,5 +65,11 @@ PRESETS: dict[str, Preset] = {
     "neural-crf": Preset("deep scores of tags and of pairs of tags, pre-trained", network=_DEEP, learning=_LONGER),
     "neural-hucrf": Preset(
         "the same with hidden units under the tags", network={**_DEEP, "scorer": "hidden-units"}, learning=_LONGER
+    ),
+    "multi-task": Preset(
+        "several columns of tags at once, a CRF for each over the same LSTMs",
+        kind="MultiTagger",
+        network={"encoder": "lstm", **_RECURRENT},
+        learning=_LONGER,
     ),
 }
