@@ -45,7 +45,7 @@ def test_a_segmenter_is_trained_tagged_evaluated_and_shown(cli: Cli, small: Path
     assert tagged.status == 0 and '"analyses"' in tagged.out
     assert "precision" in cli("evaluate", out, small).out
     shown = cli("info", out)
-    assert shown.status == 0 and "a window network under a semi-Markov CRF" in shown.out
+    assert shown.status == 0 and "an LSTM from both ends under a semi-Markov CRF" in shown.out
     assert cli("info", out, "--json").status == 0
 
 

@@ -11,6 +11,7 @@ import torch
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig
+from trelliswork.models.neural_tagger import PRETRAINING_RATE
 from trelliswork.models.pretraining import pretrain_encoder
 from trelliswork.nn import PretrainingConfig
 from trelliswork.training import TrainingConfig, train
@@ -64,3 +65,28 @@ def test_pretraining_needs_a_deep_encoder_and_words(sentences: list[Sentence], c
         pretrain_encoder(Tagger.from_data(sentences, config), sentences)
     with pytest.raises(TrellisworkError, match="got none"):
         pretrain_encoder(Tagger.from_data(sentences, replace(config, encoder="deep")), [])
+
+
+def test_the_settings_say_how_long_to_pretrain(sentences: list[Sentence], config: TaggerConfig) -> None:
+    deep = replace(config, encoder="deep", layers=2)
+    bare, found = (Tagger.from_data(sentences, replace(deep, pretrain_epochs=n), seed=1) for n in (0, 2))
+    pretrain_encoder(bare, sentences, PretrainingConfig(epochs=2, lr=PRETRAINING_RATE, seed=1))
+    expected, weights = bare.state_dict(), found.state_dict()
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+
+
+def test_pretraining_brings_the_input_back(sentences: list[Sentence], config: TaggerConfig) -> None:
+    deep = replace(config, encoder="deep", layers=1)
+    error = {
+        n: pretrain_encoder(
+            Tagger.from_data(sentences, deep), sentences, PretrainingConfig(epochs=n, batch=10, lr=PRETRAINING_RATE)
+        )[0]
+        for n in (1, 200)
+    }
+    assert error[200] < 0.8 * error[1]
+
+
+@pytest.mark.parametrize("settings", [{"pretrain_epochs": 2}, {"encoder": "deep", "pretrain_epochs": -1}])
+def test_only_deep_encoders_are_pretrained(settings: dict[str, object]) -> None:
+    with pytest.raises(TrellisworkError, match='0, or more with encoder="deep"'):
+        TaggerConfig(**settings)  # type: ignore[arg-type]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trelliswork.cli.pins import Pin, pins_for, require_used
+from trelliswork.cli.tasks import bare
 from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, DataError
 
@@ -47,6 +48,17 @@ def answers(
         number += len(group)
         yield from _answer_group(tagger, group, question, pins)
     require_used(question.pins, number, file)
+
+
+def answers_of_tasks(
+    heads: Mapping[str, SentenceTagger], sentences: Iterable[Sentence], question: Question, *, batch: int = BATCH
+) -> Iterator[tuple[Answer, ...]]:
+    """The answers of every task about each sentence; a model of several tasks reads the words alone."""
+    if len(heads) > 1:
+        sentences = map(bare, sentences)
+    streams = itertools.tee(sentences, len(heads))
+    asked = [answers(head, stream, question, batch=batch) for head, stream in zip(heads.values(), streams, strict=True)]
+    return zip(*asked, strict=True)
 
 
 def _answer_group(

@@ -26,6 +26,7 @@ Settings = dict[str, Any]
 
 _DATA = dict(train="str", dev="str", out="str", vectors="str", pretrain="str", delimiter="str", scheme="str")
 _DATA |= dict(word_column="int", tag_column="int", feature_columns="tuple[int, ...]")
+_DATA |= dict(tag_columns="tuple[int, ...]", tasks="str")
 _FEATURES = dict(template="str", features="str", algorithm="str", posterior="str", partial="bool")
 _FEATURES |= dict(c1="float", c2="float", temperature="float", smoothing="float", min_freq="float")
 _FEATURES |= dict(max_iterations="int", samples="int", cutoff="int", hash_bits="int", induce="int", latent="int")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from trelliswork.cli.options import (
     parse_columns,
     parse_delimiter,
 )
+
+if TYPE_CHECKING:
+    from trelliswork.cli.tasks import Part
 
 
 def evaluate(
@@ -39,7 +42,8 @@ def evaluate(
 
     Prints precision, recall and F1 of spans by type as conlleval counts
     them, strict F1 (only well-formed spans count), token accuracy, and how
-    far the confidences are off. Plain tags get accuracy alone.
+    far the confidences are off. Plain tags get accuracy alone, each task of
+    a model of several tasks a table of its own.
 
     \b
     Examples:
@@ -48,27 +52,39 @@ def evaluate(
     """
     import torch
 
-    from trelliswork.cli.gold import in_scheme_of, require_known
     from trelliswork.cli.inputs import choices_of, count, kind_of, layout, open_tagged, say
     from trelliswork.cli.kernels import prepare_kernels
     from trelliswork.cli.scores import score, score_text
+    from trelliswork.cli.tasks import parts_of, reads_sentences
     from trelliswork.data import Choices, atomic_write
     from trelliswork.models import load_tagger
 
     torch.set_num_threads(threads)
     given = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
-    tagger = load_tagger(model, features=features)
+    tagger = reads_sentences(load_tagger(model, features=features), model)
     kind = kind_of(file, tagger=tagger)
     format, stream = open_tagged(file, choices_of(tagger, given, kind), kind)
-    sentences, found = in_scheme_of(tagger.labels, list(stream), scheme)
-    require_known(tagger.labels, sentences)
+    parts = [_known(part, scheme, quiet) for part in parts_of(tagger, list(stream))]
     say(f"{file}: {layout(format, kind)}", quiet=quiet)
-    if found != tagger.labels.data_scheme:
-        say(f"tags converted from {found} to {tagger.labels.data_scheme}, as the model has them", quiet=quiet)
     prepare_kernels(quiet=quiet)
-    scores = score(tagger, sentences)
-    print(f"{count(scores.n_sentences, 'sentence')}, {count(scores.n_tokens, 'token')}\n")
-    print(score_text(scores))
+    scores = {part.name: score(part.tagger, part.sentences) for part in parts}
+    first = scores[parts[0].name]
+    print(f"{count(first.n_sentences, 'sentence')}, {count(first.n_tokens, 'token')}\n")
+    print("\n\n".join(part.heading + score_text(scores[part.name]) for part in parts))
     if json_file is not None:
+        by_task = {"tasks": {name: each.to_dict() for name, each in scores.items()}}
         with atomic_write(json_file) as target:
-            target.write(json.dumps(scores.to_dict(), indent=1) + "\n")
+            target.write(json.dumps(by_task if len(parts) > 1 else first.to_dict(), indent=1) + "\n")
+
+
+def _known(part: Part, scheme: str | None, quiet: bool) -> Part:
+    """The part with its gold tags in the scheme of the model, which must know them."""
+    from trelliswork.cli.gold import in_scheme_of, require_known
+    from trelliswork.cli.inputs import say
+
+    labels = part.tagger.labels
+    sentences, found = in_scheme_of(labels, part.sentences, scheme)
+    require_known(labels, sentences)
+    if found != labels.data_scheme:
+        say(f"tags converted from {found} to {labels.data_scheme}, as the model has them", quiet=quiet)
+    return part._replace(sentences=sentences)

@@ -11,9 +11,8 @@ import typer
 from trelliswork.cli.options import Features, ModelFolder
 
 if TYPE_CHECKING:
-    from trelliswork.models import FeatureTagger, Segmenter, SentenceTagger, Tagger
-
-    AnyTagger = Tagger | Segmenter | FeatureTagger
+    from trelliswork.models import FeatureTagger, MultiTagger, Segmenter, SentenceTagger, Tagger, VectorTagger
+    from trelliswork.models.loading import AnyTagger
 
 STRONGEST = 8
 
@@ -50,20 +49,25 @@ def info(
 
 
 def _kind(tagger: AnyTagger) -> str:
-    from trelliswork.models import FeatureTagger, Segmenter
+    from trelliswork.models import FeatureTagger, MultiTagger, Segmenter, VectorTagger
     from trelliswork.models.feature_crf.kinds import kind_of
 
     if isinstance(tagger, FeatureTagger):
         return f"{kind_of(tagger.config.model).phrase} over features"
+    if isinstance(tagger, VectorTagger):
+        return f"a deep network over vectors of {tagger.dim} numbers under a linear-chain CRF"
     structure = "a semi-Markov CRF" if isinstance(tagger, Segmenter) else "a linear-chain CRF"
     if tagger.config.normalization == "local":
         structure = "local normalisation"
+    if isinstance(tagger, MultiTagger):
+        structure += f" for each of {', '.join(tagger.tasks)}"
     encoder = {"lstm": "an LSTM from both ends", "gru": "a GRU from both ends"}.get(tagger.config.encoder)
     return f"{encoder or f'a {tagger.config.encoder} network'} under {structure}"
 
 
 def _sections(tagger: AnyTagger, top_features: int) -> list[tuple[str, list[tuple[str, str]]]]:
     from trelliswork.models import FeatureTagger
+    from trelliswork.models.card import flatten
 
     data = dict(tagger.metrics.get("data") or {})
     layout = data.pop("format", None)
@@ -72,7 +76,7 @@ def _sections(tagger: AnyTagger, top_features: int) -> list[tuple[str, list[tupl
     sections = [
         ("data", [*_rows(data), *_layout_rows(layout)]),
         ("labels", _label_rows(tagger)),
-        ("dev scores", _rows(tagger.metrics.get("dev") or {})),
+        ("dev scores", _rows(flatten(tagger.metrics.get("dev") or {}))),
         ("training", _rows(trained | (training.get("settings") or {}))),
         *(_feature_sections(tagger, top_features) if isinstance(tagger, FeatureTagger) else _network_sections(tagger)),
         ("strongest learned transitions (score added to a sequence)", _transition_rows(tagger)),
@@ -80,7 +84,13 @@ def _sections(tagger: AnyTagger, top_features: int) -> list[tuple[str, list[tupl
     return [(title, rows) for title, rows in sections if rows]
 
 
-def _network_sections(tagger: Tagger | Segmenter) -> list[tuple[str, list[tuple[str, str]]]]:
+def _network_sections(
+    tagger: Tagger | Segmenter | MultiTagger | VectorTagger,
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    from trelliswork.models import VectorTagger
+
+    if isinstance(tagger, VectorTagger):
+        return [("network", _rows(asdict(tagger.config)))]
     vocabularies = {name: f"{len(items):,} entries" for name, items in tagger.features.vocabularies.items()}
     return [("lookup tables", _rows(vocabularies)), ("network", _rows(tagger.config.to_dict()))]
 
@@ -110,21 +120,33 @@ def _layout_rows(layout: dict[str, Any] | None) -> list[tuple[str, str]]:
     return [("columns", columns)]
 
 
-def _label_rows(tagger: SentenceTagger) -> list[tuple[str, str]]:
-    labels = tagger.labels
+def _label_rows(tagger: AnyTagger) -> list[tuple[str, str]]:
+    from trelliswork.cli.tasks import heads_of
+    from trelliswork.models import VectorTagger
+
+    if isinstance(tagger, VectorTagger):
+        return [("labels", f"{len(tagger.labels)}: {', '.join(tagger.label_names)}")]
+    return [row for name, head in heads_of(tagger).items() for row in _rows_of_head(name, head)]
+
+
+def _rows_of_head(name: str, tagger: SentenceTagger) -> list[tuple[str, str]]:
+    labels, of = tagger.labels, f" of {name}" if name else ""
     return [
-        ("tags", f"{len(labels.data_tags)} ({labels.data_scheme}): {', '.join(labels.data_tags)}"),
+        (f"tags{of}", f"{len(labels.data_tags)} ({labels.data_scheme}): {', '.join(labels.data_tags)}"),
         ("learned as", f"{len(labels.vocabulary)} labels ({labels.scheme})"),
     ]
 
 
 def transitions(tagger: AnyTagger) -> list[tuple[float, str, str]]:
     """Learned transition scores between legal neighbours, strongest first."""
-    from trelliswork.models import FeatureTagger, Segmenter
+    from trelliswork.models import FeatureTagger, MultiTagger, Segmenter
 
     if isinstance(tagger, FeatureTagger):
         return sorted(tagger.crf.arc_names(), reverse=True)
-    labels = tagger.kinds if isinstance(tagger, Segmenter) else tagger.labels.vocabulary.to_list()
+    if isinstance(tagger, MultiTagger):
+        found = ((name, arc) for name, head in tagger.heads.items() for arc in transitions(head))
+        return sorted(((score, f"{name}: {a}", b) for name, (score, a, b) in found), reverse=True)
+    labels = tagger.kinds if isinstance(tagger, Segmenter) else tagger.label_names
     if tagger.crf.transitions is None:
         return []
     allowed = None if isinstance(tagger, Segmenter) else tagger.crf.allowed_transitions
@@ -154,15 +176,30 @@ def _record(tagger: AnyTagger, top_features: int) -> dict[str, Any]:
     return {
         **({"features": features} if of_features else {}),
         "parameters": tagger.n_parameters,
-        "labels": tagger.labels.vocabulary.to_list(),
-        "tags": tagger.labels.data_tags,
-        "scheme": tagger.labels.data_scheme,
+        **_record_of_labels(tagger),
         "settings": asdict(tagger.config),
         "metrics": tagger.metrics,
         "transitions": [
             {"from": before, "to": after, "score": round(score, 4)} for score, before, after in transitions(tagger)
         ],
     }
+
+
+def _record_of_labels(tagger: AnyTagger) -> dict[str, Any]:
+    from trelliswork.cli.tasks import heads_of
+    from trelliswork.models import VectorTagger
+
+    if isinstance(tagger, VectorTagger):
+        return {"labels": tagger.label_names}
+    records = {
+        name: {
+            "labels": head.labels.vocabulary.to_list(),
+            "tags": head.labels.data_tags,
+            "scheme": head.labels.data_scheme,
+        }
+        for name, head in heads_of(tagger).items()
+    }
+    return records.get("", {"tasks": records})
 
 
 def _rows(values: dict[str, Any]) -> list[tuple[str, str]]:

@@ -25,6 +25,18 @@ Delimiter = Annotated[
 ]
 WordColumn = Annotated[int | None, typer.Option(help="Column of the words, from 1.", min=1, rich_help_panel=COLUMNS)]
 TagColumn = Annotated[int | None, typer.Option(help="Column of the tags, from 1.", min=1, rich_help_panel=COLUMNS)]
+TagColumns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N,N,...",
+        help="Columns of the tags of each task (multi-task); all but the words when left out.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+Tasks = Annotated[
+    str | None,
+    typer.Option(metavar="NAME,NAME,...", help="What to call the tasks (multi-task).", rich_help_panel=COLUMNS),
+]
 FeatureColumns = Annotated[
     str | None,
     typer.Option(
@@ -56,7 +68,7 @@ def parse_delimiter(text: str | None) -> str | None:
     return text if text is None else _DELIMITERS.get(text, text)
 
 
-def parse_columns(text: str | None) -> tuple[int, ...] | None:
+def parse_columns(text: str | None, option: str = "--feature-columns") -> tuple[int, ...] | None:
     """Column numbers from "2,3"; "none" is no column at all, None leaves it open.
 
     >>> parse_columns("2,3"), parse_columns("none"), parse_columns(None)
@@ -71,5 +83,5 @@ def parse_columns(text: str | None) -> tuple[int, ...] | None:
     except ValueError:
         columns = (0,)
     if min(columns) < 1:
-        raise TrellisworkError(f"--feature-columns must be numbers from 1 such as 2,3 or the word none; got {text!r}")
+        raise TrellisworkError(f"{option} must be numbers from 1 such as 2,3 or the word none; got {text!r}")
     return columns

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trelliswork.cli.options import Delimiter, FeatureColumns, Scheme, TagColumn, WordColumn
+from trelliswork.cli.options import Delimiter, FeatureColumns, Scheme, TagColumn, TagColumns, Tasks, WordColumn
 
 Panel = dict[str, tuple[Any, Any]]  # the name of each option, with its type (and what typer knows of it) and default
 Command = Callable[..., None]
@@ -58,6 +58,8 @@ COLUMNS: Panel = dict(
     word_column=(WordColumn, None),
     tag_column=(TagColumn, None),
     feature_columns=(FeatureColumns, None),
+    tag_columns=(TagColumns, None),
+    tasks=(Tasks, None),
     scheme=(Scheme, None),
 )
 

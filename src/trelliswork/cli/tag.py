@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -22,8 +22,10 @@ from trelliswork.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from trelliswork.cli.task_writers import TasksWriter
     from trelliswork.cli.writers import Writer
     from trelliswork.data import ColumnFormat
+    from trelliswork.models import SentenceTagger
 
 
 class Output(StrEnum):
@@ -77,7 +79,8 @@ def tag(
     FILE has the columns that the model was trained on (the tag column may
     be missing), or is CSV with a header, or JSON lines, or with --text holds
     one sentence a line, white space between tokens. A model over attributes
-    (see convert) reads CRFsuite's data files. It is read as a stream.
+    (see convert) reads CRFsuite's data files. It is read as a stream. A model
+    of several tasks writes the tags of each, and for --top-k one after another.
 
     --confidence adds the probability of each tag and of the span it is in,
     --top-k lists the best analyses with theirs, --pin decodes again around
@@ -92,27 +95,33 @@ def tag(
     """
     import torch
 
-    from trelliswork.cli.answers import BATCH, Question, answers
+    from trelliswork.cli.answers import BATCH, Question, answers_of_tasks
     from trelliswork.cli.inputs import choices_of, kind_of, open_untagged, say, text_in_columns
     from trelliswork.cli.kernels import prepare_kernels
     from trelliswork.cli.pins import parse_pins
+    from trelliswork.cli.tasks import heads_of, reads_sentences, words_alone
     from trelliswork.data import Choices
+    from trelliswork.errors import TrellisworkError
     from trelliswork.models import load_tagger
 
     torch.set_num_threads(threads)
-    tagger = load_tagger(model, features=features)
+    tagger = reads_sentences(load_tagger(model, features=features), model)
+    heads = heads_of(tagger)
+    if pin and len(heads) > 1:
+        raise TrellisworkError("--pin is for models of one task, and this one has several; leave it out")
     given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
     kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None, tagger)
-    question = Question(confidence, top_k, parse_pins(pin or (), tagger.labels))
-    columns, sentences = open_untagged(file, kind, choices_of(tagger, given, kind))
+    pins = parse_pins(pin, next(iter(heads.values())).labels) if pin else ()
+    choices = choices_of(tagger, given, kind)
+    columns, sentences = open_untagged(file, kind, choices if len(heads) == 1 else words_alone(choices))
     if columns is not None and read_as is None and (doubt := text_in_columns(columns, tagger)):
         say(doubt)
     prepare_kernels()
     batch = 1 if file == "-" and sys.stdin.isatty() else BATCH  # answer line by line to someone who types
     with _target(out) as target:
-        write = _writer(format, columns, tagger.labels.data_scheme, target)
-        for answer in answers(tagger, sentences, question, batch=batch):
-            target.write(write(answer))
+        write = _writer(format, columns, heads, target)
+        for found in answers_of_tasks(heads, sentences, Question(confidence, top_k, pins), batch=batch):
+            target.write(write(found))
             if batch == 1:
                 target.flush()
 
@@ -128,16 +137,32 @@ def _target(out: str | None) -> Iterator[IO[Any]]:
             yield file
 
 
-def _writer(format: Output, columns: ColumnFormat | None, scheme: str, target: IO[Any]) -> Writer:
-    from trelliswork.cli.writers import conll_writer, jsonl_writer, pretty_writer
+def _writer(
+    format: Output, columns: ColumnFormat | None, heads: Mapping[str, SentenceTagger], target: IO[Any]
+) -> TasksWriter:
+    """What turns the answers of all tasks about a sentence into text."""
+    from trelliswork.cli.task_writers import conll_tasks_writer, jsonl_tasks_writer, pretty_tasks_writer
+    from trelliswork.cli.writers import conll_writer, jsonl_writer
 
+    tasks = [name for name in heads if name]
     if format is Output.jsonl:
-        return jsonl_writer()
+        return jsonl_tasks_writer(tasks) if tasks else _of_one(jsonl_writer())
     if format is Output.conll:
         spaced = columns is not None and columns.n_columns > 1 and columns.delimiter == " "
-        return conll_writer(" " if spaced else "\t")
+        delimiter = " " if spaced else "\t"
+        return conll_tasks_writer(tasks, delimiter) if tasks else _of_one(conll_writer(delimiter))
+    writers = [_pretty(head.labels.data_scheme, target) for head in heads.values()]
+    return pretty_tasks_writer(tasks, writers) if tasks else _of_one(writers[0])
 
+
+def _of_one(write: Writer) -> TasksWriter:
+    return lambda answers: write(answers[0])
+
+
+def _pretty(scheme: str, target: IO[Any]) -> Writer:
     from rich.console import Console
+
+    from trelliswork.cli.writers import pretty_writer
 
     console = Console(file=target, soft_wrap=True, highlight=False)
 

@@ -83,6 +83,7 @@ def train(
       trelliswork train chunks.txt --feature-columns 2 --out chunker
       trelliswork train chunks.txt --model bilstm-crf --vectors glove.txt --out chunker
       trelliswork train chunks.txt --model grsemicrf --max-length 12 --out chunker
+      trelliswork train all.txt --model multi-task --tag-columns 2,3 --tasks pos,chunk --out both
       trelliswork train chunker/config.toml --seed 1 --out again
       trelliswork train chunks.txt --model bilstm-crf --tensorboard runs --out chunker; tensorboard --logdir runs
       trelliswork train chunks.txt --model crf --c2 0.5 --out chunker
@@ -125,8 +126,9 @@ def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
 
         stored = read_config(file, given.get("model"), others)
     options = {**ctx.params, "train": None, **stored, **given}
-    columns = options["feature_columns"]  # numbers in a file, text on the command line
-    options["feature_columns"] = columns if isinstance(columns, tuple) else parse_columns(columns)
+    for name in ("feature_columns", "tag_columns"):  # numbers in a file, text on the command line
+        columns, option = options[name], "--" + name.replace("_", "-")
+        options[name] = columns if isinstance(columns, tuple) else parse_columns(columns, option)
     if options["model"] not in MODELS:
         raise TrellisworkError(f"expected a model, one of {', '.join(MODELS)}; got {options['model']!r}")
     for name in ("train", "out"):
@@ -156,12 +158,9 @@ def settings_file(ctx: typer.Context) -> str | None:
 
 def choices_in(options: Mapping[str, Any]) -> Choices:
     """The layout of the data as far as it is given."""
+    from trelliswork.cli.tasks import chosen_columns
     from trelliswork.data import Choices
 
-    return Choices(
-        parse_delimiter(options["delimiter"]),
-        options["word_column"],
-        options["tag_column"],
-        options["feature_columns"],
-        options["scheme"],
-    )
+    names = ("word_column", "tag_column", "feature_columns", "scheme")
+    layout = {name: options[name] for name in names} | chosen_columns(options)
+    return Choices(parse_delimiter(options["delimiter"]), **layout)

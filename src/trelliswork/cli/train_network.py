@@ -13,11 +13,12 @@ from trelliswork.cli.config_file import config_text
 from trelliswork.cli.inputs import count, say
 from trelliswork.cli.kernels import prepare_kernels
 from trelliswork.cli.scores import score, score_text
+from trelliswork.cli.tasks import heads_of, parts_of, task_names
 from trelliswork.cli.train_data import broken_tags, check_folder, config_first, known_tags, provenance, read_data
 from trelliswork.data import Choices, ColumnFormat, Sentence, WordVectors, read_vectors
 from trelliswork.data.crfsuite import is_crfsuite
 from trelliswork.errors import DataError, OutputError, TrellisworkError
-from trelliswork.models import Segmenter, Tagger, TaggerConfig
+from trelliswork.models import MultiTagger, Segmenter, Tagger, TaggerConfig
 from trelliswork.models.presets import PRESETS
 from trelliswork.models.storage import CONFIG
 from trelliswork.structures.chain.schemes import canonical, infer_scheme, spans_of
@@ -28,13 +29,15 @@ from trelliswork.training.seeds import SeedsResult, train_seeds
 from trelliswork.training.tensorboard import TensorBoardProgress
 
 Options = Mapping[str, Any]
+Network = Tagger | Segmenter | MultiTagger
+KINDS: dict[str, type[Network]] = {kind.__name__: kind for kind in (Tagger, Segmenter, MultiTagger)}
 
 
 @dataclass(frozen=True)
 class Plan:
     """What to build and how to train it."""
 
-    kind: type[Tagger] | type[Segmenter]
+    kind: type[Network]
     network: TaggerConfig
     learning: TrainingConfig
 
@@ -52,10 +55,9 @@ class Material(NamedTuple):
 def plan_of(options: Options) -> Plan:
     """The model that is named, changed by each option that is given."""
     preset = PRESETS[options["model"]]
-    kind = Segmenter if preset.kind == "Segmenter" else Tagger
     network = TaggerConfig(**{**preset.network, **_given(options, TaggerConfig)})
     learning = TrainingConfig(**{**preset.learning, **_given(options, TrainingConfig)})
-    return Plan(kind, network, learning)
+    return Plan(KINDS[preset.kind], network, learning)
 
 
 def _given(options: Options, config: type) -> dict[str, Any]:
@@ -120,16 +122,22 @@ def longest_span(sentence: Sentence, scheme: str) -> int:
     return max((end - start for start, end, _ in spans_of(sentence.tags or (), scheme)), default=0)
 
 
-def build(plan: Plan, material: Material, options: Options, seed: int) -> Tagger | Segmenter:
+def build(plan: Plan, material: Material, options: Options, seed: int) -> Network:
     """A new model; vectors that cover no word of the training data are an error."""
-    tagger = plan.kind.from_data(
-        material.train, plan.network, scheme=material.scheme, vectors=material.vectors, seed=seed
-    )
+    tagger = _new(plan, material, options.get("tasks"), seed)
     if material.vectors is not None and tagger.features.coverage(material.train) == 0:
         problem = "expected vectors of words of the training data, got none of them"
         raise DataError(options["vectors"], f"{problem}; give vectors of its language")
     tagger.metrics["data"] = provenance(options["train"], options["dev"], material.train, material.dev, material.format)
     return tagger
+
+
+def _new(plan: Plan, material: Material, tasks: str | None, seed: int) -> Network:
+    train, vectors = material.train, material.vectors
+    if issubclass(plan.kind, MultiTagger):
+        names = task_names(tasks, material.format, train)
+        return plan.kind.from_data(train, names, plan.network, vectors=vectors, seed=seed)
+    return plan.kind.from_data(train, plan.network, scheme=material.scheme, vectors=vectors, seed=seed)
 
 
 def train_network(options: Options, choices: Choices) -> None:
@@ -163,17 +171,20 @@ def progress_of(options: Options, run: str = "") -> Progress:
     return shown if folder is None else TensorBoardProgress(shown, Path(folder) / run)
 
 
-def describe(tagger: Tagger | Segmenter, material: Material, options: Options, quiet: bool) -> None:
+def describe(tagger: Network, material: Material, options: Options, quiet: bool) -> None:
     """Notes about the data, and the size of the model."""
-    known_tags(tagger, material.dev)
-    if tagger.labels.scheme != tagger.labels.data_scheme:
-        broken_tags(tagger, material.train)
+    heads = heads_of(tagger)
+    for part in parts_of(tagger, material.dev):
+        known_tags(part.tagger, part.sentences)
+    for part in parts_of(tagger, material.train):
+        if part.tagger.labels.scheme != part.tagger.labels.data_scheme:
+            broken_tags(part.tagger, part.sentences)
     if material.vectors is not None:
         share = tagger.features.coverage(material.train)
         size = f"{count(len(material.vectors.words), 'vector')} of {material.vectors.dim} numbers"
         say(f"{options['vectors']}: {size}, for {100 * share:.1f} % of the training tokens", quiet=quiet)
-    size = f"{len(tagger.labels.vocabulary)} labels, {tagger.n_parameters:,} parameters"
-    say(f"model: {size}", quiet=quiet)
+    labels = [f"{len(head.labels.vocabulary)} labels" + (f" of {name}" if name else "") for name, head in heads.items()]
+    say(f"model: {', '.join(labels)}, {tagger.n_parameters:,} parameters", quiet=quiet)
 
 
 def _seed_folders(out: Path, plan: Plan, n: int) -> list[Path]:
@@ -198,7 +209,7 @@ def _train_seeds(plan: Plan, material: Material, options: Options, n: int) -> No
 
 
 def _one_seed(
-    tagger: Tagger | Segmenter, material: Material, learning: TrainingConfig, options: Options
+    tagger: Network, material: Material, learning: TrainingConfig, options: Options
 ) -> SeedsResult:
     return train_seeds(
         lambda _: tagger, material.train, material.dev, learning, seeds=1, out=options["out"],
@@ -206,15 +217,15 @@ def _one_seed(
     )  # fmt: skip
 
 
-def settings_text(folder: Path, tagger: Tagger | Segmenter, learning: TrainingConfig, options: Options) -> str:
+def settings_text(folder: Path, tagger: Network, learning: TrainingConfig, options: Options) -> str:
     """Every setting of the run, for the file beside the model that it makes."""
     return config_text({**options, **tagger.config.to_dict(), **learning.to_dict(), "out": str(folder)})
 
 
-def finish(tagger: Tagger | Segmenter, dev: Sequence[Sentence], result: TrainingResult, out: Path) -> None:
+def finish(tagger: Network, dev: Sequence[Sentence], result: TrainingResult, out: Path) -> None:
     """The dev table, and where the model is."""
     print(f"best epoch {result.best_epoch} of {len(result.history)}, {result.seconds:.1f} s; on the dev sentences:\n")
-    print(score_text(score(tagger, dev)))
+    print("\n\n".join(part.heading + score_text(score(part.tagger, part.sentences)) for part in parts_of(tagger, dev)))
     print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE --confidence")
     if result.interrupted:
         raise typer.Exit(130)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from trelliswork.cli.config_file import config_text
+from trelliswork.cli.tasks import heads_of
 from trelliswork.cli.train_data import config_first
 from trelliswork.models.presets import PRESETS
 from trelliswork.training.progress import BarProgress, EpochRecord, Progress
@@ -63,7 +64,8 @@ class NetworkTrials:
         material = fitting(self.material, self.plan, options)
         tagger = build(self.plan, material, options, self.plan.learning.seed)
         describe(tagger, material, options, options["quiet"])
-        self.metric = "accuracy" if tagger.labels.data_scheme == "plain" else "f1"
+        schemes = [head.labels.data_scheme for head in heads_of(tagger).values()]
+        self.metric = "score" if len(schemes) > 1 else "accuracy" if schemes == ["plain"] else "f1"
         prepare_kernels(quiet=options["quiet"])
 
     def size(self) -> dict[str, int]:

@@ -21,11 +21,11 @@ COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
 Writer = Callable[["Answer"], str]
 
 
-def conll_writer(delimiter: str) -> Writer:
+def conll_writer(delimiter: str, *, title: str = "") -> Writer:
     """Word, further columns, tag; then the probability of the tag and, inside a span, of the span.
 
-    With several analyses each is a block of its own under a comment with its probability; the probabilities of
-    tags and spans are those of the first.
+    With several analyses each is a block of its own under a comment with `title` and its probability; the
+    probabilities of tags and spans are those of the first.
     """
 
     def write(answer: Answer) -> str:
@@ -34,7 +34,7 @@ def conll_writer(delimiter: str) -> Writer:
         n = len(answer.analyses)
         blocks = []
         for i, analysis in enumerate(answer.analyses, 1):
-            heading = f"# analysis {i} of {n}: probability {analysis.probability:.6f}\n"
+            heading = f"# {title}analysis {i} of {n}: probability {analysis.probability:.6f}\n"
             blocks.append(heading + _block(answer, analysis.tags, i == 1, delimiter))
         return "".join(blocks)
 
@@ -46,11 +46,12 @@ def _block(answer: Answer, tags: Sequence[str], is_best: bool, delimiter: str) -
     columns: list[Sequence[str]] = [sentence.words, *sentence.features, tags]
     if answer.confidences is not None:
         unsure = ((NOTHING,) * len(tags), (NOTHING,) * len(tags))
-        columns += _confidence_columns(answer.confidences) if is_best else unsure
+        columns += confidence_columns(answer.confidences) if is_best else unsure
     return columns_text(columns, sentence, delimiter)
 
 
-def _confidence_columns(confidences: Confidences) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def confidence_columns(confidences: Confidences) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The probability of each tag, and of the span that the token is in."""
     spans = [NOTHING] * len(confidences.tags)
     for span in confidences.spans:
         spans[span.start : span.end] = [f"{span.probability:.4f}"] * (span.end - span.start)
@@ -61,17 +62,20 @@ def jsonl_writer() -> Writer:
     """The sentence as `read_jsonl` takes it, with `confidences`, `spans` and `analyses` where asked for."""
 
     def write(answer: Answer) -> str:
-        extra: dict[str, Any] = {}
-        if answer.confidences is not None:
-            extra["confidences"] = [round(p, 6) for p in answer.confidences.tokens]
-            extra["spans"] = [_span_record(span) for span in answer.confidences.spans]
-        if answer.analyses is not None:
-            extra["analyses"] = [
-                {"probability": round(each.probability, 6), "tags": each.tags} for each in answer.analyses
-            ]
-        return json_text(replace(answer.sentence, tags=tuple(answer.tags)), **extra)
+        return json_text(replace(answer.sentence, tags=tuple(answer.tags)), **json_extras(answer))
 
     return write
+
+
+def json_extras(answer: Answer) -> dict[str, Any]:
+    """What was asked for beside the tags."""
+    extra: dict[str, Any] = {}
+    if answer.confidences is not None:
+        extra["confidences"] = [round(p, 6) for p in answer.confidences.tokens]
+        extra["spans"] = [_span_record(span) for span in answer.confidences.spans]
+    if answer.analyses is not None:
+        extra["analyses"] = [{"probability": round(each.probability, 6), "tags": each.tags} for each in answer.analyses]
+    return extra
 
 
 def _span_record(span: SpanConfidence) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class TaggerConfig:
     last layer of [S3], `"context"` adds the neighbours of [S1], "hidden-units" sums out so many `hidden_units`,
     "tensor" compares with a vector for each label in `tensor_slices` ways. `encoder="deep"` has `layers` hidden layers
     over the window, `transitions="network"` scores pairs of labels with it too: together the neural CRF of
-    [S4.213-215].
+    [S4.213-215]; its hidden layers begin as RBMs, in `pretrain_epochs` passes over the training words.
 
     Segments (of a `Segmenter`): at most `max_length` tokens, seen through a "pyramid" of vectors of `segment_dim`
     [S0] or by their "endpoints", mean and length.
@@ -110,6 +110,7 @@ class TaggerConfig:
     hidden_units: int = 100
     tensor_slices: int = 4
     transitions: Transitions = "fixed"
+    pretrain_epochs: int = 0
     segments: Segments = "pyramid"
     segment_dim: int = 100
     max_length: int = 10
@@ -130,6 +131,11 @@ class TaggerConfig:
                 raise TrellisworkError(f"{name} must be at least 1; got {getattr(self, name)}")
         if min((*self.prefix_lengths, *self.suffix_lengths, *self.ngrams), default=1) < 1:
             raise TrellisworkError("prefix_lengths, suffix_lengths and ngrams must be at least 1; drop the others")
+        if self.pretrain_epochs < 0 or (self.pretrain_epochs and self.encoder != "deep"):
+            raise TrellisworkError(
+                f'pretrain_epochs must be 0, or more with encoder="deep"; got {self.pretrain_epochs} with '
+                f"{self.encoder!r}; set one of them"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, fit for JSON."""

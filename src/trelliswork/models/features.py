@@ -102,6 +102,16 @@ class TokenFeatures:
         self.dims = [_width(name, config) for name in self.names]
 
     @classmethod
+    def from_stored(cls, config: TaggerConfig, stored: Mapping[str, Any]) -> TokenFeatures:
+        """From the config.json of a model, which has `stored_vocabularies` and all of an encoder but its weights."""
+        vocabularies = {name: restore_vocabulary(items) for name, items in stored["vocabularies"].items()}
+        return cls(config, vocabularies, stored.get("pretrained"))
+
+    def stored_vocabularies(self) -> dict[str, list[str]]:
+        """The entries of each vocabulary, in order."""
+        return {name: vocabulary.to_list() for name, vocabulary in self.vocabularies.items()}
+
+    @classmethod
     def from_sentences(
         cls, sentences: Sequence[Sentence], config: TaggerConfig, words_with_vectors: Sequence[str] = ()
     ) -> TokenFeatures:

@@ -9,12 +9,19 @@ from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.errors import ModelError
 from trelliswork.models.attribute_tagger import AttributeTagger
 from trelliswork.models.feature_tagger import FeatureTagger
+from trelliswork.models.multi_tagger import MultiTagger
 from trelliswork.models.segmenter import Segmenter
 from trelliswork.models.storage import kind_of_model
 from trelliswork.models.tagger import Tagger
+from trelliswork.models.vector_tagger import VectorTagger
+
+AnyTagger = Tagger | Segmenter | FeatureTagger | MultiTagger | VectorTagger
+NETWORKS: dict[str, type[Tagger | Segmenter | MultiTagger | VectorTagger]] = {
+    kind.__name__: kind for kind in (Tagger, Segmenter, MultiTagger, VectorTagger)
+}
 
 
-def load_tagger(directory: str | Path, *, features: Function | str | None = None) -> Tagger | Segmenter | FeatureTagger:
+def load_tagger(directory: str | Path, *, features: Function | str | None = None) -> AnyTagger:
     """The tagger in a model folder, whichever kind it is; `features` as for `FeatureTagger.load`."""
     if is_crfsuite_model(directory):
         raise ModelError(
@@ -25,4 +32,4 @@ def load_tagger(directory: str | Path, *, features: Function | str | None = None
         return AttributeTagger.load(directory)
     if kind == FeatureTagger.KIND:
         return FeatureTagger.load(directory, features=features)
-    return Segmenter.load(directory) if kind == Segmenter.__name__ else Tagger.load(directory)
+    return NETWORKS.get(kind or "", Tagger).load(directory)

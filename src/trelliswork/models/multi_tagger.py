@@ -9,26 +9,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from trelliswork.data import Sentence
-from trelliswork.errors import DataError, ModelError, TrellisworkError
-from trelliswork.models.card import model_card
+from trelliswork.data import Sentence, WordVectors
+from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.config import TaggerConfig
-from trelliswork.models.features import TokenFeatures, restore_vocabulary
+from trelliswork.models.features import TokenFeatures
 from trelliswork.models.labels import Labels
 from trelliswork.models.neural_tagger import EncodedSentence
-from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
+from trelliswork.models.stored_network import StoredNetwork
 from trelliswork.models.tagger import Tagger
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+OF_LABELS = ("labels", "scheme", "data_scheme")  # what each task has for itself
 SHARED = ("inputs", "encoder", "input_dropout", "hidden_dropout")
 
 
@@ -42,7 +42,7 @@ class EncodedTasks(NamedTuple):
         return len(self.sentence)
 
 
-class MultiTagger(nn.Module):
+class MultiTagger(StoredNetwork):
     """One encoder, a scorer and a CRF for each task; the loss is the sum over the tasks [S4, multi-task tagging].
 
     A sentence brings the tags of the last task as its `tags` and those of the others as its `features`, in order, which
@@ -52,7 +52,6 @@ class MultiTagger(nn.Module):
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Mapping[str, Labels]) -> None:
         super().__init__()
         self.config, self.features = config, features
-        self.metrics: dict[str, Any] = {}
         taggers = {task: Tagger(config, features, its_labels) for task, its_labels in labels.items()}
         self.tasks = tuple(taggers)
         self.first = taggers[self.tasks[0]]
@@ -74,27 +73,35 @@ class MultiTagger(nn.Module):
         tasks: Sequence[str],
         config: TaggerConfig | None = None,
         *,
+        vectors: WordVectors | None = None,
         seed: int = 0,
     ) -> Self:
-        """A new model whose vocabularies and labels come from sentences with tags for each of the `tasks`."""
+        """A new model whose vocabularies and labels come from sentences with tags for each of the `tasks`.
+
+        `vectors` and `seed` are as for `Tagger.from_data`.
+        """
         if not train:
             raise TrellisworkError("expected tagged sentences to build a tagger from, got none; check the data")
         if not tasks or len(set(tasks)) < len(tasks):
             raise TrellisworkError(f"tasks must be different names, one at least; got {', '.join(tasks) or 'none'}")
-        config = config or TaggerConfig()
+        config = replace(config or TaggerConfig(), vector_dim=0 if vectors is None else vectors.dim)
         by_task = [of_tasks(sentence, tasks) for sentence in train]
         labels = {
             task: Labels.from_sentences([each[task] for each in by_task], label_scheme=config.label_scheme)
             for task in tasks
         }
-        features = TokenFeatures.from_sentences([Sentence(sentence.words) for sentence in train], config)
+        words = [Sentence(sentence.words) for sentence in train]
+        features = TokenFeatures.from_sentences(words, config, () if vectors is None else vectors.words)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return cls(config, features, labels)
+            model = cls(config, features, labels)
+        model.first.begin(words, vectors, seed)
+        return model
 
     @property
-    def n_parameters(self) -> int:
-        return sum(parameter.numel() for parameter in self.parameters())
+    def n_columns(self) -> int:
+        """How many columns beside the words and the tags of the last task it learns from."""
+        return len(self.tasks) - 1
 
     def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedTasks]:
         """Sentences as indices, to be reused from epoch to epoch."""
@@ -132,53 +139,32 @@ class MultiTagger(nn.Module):
 
     # Disk
 
-    def check_output(self, directory: str | Path) -> None:
-        """Raise `OutputError` if `save` could not write there."""
-        check_output(directory)
-
-    def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
-        """Write the model folder; shared weights are in it once."""
-        config = {
-            "settings": self.config.to_dict(),
-            "vocabularies": {name: v.to_list() for name, v in self.features.vocabularies.items()},
-            "tasks": {task: _stored(head.labels) for task, head in self._heads.items()},
-        }
-        card = model_card(
-            type(self).__name__,
-            summary=f"One network ({self.config.encoder}) with a linear-chain CRF for each of {', '.join(self.tasks)}.",
-            labels=[f"{task}: {tag}" for task, head in self._heads.items() for tag in head.labels.data_tags],
-            settings=self.config.to_dict(),
-            metrics=self.metrics,
-            n_parameters=self.n_parameters,
-        )
-        state = self.state_dict()
-        weights = {name: state[name] for name in self._own_names()}
-        write_model(directory, StoredModel(type(self).__name__, config, weights, self.metrics, card, extra or {}))
+    def stored_config(self) -> dict[str, Any]:
+        of_first = {name: value for name, value in self.first.stored_config().items() if name not in OF_LABELS}
+        return of_first | {"tasks": {task: _stored(head.labels) for task, head in self._heads.items()}}
 
     @classmethod
-    def load(cls, directory: str | Path) -> Self:
-        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
-        stored = read_model(directory, cls.__name__)
-        try:
-            tagger = cls._from_stored(stored.config)
-            if set(stored.weights) != set(tagger._own_names()):
-                raise TrellisworkError("other weights than those of the tasks")
-            tagger.load_state_dict(dict(stored.weights), strict=False)
-        except KeyError as error:
-            raise ModelError(f"{directory}: config.json lacks {error}; copy the model again") from error
-        except (TypeError, AttributeError, RuntimeError, TrellisworkError) as error:
-            first = str(error).strip().splitlines()[-1].strip()
-            raise ModelError(f"{directory}: config.json and weights do not fit ({first}); copy it again") from error
-        tagger.metrics = dict(stored.metrics)
-        return tagger.eval()
-
-    @classmethod
-    def _from_stored(cls, config: Mapping[str, Any]) -> Self:
+    def from_stored(cls, config: Mapping[str, Any]) -> Self:
         settings = TaggerConfig.from_dict(config["settings"])
-        vocabularies = {name: restore_vocabulary(items) for name, items in config["vocabularies"].items()}
         labels = {task: Labels.from_stored(**each) for task, each in config["tasks"].items()}
-        with torch.random.fork_rng(devices=[]):
-            return cls(settings, TokenFeatures(settings, vocabularies), labels)
+        return cls(settings, TokenFeatures.from_stored(settings, config), labels)
+
+    def stored_weights(self) -> dict[str, Tensor]:
+        state = self.state_dict()
+        return {name: state[name] for name in self._own_names()}
+
+    def restore_weights(self, weights: Mapping[str, Tensor]) -> None:
+        if set(weights) != set(self._own_names()):
+            raise TrellisworkError("other weights than those of the tasks")
+        self.load_state_dict(dict(weights), strict=False)
+
+    @property
+    def label_names(self) -> list[str]:
+        return [f"{task}: {tag}" for task, head in self._heads.items() for tag in head.labels.data_tags]
+
+    @property
+    def summary(self) -> str:
+        return f"One network ({self.config.encoder}) with a linear-chain CRF for each of {', '.join(self.tasks)}."
 
     def _own_names(self) -> list[str]:
         """The names in the state dict, without the second names of what is shared."""

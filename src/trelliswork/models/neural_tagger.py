@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from trelliswork.data import Sentence, WordVectors
-from trelliswork.errors import ModelError, TrellisworkError
-from trelliswork.models.card import model_card
+from trelliswork.errors import TrellisworkError
 from trelliswork.models.config import TaggerConfig
-from trelliswork.models.features import VECTOR, TokenFeatures, restore_vocabulary
+from trelliswork.models.features import VECTOR, TokenFeatures
 from trelliswork.models.labels import Labels
 from trelliswork.models.network import load_vectors, make_dropout, make_encoder, make_inputs
+from trelliswork.models.pretraining import pretrain_encoder
 from trelliswork.models.sentence_tagger import SentenceTagger
-from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
+from trelliswork.models.stored_network import StoredNetwork
 from trelliswork.nn.inputs import TokenBatch
+from trelliswork.nn.rbm import PretrainingConfig
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
+
+
+PRETRAINING_RATE = 5e-3  # of RBMs over real values, for which that of binary values is too large
 
 
 class EncodedSentence(NamedTuple):
@@ -38,13 +40,12 @@ class EncodedSentence(NamedTuple):
         return self.features.shape[0]
 
 
-class NeuralTagger(nn.Module, SentenceTagger):
+class NeuralTagger(StoredNetwork, SentenceTagger):
     """Inputs and encoder; a subclass adds the structure. Trains with `trelliswork.training.train`."""
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
         super().__init__()
         self.config, self.features, self.labels = config, features, labels
-        self.metrics: dict[str, Any] = {}
         self.inputs = make_inputs(config, features)
         self.encoder = make_encoder(config, self.inputs.dim)
         self.input_dropout = make_dropout(config, config.dropout)
@@ -73,17 +74,20 @@ class NeuralTagger(nn.Module, SentenceTagger):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = cls(config, features, labels)
-        if vectors is not None:
-            load_vectors(model.inputs.lookup.tables[features.names.index(VECTOR)], vectors)
+        model.begin(train, vectors, seed)
         return model
+
+    def begin(self, train: Sequence[Sentence], vectors: WordVectors | None, seed: int) -> None:
+        """First weights from pretrained vectors and from the training words, as far as the settings want them."""
+        if vectors is not None:
+            load_vectors(self.inputs.lookup.tables[self.features.names.index(VECTOR)], vectors)
+        if self.config.pretrain_epochs:
+            how = PretrainingConfig(epochs=self.config.pretrain_epochs, lr=PRETRAINING_RATE, seed=seed)
+            pretrain_encoder(self, train, how)
 
     @property
     def n_columns(self) -> int:
         return self.features.n_columns
-
-    @property
-    def n_parameters(self) -> int:
-        return sum(parameter.numel() for parameter in self.parameters())
 
     # Learning
 
@@ -124,71 +128,26 @@ class NeuralTagger(nn.Module, SentenceTagger):
         """One vector per token that knows its neighbours."""
         return self.hidden_dropout(self.encoder(self.input_dropout(self.inputs(batch)), batch.mask))
 
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        was_training = self.training
-        self.eval()
-        try:
-            with torch.no_grad():
-                yield
-        finally:
-            self.train(was_training)
-
     # Disk
 
-    def check_output(self, directory: str | Path) -> None:
-        """Raise `OutputError` if `save` could not write there."""
-        check_output(directory)
-
-    def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
-        """Write the model folder (see `storage`); `extra` holds further text files by name."""
+    def stored_config(self) -> dict[str, Any]:
         config = {
             "settings": self.config.to_dict(),
             "scheme": self.labels.scheme,
             "data_scheme": self.labels.data_scheme,
             "labels": self.labels.vocabulary.to_list(),
-            "vocabularies": {name: v.to_list() for name, v in self.features.vocabularies.items()},
+            "vocabularies": self.features.stored_vocabularies(),
         }
         if self.inputs.pretrained is not None:
             config["pretrained"] = self.inputs.pretrained.to_dict()
-        model = StoredModel(type(self).__name__, config, self.state_dict(), self.metrics, self.card(), extra or {})
-        write_model(directory, model)
+        return config
+
+    @classmethod
+    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+        settings = TaggerConfig.from_dict(config["settings"])
+        labels = Labels.from_stored(config["labels"], config["scheme"], config["data_scheme"])
+        return cls(settings, TokenFeatures.from_stored(settings, config), labels)
 
     @property
-    @abstractmethod
-    def summary(self) -> str:
-        """What the model is, in a sentence."""
-
-    def card(self) -> str:
-        """The text of MODEL_CARD.md."""
-        return model_card(
-            type(self).__name__,
-            summary=self.summary,
-            labels=self.labels.vocabulary.to_list(),
-            settings=self.config.to_dict(),
-            metrics=self.metrics,
-            n_parameters=self.n_parameters,
-        )
-
-    @classmethod
-    def load(cls, directory: str | Path) -> Self:
-        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
-        stored = read_model(directory, cls.__name__)
-        try:
-            tagger = cls._from_stored(stored.config)
-            tagger.load_state_dict(dict(stored.weights))
-        except KeyError as error:
-            raise ModelError(f"{directory}: config.json lacks {error}; copy the model again") from error
-        except (TypeError, AttributeError, RuntimeError, TrellisworkError) as error:
-            first = str(error).strip().splitlines()[-1].strip()
-            raise ModelError(f"{directory}: config.json and weights do not fit ({first}); copy it again") from error
-        tagger.metrics = dict(stored.metrics)
-        return tagger.eval()
-
-    @classmethod
-    def _from_stored(cls, config: Mapping[str, Any]) -> Self:
-        settings = TaggerConfig.from_dict(config["settings"])
-        vocabularies = {name: restore_vocabulary(items) for name, items in config["vocabularies"].items()}
-        labels = Labels.from_stored(config["labels"], config["scheme"], config["data_scheme"])
-        with torch.random.fork_rng(devices=[]):  # initial values are overwritten; leave the caller's seed alone
-            return cls(settings, TokenFeatures(settings, vocabularies, config.get("pretrained")), labels)
+    def label_names(self) -> list[str]:
+        return self.labels.vocabulary.to_list()

@@ -1,4 +1,4 @@
-"""Networks by name: which class, and the settings that differ from the defaults.
+"""Networks by name: which class, and the settings that differ from the defaults. docs/results/accuracy.md has figures.
 
 >>> PRESETS["bilstm-crf"].network["encoder"], PRESETS["grsemicrf"].kind
 ('lstm', 'Segmenter')
@@ -16,18 +16,18 @@ class Preset:
     """A class of `trelliswork.models` with settings for its `TaggerConfig` and `TrainingConfig`."""
 
     phrase: str
-    kind: Literal["Tagger", "Segmenter"] = "Tagger"
+    kind: Literal["Tagger", "Segmenter", "MultiTagger"] = "Tagger"
     network: Mapping[str, Any] = field(default_factory=dict)
     learning: Mapping[str, Any] = field(default_factory=dict)
 
 
-_RECURRENT = dict(  # those of docs/results/accuracy.md
-    word_dim=100, characters="cnn", character_hidden=50, hidden=200, dropout=0.5, hidden_dropout=0.4, min_count=1
-)
+_RECURRENT = dict(word_dim=100, characters="cnn", hidden=200, dropout=0.5, hidden_dropout=0.4)
+_LIGHT = dict(hidden_dropout=0.2)
+_DEEP = dict(encoder="deep", layers=2, hidden=300, transitions="network", pretrain_epochs=3, **_LIGHT)
 _LONGER = dict(epochs=20, patience=5)
 
 PRESETS: dict[str, Preset] = {
-    "window": Preset("a network over a window of words"),
+    "window": Preset("a network over a window of words", network={"dropout": 0.4}),
     "bilstm-crf": Preset(
         "LSTMs from both ends and characters under a CRF", network={"encoder": "lstm", **_RECURRENT}, learning=_LONGER
     ),
@@ -47,6 +47,29 @@ PRESETS: dict[str, Preset] = {
         "whole segments, by the LSTM states at their ends",
         kind="Segmenter",
         network={"encoder": "lstm", "segments": "endpoints", **_RECURRENT},
+        learning=_LONGER,
+    ),
+    "sentence": Preset(
+        "filters over the whole sentence and their maximum", network={"encoder": "sentence", "dropout": 0.4}
+    ),
+    "dilated-crf": Preset(
+        "convolutions that look ever further",
+        network={**_RECURRENT, "encoder": "dilated", "layers": 3, "hidden_dropout": 0.3},
+        learning=_LONGER,
+    ),
+    "transformer-crf": Preset(
+        "attention to all words",
+        network={**_RECURRENT, "encoder": "transformer", "hidden": 256, "layers": 2, "dropout": 0.3, **_LIGHT},
+        learning={**_LONGER, "lr": 1e-3, "warmup": 0.1},
+    ),
+    "neural-crf": Preset("deep scores of tags and of pairs of tags, pre-trained", network=_DEEP, learning=_LONGER),
+    "neural-hucrf": Preset(
+        "the same with hidden units under the tags", network={**_DEEP, "scorer": "hidden-units"}, learning=_LONGER
+    ),
+    "multi-task": Preset(
+        "several columns of tags at once, a CRF for each over the same LSTMs",
+        kind="MultiTagger",
+        network={"encoder": "lstm", **_RECURRENT},
         learning=_LONGER,
     ),
 }

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.neural_tagger import NeuralTagger
 from trelliswork.nn.encoders import DeepEncoder
 from trelliswork.nn.rbm import PretrainingConfig
+
+if TYPE_CHECKING:
+    from trelliswork.models.neural_tagger import NeuralTagger
 
 
 def pretrain_encoder(

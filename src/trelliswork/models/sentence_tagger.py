@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from trelliswork.data import Sentence, token_budget_batches
-from trelliswork.errors import TrellisworkError
+from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.evaluation import evaluate_tags
 from trelliswork.models.explanation import Analysis, Confidences, analyses_of, confidences_of, tags_of_best
 from trelliswork.models.labels import Labels, tags_of_gold
@@ -61,14 +61,19 @@ class SentenceTagger:
 
     @classmethod
     def from_pretrained(cls, directory: str | Path, *, features: Function | str | None = None) -> SentenceTagger:
-        """The tagger in a model folder, whichever kind it is: `load_tagger`.
+        """The tagger of sentences in a model folder, whichever kind it is; `load_tagger` loads all others too.
 
         >>> Tagger.from_pretrained("chunker").tag("Ann sings .")     # doctest: +SKIP
         ['B-NP', 'B-VP', 'O']
         """
         from trelliswork.models.loading import load_tagger
 
-        return load_tagger(directory, features=features)
+        found = load_tagger(directory, features=features)
+        if not isinstance(found, SentenceTagger):
+            kind = type(found).__name__
+            problem = f"expected a tagger that gives each word one tag, got a {kind}"
+            raise ModelError(f"{directory}: {problem}; use {kind}.load or load_tagger")
+        return found
 
     @overload
     def tag(self, sentences: str | Sequence[str] | Sentence, pins: Sequence[Pins] | None = None) -> list[str]: ...

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import torch
@@ -19,12 +18,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import VectorSequence, Vocabulary, token_budget_batches
-from trelliswork.errors import ModelError, TrellisworkError
-from trelliswork.models.card import model_card
+from trelliswork.errors import TrellisworkError
 from trelliswork.models.config import Transitions
 from trelliswork.models.evaluation import evaluate_tags
 from trelliswork.models.sentence_tagger import TAGGING_BUDGET
-from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
+from trelliswork.models.stored_network import StoredNetwork
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.encoders.deep import Activation, DeepEncoder
 from trelliswork.nn.rbm import PretrainingConfig, Visible
@@ -73,13 +71,12 @@ class EncodedVectors(tuple[Tensor, Tensor]):
         return len(self[0])
 
 
-class VectorTagger(nn.Module):
+class VectorTagger(StoredNetwork):
     """A deep network over vectors, a scorer and a CRF; trains with `trelliswork.training.train`."""
 
     def __init__(self, config: VectorTaggerConfig, dim: int, labels: Vocabulary) -> None:
         super().__init__()
         self.config, self.dim, self.labels = config, dim, labels
-        self.metrics: dict[str, Any] = {}
         self.encoder = DeepEncoder(
             dim,
             window=config.window,
@@ -106,10 +103,6 @@ class VectorTagger(nn.Module):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return cls(config or VectorTaggerConfig(), train[0].vectors.shape[1], labels)
-
-    @property
-    def n_parameters(self) -> int:
-        return sum(parameter.numel() for parameter in self.parameters())
 
     # Learning
 
@@ -198,54 +191,22 @@ class VectorTagger(nn.Module):
         """Accuracy on labelled sequences."""
         return evaluate_tags([_labels_of(each) for each in sequences], self.tag(sequences), "plain")
 
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        was_training = self.training
-        self.eval()
-        try:
-            with torch.no_grad():
-                yield
-        finally:
-            self.train(was_training)
-
     # Disk
 
-    def check_output(self, directory: str | Path) -> None:
-        """Raise `OutputError` if `save` could not write there."""
-        check_output(directory)
-
-    def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
-        """Write the model folder."""
-        settings = asdict(self.config)
-        config = {"settings": settings, "dim": self.dim, "labels": self.labels.to_list()}
-        card = model_card(
-            type(self).__name__,
-            summary="A deep network over vectors under a linear-chain CRF.",
-            labels=self.labels.to_list(),
-            settings=settings,
-            metrics=self.metrics,
-            n_parameters=self.n_parameters,
-        )
-        write_model(
-            directory, StoredModel(type(self).__name__, config, self.state_dict(), self.metrics, card, extra or {})
-        )
+    def stored_config(self) -> dict[str, Any]:
+        return {"settings": asdict(self.config), "dim": self.dim, "labels": self.labels.to_list()}
 
     @classmethod
-    def load(cls, directory: str | Path) -> Self:
-        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
-        stored = read_model(directory, cls.__name__)
-        try:
-            with torch.random.fork_rng(devices=[]):
-                settings = VectorTaggerConfig(**stored.config["settings"])
-                tagger = cls(settings, stored.config["dim"], Vocabulary(stored.config["labels"]))
-            tagger.load_state_dict(dict(stored.weights))
-        except KeyError as error:
-            raise ModelError(f"{directory}: config.json lacks {error}; copy the model again") from error
-        except (TypeError, RuntimeError, TrellisworkError) as error:
-            first = str(error).strip().splitlines()[-1].strip()
-            raise ModelError(f"{directory}: config.json and weights do not fit ({first}); copy it again") from error
-        tagger.metrics = dict(stored.metrics)
-        return tagger.eval()
+    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+        return cls(VectorTaggerConfig(**config["settings"]), config["dim"], Vocabulary(config["labels"]))
+
+    @property
+    def label_names(self) -> list[str]:
+        return self.labels.to_list()
+
+    @property
+    def summary(self) -> str:
+        return "A deep network over vectors under a linear-chain CRF."
 
 
 def _labels_of(sequence: VectorSequence) -> tuple[str, ...]:

@@ -1,0 +1,59 @@
+"""Every name of `train --model` is trained, saved, loaded, tagged with, scored and shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import SMALL, Cli
+from trelliswork.cli.train import MODELS, OVER_FEATURES
+from trelliswork.data import open_conll
+from trelliswork.models import load_tagger
+from trelliswork.models.presets import PRESETS
+
+NETWORK = ["--epochs", "1", *SMALL]
+OPTIONS = {name: ["--max-iterations", "3"] for name in OVER_FEATURES} | {
+    "hmm": [],
+    "naive-bayes": [],
+    "hucrf": ["--max-iterations", "3", "--hidden-units", "4"],
+}
+
+
+def options_of(name: str) -> list[str]:
+    """What makes a model of this name small."""
+    return OPTIONS[name] if name in OVER_FEATURES else NETWORK
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_trained_loaded_tagged_with_scored_and_shown(
+    cli: Cli, data: Path, tmp_path: Path, name: str
+) -> None:
+    train, out = data / "dev.conll", tmp_path / "model"
+    trained = cli("train", train, "--model", name, "--out", out, "--quiet", *options_of(name))
+    assert trained.status == 0, trained.err
+    assert f'name = "{name}"' in (out / "config.toml").read_text()
+    tagged = cli("tag", out, train, "--confidence", "--top-k", "2", "--format", "jsonl")
+    assert tagged.status == 0, tagged.err
+    records = [json.loads(line) for line in tagged.out.splitlines()]
+    sentences = list(open_conll(train)[1])
+    assert [tuple(record["tokens"]) for record in records] == [sentence.words for sentence in sentences]
+    for record in records:
+        _check(record, len(record["tokens"]))
+    assert "token accuracy" in cli("evaluate", out, train).out
+    shown = cli("info", out)
+    assert shown.status == 0 and f"{load_tagger(out).n_parameters:,} parameters" in shown.out
+    assert json.loads(cli("info", out, "--json").out)["parameters"] == load_tagger(out).n_parameters
+    if name in PRESETS:
+        assert type(load_tagger(out)).__name__ == PRESETS[name].kind
+
+
+def _check(record: dict, n: int) -> None:
+    """Confidences and two analyses, for each task if there are several."""
+    for answer in record.get("tasks", {"": record}).values():
+        assert len(answer["tags"]) == len(answer["confidences"]) == n
+        assert all(0 <= confidence <= 1 for confidence in answer["confidences"])
+        best, second = answer["analyses"]
+        assert best["tags"] == answer["tags"] and 1 >= best["probability"] >= second["probability"] >= 0
+        assert len(second["tags"]) == n and second["tags"] != best["tags"]
