@@ -7,24 +7,41 @@ from typing import Annotated
 import typer
 
 from trelliswork.cli.options import ModelFolder
+from trelliswork.errors import TrellisworkError
 
 
 def export(
     model: ModelFolder,
-    onnx: Annotated[str, typer.Option(metavar="FILE", help="Write an ONNX graph here.", show_default=False)],
+    out: Annotated[
+        str | None,
+        typer.Argument(metavar="OUT", help="Folder to write; DIR/onnx when left out.", show_default=False),
+    ] = None,
+    onnx: Annotated[bool, typer.Option("--onnx", help="Write an ONNX graph; needs the extra [onnx].")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
 ) -> None:
-    """Write a network under a CRF as one ONNX graph.
+    """Write a network for programs without Trelliswork.
 
-    Inputs are the indices of tokens (features, mask, and with characters
-    forms and spellings), outputs the best tags and their score. What the
-    indices mean stands in FILE.json beside it. Needs the extra [onnx].
+    The graph takes the indices of tokens and gives the best tags and
+    their score. Beside it are the vocabularies and labels, and a
+    Python file that tags text with numpy and onnxruntime alone.
 
     \b
     Example:
-      trelliswork export ner --onnx ner.onnx
+      trelliswork export ner --onnx
+      python ner/onnx/onnx_tagger.py "Ann lives in Paris ."
     """
-    from trelliswork.models import load_tagger
-    from trelliswork.models.onnx_export import export_onnx
+    from pathlib import Path
 
-    beside = export_onnx(load_tagger(model), onnx)
-    print(f"graph: {onnx}\nvocabularies and labels: {beside}")
+    if not onnx:
+        raise TrellisworkError("expected a format to export to, got none; say --onnx")
+    from trelliswork.models import load_tagger
+    from trelliswork.models.multi_tagger import MultiTagger
+    from trelliswork.models.onnx_export import check_export, export_onnx
+    from trelliswork.models.storage import kind_of_model
+
+    folder = Path(model) / "onnx" if out is None else Path(out)
+    check_export(folder, force=force)
+    loaded = MultiTagger.load(model) if kind_of_model(model) == MultiTagger.__name__ else load_tagger(model)
+    export_onnx(loaded, folder, force=force)
+    size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    print(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))} ({size:.1f} MB)")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.errors import ScoreError
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 INF = float("inf")
 
@@ -19,12 +24,23 @@ def locally_normalised(chain: LinearChain) -> LinearChain:
     if chain.transitions.dim() != 2:
         shape = tuple(chain.transitions.shape)
         raise ScoreError(f"transitions must be [c, c] to be normalised token by token; got {shape}; share them")
-    last = chain.valid & ~torch.cat([chain.valid[..., 1:], torch.zeros_like(chain.valid[..., :1])], -1)
-    scores = chain.emissions + torch.where(last[..., None], chain.end, 0.0)
-    first = _log_softmax(scores[..., :1, :] + chain.start)
-    arcs = _log_softmax(scores[..., 1:, None, :] + chain.transitions)
-    emissions = torch.cat([first, torch.zeros_like(scores[..., 1:, :])], -2)
+    emissions, arcs = local_scores(chain.emissions, chain.transitions, chain.start, chain.end, chain.valid)
     return LinearChain(emissions, arcs, mask=chain.valid, backend=chain.backend)
+
+
+def local_scores(
+    emissions: Float[Tensor, "*batch n c"],
+    transitions: Float[Tensor, "c c"],
+    start: Float[Tensor, "c"],
+    end: Float[Tensor, "c"],
+    valid: Bool[Tensor, "*batch n"],
+) -> tuple[Float[Tensor, "*batch n c"], Float[Tensor, "*batch n-1 c c"]]:
+    """Emissions and transitions that are log p(y_t | y_{t-1}, x), in plain operations."""
+    last = valid & ~torch.cat([valid[..., 1:], torch.zeros_like(valid[..., :1])], -1)
+    scores = emissions + torch.where(last[..., None], end, 0.0)
+    first = _log_softmax(scores[..., :1, :] + start)
+    arcs = _log_softmax(scores[..., 1:, None, :] + transitions)
+    return torch.cat([first, torch.zeros_like(scores[..., 1:, :])], -2), arcs
 
 
 def _log_softmax(scores: Tensor) -> Tensor:

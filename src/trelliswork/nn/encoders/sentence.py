@@ -84,8 +84,19 @@ class SentenceConvolution(TokenEncoder):
         batch, n, hidden = by_word.shape
         at = torch.arange(n, device=by_word.device)
         by_word = by_word.masked_fill(~mask.unsqueeze(-1), -torch.inf)
+        if torch.jit.is_tracing():  # the number of tokens is not known then
+            return _best_one_by_one(by_word, by_distance[self._row(at - at[:, None])])
         some = max(1, CELLS_AT_ONCE // (batch * n * hidden))
         best = [
             (by_word.unsqueeze(1) + by_distance[self._row(at - first[:, None])]).argmax(2) for first in at.split(some)
         ]
         return torch.cat(best, 1)
+
+
+@torch.jit.script_if_tracing
+def _best_one_by_one(by_word: Tensor, by_distance: Tensor) -> Tensor:
+    """`SentenceConvolution._best` as a loop that can be recorded; by_distance is [n, n, hidden]."""
+    best = [(by_word + by_distance[0]).argmax(1)]
+    for t in range(1, by_distance.shape[0]):
+        best.append((by_word + by_distance[t]).argmax(1))
+    return torch.stack(best, 1)

@@ -43,11 +43,11 @@ class TransformerEncoder(TokenEncoder):
     ) -> Float[Tensor, "batch n hidden"]:
         """Encode each token; masked positions are not attended to and come back as zeros."""
         mask = torch.ones(tokens.shape[:2], dtype=torch.bool, device=tokens.device) if mask is None else mask
-        place = (mask.cumsum(1) - 1).clamp(min=0)
+        place = (mask.long().cumsum(1) - 1).clamp(min=0)
         found = self.entry(tokens.masked_fill(~mask.unsqueeze(-1), 0.0))
         found = found + sinusoids(place, self.dim).to(found.dtype)
-        itself = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
-        seen = (mask[:, None, :] | itself)[:, None]  # a masked position sees itself: something must be seen
+        at = torch.arange(mask.shape[1], device=mask.device)
+        seen = (mask[:, None, :] | (at[:, None] == at))[:, None]  # a masked position sees itself: it must see something
         for layer in self.layers:
             found = layer(found, seen)
         return self.norm(found) * mask.unsqueeze(-1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
+from trelliswork.nn.inputs.bags import sum_of_rows
 from trelliswork.nn.inputs.batch import TokenBatch
 from trelliswork.nn.inputs.lookup import PADDING
 
@@ -28,4 +29,4 @@ class DirectConnections(nn.Module):
     def forward(self, batch: TokenBatch) -> Float[Tensor, "batch n c"]:
         if batch.attributes is None:
             raise ScoreError("a batch for a network with direct connections must have attributes; got none")
-        return self.table(batch.attributes.flatten(0, 1)).unflatten(0, batch.attributes.shape[:2])
+        return sum_of_rows(self.table, batch.attributes)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
+from trelliswork.nn.inputs.bags import sum_of_rows
 from trelliswork.nn.inputs.lookup import PADDING
 
 if TYPE_CHECKING:
@@ -30,4 +31,4 @@ class NgramBag(nn.Module):
         self.table.weight.data[PADDING] = 0.0
 
     def forward(self, ngrams: Int[Tensor, "u g"]) -> Float[Tensor, "u dim"]:
-        return self.table(ngrams)
+        return sum_of_rows(self.table, ngrams)

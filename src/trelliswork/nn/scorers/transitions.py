@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
@@ -16,6 +15,7 @@ class TransitionScorer(nn.Module):
 
     All weights begin at 0: at first the transitions are the same everywhere, and CRF(...).transitions holds that part.
 
+    >>> import torch
     >>> TransitionScorer(200, num_tags=9)(torch.zeros(2, 7, 200)).shape
     torch.Size([2, 6, 9, 9])
     """
@@ -28,4 +28,4 @@ class TransitionScorer(nn.Module):
 
     def forward(self, encoded: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n-1 c c"]:
         scores = self.linear(encoded[:, 1:])
-        return torch.unflatten(scores, -1, (self.num_tags, self.num_tags))
+        return scores.view(*scores.shape[:-1], self.num_tags, self.num_tags)

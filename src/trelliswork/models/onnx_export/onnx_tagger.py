@@ -1,0 +1,242 @@
+"""Tag text with an exported Trelliswork model. Needs numpy and onnxruntime, not Trelliswork.
+
+python onnx_tagger.py "Ann lives in Paris ."       # in the exported folder
+python onnx_tagger.py < tokens.txt                 # a token a line, its columns behind it; empty lines between
+
+>>> tagger = OnnxTagger("ner-onnx")                                         # doctest: +SKIP
+>>> tagger.tag(["Ann", "lives", "in", "Paris", "."])                        # doctest: +SKIP
+['B-PER', 'O', 'O', 'B-LOC', 'O']
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Words = Sequence[str]
+Columns = Sequence[Sequence[str]]  # further values of the tokens, column by column
+
+UNKNOWN = 1  # in every vocabulary; 0 fills up
+DIGIT = re.compile(r"\d")
+REFERENCE = re.compile(r"%x\[(-?\d+),(\d+)(?:\.(\w+))?\]")
+
+
+class OnnxTagger:
+    """The model of a folder; `options` go to `onnxruntime.InferenceSession`."""
+
+    def __init__(self, folder: str | Path, **options: Any) -> None:
+        import onnxruntime
+
+        self.description: dict[str, Any] = json.loads((Path(folder) / "model.json").read_text(encoding="utf-8"))
+        self.session = onnxruntime.InferenceSession(str(Path(folder) / "model.onnx"), **options)
+        self.tasks = self.description["tasks"]
+        self._rows = {
+            name: {item: row for row, item in enumerate(items)}
+            for name, items in self.description["vocabularies"].items()
+        }
+        self._templates = [REFERENCE.split(template) for template in self.description["templates"]]
+
+    def tag(self, words: Words, columns: Columns = ()) -> Any:
+        """The tags of one sentence; of several tasks, a dictionary of them."""
+        return self.tag_all([words], [columns])[0]
+
+    def tag_all(self, sentences: Sequence[Words], columns: Sequence[Columns] | None = None) -> list[Any]:
+        """The same of some sentences at once."""
+        columns = [()] * len(sentences) if columns is None else columns
+        filled = [i for i, words in enumerate(sentences) if words]
+        answers = self.decoded([np.zeros((len(sentences), 0), np.int64)] * 2 * len(self.tasks), [0] * len(sentences))
+        if filled:
+            outputs = self.session.run(None, self.inputs([sentences[i] for i in filled], [columns[i] for i in filled]))
+            found = self.decoded(outputs, [len(sentences[i]) for i in filled])
+            for i, answer in zip(filled, found, strict=True):
+                answers[i] = answer
+        return answers
+
+    def decoded(self, outputs: Sequence[Array], lengths: Sequence[int]) -> list[Any]:
+        """Tags from what the graph gives, which is tags and score of each task in turn."""
+        answers = []
+        for row, n in enumerate(lengths):
+            tags = {
+                task["tags"].removeprefix("tags_"): _tags(task, found[row, :n])
+                for task, found in zip(self.tasks, outputs[::2], strict=True)
+            }
+            answers.append(tags if len(tags) > 1 else tags["tags"])
+        return answers
+
+    # From words to numbers
+
+    def inputs(self, sentences: Sequence[Words], columns: Sequence[Columns]) -> dict[str, Array]:
+        """What the graph takes, by name."""
+        different = {word: row for row, word in enumerate(dict.fromkeys(word for each in sentences for word in each))}
+        make: dict[str, Callable[[], Array]] = {
+            "features": lambda: _padded(map(self._features, sentences, columns)),
+            "mask": lambda: _padded([1] * len(words) for words in sentences).astype(bool),
+            "forms": lambda: _padded([different[word] for word in words] for words in sentences),
+            "spellings": lambda: _padded(map(self._spelling, different)),
+            "ngrams": lambda: _padded(map(self._ngrams, different)),
+            "attributes": lambda: _padded(map(self._attributes, sentences, columns)),
+        }
+        return {name: make[name]() for name in self.description["inputs"]}
+
+    def _features(self, words: Words, columns: Columns) -> list[list[int]]:
+        wanted = self.description["n_columns"]
+        if len(columns) != wanted:
+            raise ValueError(f"expected {wanted} columns beside the words, as in training; got {len(columns)}")
+        names = self.description["features"]
+        return [[self._row(name, word, columns, i) for name in names] for i, word in enumerate(words)]
+
+    def _row(self, name: str, word: str, columns: Columns, i: int) -> int:
+        rows = self._rows[name]
+        if name == "vector":
+            small = word.lower()
+            forms = (word, small, DIGIT.sub("0", small), DIGIT.sub("#", small))
+            return next((rows[form] for form in forms if form in rows), UNKNOWN)
+        if name.startswith("column"):
+            return rows.get(columns[int(name.removeprefix("column")) - 1][i], UNKNOWN)
+        return rows.get(_part(name, word, self._normal(word)), UNKNOWN)
+
+    def _normal(self, word: str) -> str:
+        word = word.lower() if self.description["lowercase"] else word
+        return DIGIT.sub("0", word) if self.description["digits_to_zero"] else word
+
+    def _spelling(self, word: str) -> list[int]:
+        rows = self._rows["characters"]
+        return [rows.get(letter, UNKNOWN) for letter in word[: self.description["longest_spelling"]]]
+
+    def _ngrams(self, word: str) -> list[int]:
+        settings = self.description["ngrams"]
+        marked = f"<{word[: settings['longest']]}>"
+        parts = [marked[i : i + n] for n in settings["lengths"] for i in range(len(marked) - n + 1)]
+        return [fnv1a(part) % settings["buckets"] + 1 for part in dict.fromkeys([*parts, marked])]
+
+    def _attributes(self, words: Words, columns: Columns) -> list[list[int]]:
+        rows, values = self._rows["templates"], (words, *columns)
+        return [[rows.get(_filled(template, values, i), 0) for template in self._templates] for i in range(len(words))]
+
+
+def _padded(rows: Iterable[Any]) -> Array:
+    """Rows of numbers, or of rows of numbers, side by side; 0 fills up."""
+    listed = [np.asarray(row, np.int64) for row in rows]
+    longest = max(len(row) for row in listed)
+    found = np.zeros((len(listed), longest, *listed[0].shape[1:]), np.int64)
+    for i, row in enumerate(listed):
+        found[i, : len(row)] = row
+    return found
+
+
+def _part(name: str, word: str, normal: str) -> str:
+    """What the feature of this name sees of a word."""
+    if name == "word":
+        return normal
+    if name == "capitals":
+        return capitals(word)
+    length = int(name[len("prefix") :])
+    return normal[:length] if name.startswith("prefix") else normal[-length:]
+
+
+def capitals(word: str) -> str:
+    """How a word is written: all capitals, initial, mixed, lower, with digits, or neither letter nor digit."""
+    if word.isupper() and len(word) > 1:
+        return "all"
+    if word[:1].isupper():
+        return "initial"
+    if any(letter.isupper() for letter in word):
+        return "mixed"
+    if word.isalpha():
+        return "lower"
+    return "digits" if any(letter.isdigit() for letter in word) else "other"
+
+
+def fnv1a(text: str) -> int:
+    """The 64-bit FNV-1a hash of a text in UTF-8."""
+    key = 0xCBF29CE484222325
+    for byte in text.encode(errors="surrogatepass"):
+        key = (key ^ byte) * 0x100000001B3 % 2**64
+    return key
+
+
+def _filled(template: Sequence[str], values: Columns, i: int) -> str:
+    """A CRF++ template at token i: text, then shift, column and spelling of a reference such as %x[-1,0], and so on."""
+    found = template[0]
+    for part in range(1, len(template), 4):
+        column, at = values[int(template[part + 1])], i + int(template[part])
+        if 0 <= at < len(column):
+            found += _seen(column[at], template[part + 2] or "")
+        else:
+            found += f"_B{at}" if at < 0 else f"_B+{at - len(column) + 1}"
+        found += template[part + 3]
+    return found
+
+
+@lru_cache(maxsize=100_000)
+def _seen(value: str, spelling: str) -> str:
+    """A value as it is, or its lower, shape, short, prefixN or suffixN."""
+    if spelling in ("shape", "short"):
+        shape = "".join("X" if ch.isupper() else "x" if ch.isalpha() else "d" if ch.isdigit() else ch for ch in value)
+        return re.sub(r"(.)\1+", r"\1", shape, flags=re.DOTALL) if spelling == "short" else shape
+    if not spelling:
+        return value
+    small = value.lower()
+    if spelling == "lower":
+        return small
+    return small[: int(spelling[6:])] if spelling.startswith("prefix") else small[-int(spelling[6:]) :]
+
+
+# From numbers to tags
+
+
+def _tags(task: dict[str, Any], indices: Array) -> list[str]:
+    """Labels, rewritten from IOBES if the data was written in IOB1 or IOB2."""
+    labels = [task["labels"][i] for i in indices.tolist()]
+    return labels if task["scheme"] == task["data_scheme"] else rewritten(labels, task["data_scheme"])
+
+
+def rewritten(labels: Sequence[str], scheme: str) -> list[str]:
+    """Tags in IOBES as IOB2, where B begins every span, or as IOB1, where it only parts spans of one kind.
+
+    >>> rewritten(["B-NP", "E-NP", "S-NP", "O"], "IOB2"), rewritten(["B-NP", "E-NP", "S-NP", "O"], "IOB1")
+    (['B-NP', 'I-NP', 'B-NP', 'O'], ['I-NP', 'I-NP', 'B-NP', 'O'])
+    """
+    tags = ["O"]
+    for before, label in pairwise(["O", *labels]):
+        kind = label[1:]
+        apart = label[0] in "BS" or before[0] in "OES" or before[1:] != kind
+        touches = before != "O" and before[1:] == kind
+        first = "B" if scheme == "IOB2" or touches else "I"
+        tags.append("O" if label == "O" else (first if apart else "I") + kind)
+    return tags[1:]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print each token and its tags."""
+    tagger = OnnxTagger(Path(__file__).parent)
+    given = [[(word,) for word in text.split()] for text in arguments] or sentences_of(sys.stdin)
+    for tokens in given:
+        words, *columns = map(list, zip(*tokens, strict=True)) if tokens else [[]]
+        tags = tagger.tag(words, columns)
+        rows = zip(*tags.values(), strict=True) if isinstance(tags, dict) else ((tag,) for tag in tags)
+        print("".join("\t".join((*token, *row)) + "\n" for token, row in zip(tokens, rows, strict=True)))
+
+
+def sentences_of(lines: Iterable[str]) -> Iterator[list[tuple[str, ...]]]:
+    """Tokens with their columns, sentence by sentence."""
+    tokens: list[tuple[str, ...]] = []
+    for line in [*lines, ""]:
+        if line.strip():
+            tokens.append(tuple(line.split()))
+        elif tokens:
+            yield tokens
+            tokens = []
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
