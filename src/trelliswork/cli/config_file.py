@@ -7,13 +7,14 @@ is the option --model. Paths are seen from where the command runs.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
+from trelliswork.data.files import open_text
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.presets import PRESETS
 
@@ -64,42 +65,74 @@ def read_config(path: str, model: str | None) -> Settings:
 
     A section or key that nobody knows is an error that names the nearest one.
     """
-    found = _parsed(path)
+    text = _read(path)
+    found = _parsed(path, text)
     of_model = found.get("model")
     name = model or (of_model.get(MODEL_NAME) if isinstance(of_model, dict) else None) or "window"
     known = known_settings(str(name))
     settings: Settings = {}
     for section, values in found.items():
-        _require_known(path, section, known, "section")
         if not isinstance(values, dict):
-            raise DataError(path, f"expected a section [{section}], got the value {values!r}; put it under a section")
+            problem = f"expected settings under a section, got {section} = {values!r} outside of all"
+            raise DataError(
+                path, f"{problem}; put it under {_section_of(section, known)}", line=_line_of(section, text)
+            )
+        _require_known(path, text, section, known, "section")
         for key, value in values.items():
-            _require_known(path, key, known[section], f"setting of [{section}] for {name}")
-            settings[key] = _checked(path, key, value, known[section][key])
+            _require_known(path, text, key, known[section], f"setting of [{section}] for {name}")
+            settings[key] = _checked(path, text, key, value, known[section][key])
     settings["model"] = settings.pop(MODEL_NAME, name)
     return settings
 
 
-def _parsed(path: str) -> dict[str, Any]:
+def _read(path: str) -> str:
+    with open_text(path) as lines:
+        return "".join(f"{line}\n" for line in lines)
+
+
+def _parsed(path: str, text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(path, "no such file; check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(path, f"expected TOML, got something else ({error}); mend it") from error
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        problem, place = _split_place(str(error), n_lines=text.rstrip().count("\n") + 1)
+        raise DataError(path, f"expected TOML, got something else ({problem}); mend it", **place) from error
 
 
-def _require_known(path: str, name: str, known: Mapping[str, Any], what: str) -> None:
+def _split_place(message: str, n_lines: int) -> tuple[str, dict[str, int]]:
+    """What is wrong, and where, of a message of tomllib about a text of so many lines.
+
+    >>> _split_place("Invalid value (at line 4, column 8)", 7), _split_place("Expected '=' (at end of document)", 7)
+    (('invalid value', {'line': 4, 'column': 8}), ("expected '='", {'line': 7}))
+    """
+    problem = message[:1].lower() + message[1:].partition(" (at ")[0]
+    place = {name: int(number) for name, number in re.findall(r"(line|column) (\d+)", message)}
+    return problem, place or {"line": n_lines}
+
+
+def _line_of(name: str, text: str) -> int | None:
+    """The line where a section or a key of that name begins."""
+    start = re.compile(rf"""\s*\[?\s*["']?{re.escape(name)}["']?\s*[]=.]""")
+    return next((number for number, line in enumerate(text.split("\n"), 1) if start.match(line)), None)
+
+
+def _section_of(key: str, known: Mapping[str, Mapping[str, str]]) -> str:
+    return next((f"[{section}]" for section, keys in known.items() if key in keys), "a section")
+
+
+def _require_known(path: str, text: str, name: str, known: Mapping[str, Any], what: str) -> None:
     if name not in known:
         near = get_close_matches(name, known, n=1, cutoff=0.5)
         fix = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-        raise DataError(path, f"expected a {what}, got {name!r}; {fix}")
+        raise DataError(path, f"expected a {what}, got {name!r}; {fix}", line=_line_of(name, text))
 
 
-def _checked(path: str, key: str, value: Any, kind: str) -> Any:
+def _checked(path: str, text: str, key: str, value: Any, kind: str) -> Any:
     expected, fits = _CHECKS.get(kind, _TEXT)
     if not fits(value):
-        raise DataError(path, f"expected {expected} for {key}, got {value!r}; change it")
+        problem = f"expected {expected} for {key}, got {value!r}; change it"
+        raise DataError(path, problem, line=_line_of(key, text))
+    if key == "threads" and value < 1:
+        raise DataError(path, f"expected at least 1 thread, got {value}; change it", line=_line_of(key, text))
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -152,8 +152,15 @@ def describe(tagger: Tagger | Segmenter, material: Material, options: Options, q
         share = tagger.features.coverage(material.train)
         size = f"{count(len(material.vectors.words), 'vector')} of {material.vectors.dim} numbers"
         say(f"{options['vectors']}: {size}, for {100 * share:.1f} % of the training tokens", quiet=quiet)
+        announced_vectors(material.vectors, options["vectors"])
     size = f"{len(tagger.labels.vocabulary)} labels, {tagger.n_parameters:,} parameters"
     say(f"model: {size}", quiet=quiet)
+
+
+def announced_vectors(vectors: WordVectors, file: str) -> None:
+    """Say if the first line of a file promises more vectors than there are: it may have been cut."""
+    if (vectors.n_announced or 0) > len(vectors.words):
+        say(f"note: {file}: its first line promises {vectors.n_announced:,} vectors, it has {len(vectors.words):,}")
 
 
 def _seed_folders(out: Path, plan: Plan, n: int) -> list[Path]:
