@@ -42,3 +42,18 @@ class ModelError(TrellisworkError):
 
 class OutputError(TrellisworkError):
     """An output that cannot be written: no space, no permission, a folder in the way."""
+
+
+_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "unable to allocate")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of Python, numpy or torch means that memory is short.
+
+    >>> is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory")), is_out_of_memory(ValueError())
+    (True, False)
+    """
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(part in text for part in _OUT_OF_MEMORY)
+    )

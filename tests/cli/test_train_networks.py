@@ -82,13 +82,25 @@ def test_settings_survive_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[model]\nhiden = 3", "got 'hiden'; did you mean hidden?"),
-        ("[modell]\nhidden = 3", "got 'modell'; did you mean model?"),
+        ("[model]\nhiden = 3", "c.toml:2: expected a setting of [model] for window, got 'hiden'; did you mean hidden?"),
+        ("[modell]\nhidden = 3", "c.toml:1: expected a section, got 'modell'; did you mean model?"),
         ('[model]\nname = "crf"\nhidden = 3', "a setting of [model] for crf, got 'hidden'; did you mean hidden_units?"),
         ("[training]\nepochs = 2.5", "expected a whole number for epochs, got 2.5"),
         ("[data]\ntrain = 3", "expected a text in quotes for train, got 3"),
-        ("[model\n", "expected TOML"),
-        ("model = 3", "expected a section [model]"),
+        ("[model]\n\nhidden = \n", "c.toml:3:10: expected TOML, got something else (invalid value)"),
+        (
+            "[model]\nhidden = 3\nhidden = 4",
+            "c.toml:3:11: expected TOML, got something else (cannot overwrite a value)",
+        ),
+        ("[model\n", "c.toml:1:7: expected TOML"),
+        ("model = 3", "c.toml:1: expected settings under a section, got model = 3 outside of all"),
+        (
+            "hidden = 3",
+            "c.toml:1: expected settings under a section, got hidden = 3 outside of all; put it under [model]",
+        ),
+        ('[data]\ntrain = "x"\n[training]\nlr = nan', "lr must be a finite number; got nan"),
+        ("[training]\n\nthreads = 0", "c.toml:3: expected at least 1 thread, got 0"),
+        (f'[data]\ntrain = "x"\n[training]\nseed = {10**30}', "seed must be a number of at most 63 bits"),
         ('[model]\nname = "bilstm"', "expected a model, one of window, bilstm-crf"),
     ],
 )

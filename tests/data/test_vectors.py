@@ -40,3 +40,30 @@ def test_glove_word2vec_and_fasttext(tmp_path: Path, name: str, header: str) -> 
 def test_bad_lines_are_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_vectors(write(tmp_path / "v.txt", text))
+
+
+def test_the_first_word_may_have_spaces(tmp_path: Path) -> None:
+    found = read_vectors(write(tmp_path / "v.txt", "New York 1 2\n1990 3 4\n"))
+    assert (found.words, found.dim) == (("New York", "1990"), 2)
+    assert read_vectors(write(tmp_path / "n.txt", "1990 3 4\n. 1 2\n")).words == ("1990", ".")
+
+
+def test_a_header_promises_a_number_of_vectors(tmp_path: Path) -> None:
+    assert read_vectors(write(tmp_path / "v.txt", "3 2\na 1 2\n")).n_announced == 3
+    assert read_vectors(write(tmp_path / "w.txt", "a 1 2\n")).n_announced is None
+
+
+@pytest.mark.parametrize(("text", "line"), [("the\nof\n", 1), ("\nKim NNP B-NP\n", 2)])
+def test_a_file_without_numbers_is_refused(tmp_path: Path, text: str, line: int) -> None:
+    with pytest.raises(DataError, match=rf"v\.txt:{line}: expected a word and its numbers, got '.*'; give vectors as"):
+        read_vectors(write(tmp_path / "v.txt", text))
+
+
+def test_gzip_is_known_by_its_first_bytes_and_damage_is_told(tmp_path: Path) -> None:
+    packed = gzip.compress("".join(f"w{i} {i} 2\n" for i in range(5000)).encode())
+    (tmp_path / "v.vec").write_bytes(packed)
+    assert len(read_vectors(tmp_path / "v.vec").words) == 5000
+    for damaged in (packed[: len(packed) // 2], packed[:2000] + b"\xff" * 100 + packed[2100:]):
+        (tmp_path / "v.gz").write_bytes(damaged)
+        with pytest.raises(DataError, match="not a whole gzip file; copy or compress it again"):
+            read_vectors(tmp_path / "v.gz")

@@ -223,10 +223,12 @@ def test_a_gradient_that_is_not_finite_stops_too(tmp_path: Path) -> None:
 
     toy = Steep()
     with pytest.raises(
-        TrellisworkError, match=r"expected a finite gradient, got nan in epoch 1, batch 1 .* as it stood"
+        TrellisworkError,
+        match=r"expected a finite gradient, got nan in epoch 1, batch 1 .*; no epoch was finished, so no",
     ):
-        run(toy, out=tmp_path / "m")
+        run(toy, out=tmp_path / "m", checkpoint_every=0)
     assert toy.w.item() == 3.0
+    assert not (tmp_path / "m" / "checkpoint").exists() and not (tmp_path / "m" / "config.json").exists()
 
 
 @pytest.mark.parametrize(

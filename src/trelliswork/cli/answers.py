@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trelliswork.cli.pins import Pin, pins_for, require_used
 from trelliswork.cli.tasks import bare
 from trelliswork.data import Sentence
-from trelliswork.errors import ConstraintError, DataError
+from trelliswork.errors import ConstraintError, DataError, ScoreError
 
 if TYPE_CHECKING:
     from trelliswork.models import Analysis, Confidences, SentenceTagger
@@ -66,7 +66,10 @@ def _answer_group(
 ) -> Iterator[Answer]:
     try:
         found = _ask(tagger, group, question, pins)
-    except ConstraintError as error:
+    except (ConstraintError, ScoreError) as error:
+        if len(group) == 1 and not pins[0]:
+            problem = "the model gives no tag sequence of this sentence a finite score: its weights are broken"
+            raise DataError(group[0].file, f"{problem}; train it again", line=group[0].line) from error
         if len(group) == 1:
             told = ", ".join(f"{i + 1}={tag}" for i, tag in sorted(pins[0].items()))
             problem = f"no tag sequence agrees with the pins {told}; drop one of them or pin neighbours that fit"

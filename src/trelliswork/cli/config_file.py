@@ -7,14 +7,12 @@ is the option --model. Paths are seen from where the command runs.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
-from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
-from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.cli.toml_file import TomlFile
+from trelliswork.errors import TrellisworkError
 from trelliswork.models.presets import PRESETS
 
 CONFIG_FILE = "config.toml"
@@ -31,20 +29,6 @@ _FEATURES = dict(template="str", features="str", algorithm="str", posterior="str
 _FEATURES |= dict(c1="float", c2="float", temperature="float", smoothing="float", min_freq="float")
 _FEATURES |= dict(max_iterations="int", samples="int", cutoff="int", hash_bits="int", induce="int", latent="int")
 _FEATURES |= dict(order="int", hidden_units="int", all_states="bool", all_transitions="bool")
-_CHECKS = {
-    "int": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
-    "float": ("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool)),
-    "bool": ("true or false", lambda value: isinstance(value, bool)),
-    "tuple[int, ...]": (
-        "a list of whole numbers",
-        lambda value: isinstance(value, list) and all(type(each) is int for each in value),
-    ),
-    "tuple[str, ...]": (
-        "a list of texts",
-        lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
-    ),
-}
-_TEXT = ("a text in quotes", lambda value: isinstance(value, str))
 
 
 def known_settings(model: str) -> dict[str, dict[str, str]]:
@@ -66,48 +50,28 @@ def read_config(path: str, model: str | None, others: tuple[str, ...] = ()) -> S
 
     A section or key that nobody knows is an error that names the nearest one; sections of `others` are passed over.
     """
-    found = {section: values for section, values in parsed(path).items() if section not in others}
+    file = TomlFile(path)
+    found = {section: values for section, values in file.sections.items() if section not in others}
     if SPACE in found:
-        raise DataError(path, f"expected settings to train with, got [{SPACE}]; search it with trelliswork tune")
+        raise file.error(f"expected settings to train with, got [{SPACE}]; search it with trelliswork tune", SPACE)
     of_model = found.get("model")
     name = model or (of_model.get(MODEL_NAME) if isinstance(of_model, dict) else None) or "window"
     known = known_settings(str(name))
     settings: Settings = {}
     for section, values in found.items():
-        require_known(path, section, known, "section")
         if not isinstance(values, dict):
-            raise DataError(path, f"expected a section [{section}], got the value {values!r}; put it under a section")
+            problem = f"expected settings under a section, got {section} = {values!r} outside of all"
+            raise file.error(f"{problem}; put it under {_section_of(section, known)}", section)
+        file.require_known(section, known, "section")
         for key, value in values.items():
-            require_known(path, key, known[section], f"setting of [{section}] for {name}")
-            settings[key] = checked(path, key, value, known[section][key])
+            file.require_known(key, known[section], f"setting of [{section}] for {name}")
+            settings[key] = file.checked(key, value, known[section][key])
     settings["model"] = settings.pop(MODEL_NAME, name)
     return settings
 
 
-def parsed(path: str) -> dict[str, Any]:
-    """The sections of a file."""
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(path, "no such file; check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(path, f"expected TOML, got something else ({error}); mend it") from error
-
-
-def require_known(path: str, name: str, known: Mapping[str, Any], what: str) -> None:
-    """Raise an error that names the nearest known name, if this is none."""
-    if name not in known:
-        near = get_close_matches(name, known, n=1, cutoff=0.5)
-        fix = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-        raise DataError(path, f"expected a {what}, got {name!r}; {fix}")
-
-
-def checked(path: str, key: str, value: Any, kind: str) -> Any:
-    """The value of a setting, which must be of its kind."""
-    expected, fits = _CHECKS.get(kind, _TEXT)
-    if not fits(value):
-        raise DataError(path, f"expected {expected} for {key}, got {value!r}; change it")
-    return tuple(value) if isinstance(value, list) else value
+def _section_of(key: str, known: Mapping[str, Mapping[str, str]]) -> str:
+    return next((f"[{section}]" for section, keys in known.items() if key in keys), "a section")
 
 
 def config_text(settings: Mapping[str, Any], name: str = CONFIG_FILE) -> str:

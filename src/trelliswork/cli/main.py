@@ -26,7 +26,7 @@ from trelliswork.cli.tag import tag
 from trelliswork.cli.train import train
 from trelliswork.cli.tune import tune
 from trelliswork.cli.warmup import warmup
-from trelliswork.errors import TrellisworkError
+from trelliswork.errors import TrellisworkError, is_out_of_memory
 
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 TRACEBACK = "--traceback"
@@ -122,6 +122,10 @@ def _sentence_of(error: Exception) -> str:
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         return f"{place}{error.strerror or error}; check the path, the permissions and the space on the disk"
+    if is_out_of_memory(error):
+        return (
+            "expected the model and its data to fit into memory, they do not; make the network or its vectors smaller"
+        )
     if hasattr(error, "format_message"):  # wrong usage, as typer reports it
         return _usage(error)
     return ""

@@ -183,8 +183,15 @@ def describe(tagger: Network, material: Material, options: Options, quiet: bool)
         share = tagger.features.coverage(material.train)
         size = f"{count(len(material.vectors.words), 'vector')} of {material.vectors.dim} numbers"
         say(f"{options['vectors']}: {size}, for {100 * share:.1f} % of the training tokens", quiet=quiet)
+        announced_vectors(material.vectors, options["vectors"])
     labels = [f"{len(head.labels.vocabulary)} labels" + (f" of {name}" if name else "") for name, head in heads.items()]
     say(f"model: {', '.join(labels)}, {tagger.n_parameters:,} parameters", quiet=quiet)
+
+
+def announced_vectors(vectors: WordVectors, file: str) -> None:
+    """Say if the first line of a file promises more vectors than there are: it may have been cut."""
+    if (vectors.n_announced or 0) > len(vectors.words):
+        say(f"note: {file}: its first line promises {vectors.n_announced:,} vectors, it has {len(vectors.words):,}")
 
 
 def _seed_folders(out: Path, plan: Plan, n: int) -> list[Path]:
@@ -208,9 +215,7 @@ def _train_seeds(plan: Plan, material: Material, options: Options, n: int) -> No
         raise typer.Exit(130)
 
 
-def _one_seed(
-    tagger: Network, material: Material, learning: TrainingConfig, options: Options
-) -> SeedsResult:
+def _one_seed(tagger: Network, material: Material, learning: TrainingConfig, options: Options) -> SeedsResult:
     return train_seeds(
         lambda _: tagger, material.train, material.dev, learning, seeds=1, out=options["out"],
         resume=options["resume"], progress=lambda: progress_of(options, f"seed-{learning.seed}"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trelliswork.cli.config_file import MODEL_NAME, SPACE, checked, known_settings, parsed, require_known
+from trelliswork.cli.config_file import MODEL_NAME, SPACE, known_settings
+from trelliswork.cli.toml_file import TomlFile
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.presets import PRESETS
 from trelliswork.training.search_space import Numbers, OneOf, Space
@@ -18,21 +19,22 @@ _EXAMPLE = "lr = {low = 1e-4, high = 1e-2, log = true} or encoder = ['lstm', 'gr
 
 def read_space(path: str, model: str) -> Space | None:
     """The section [space] of a file of settings; None without one."""
-    found = parsed(path).get(SPACE)
+    file = TomlFile(path)
+    found = file.sections.get(SPACE)
     if found is None:
         return None
     if not isinstance(found, dict) or not found:
-        raise DataError(path, f"expected settings to choose under [{SPACE}], got {found!r}; write {_EXAMPLE}")
+        raise file.error(f"expected settings to choose under [{SPACE}], got {found!r}; write {_EXAMPLE}", SPACE)
     known = _known(model)
     space = {}
     for name, value in found.items():
-        require_known(path, name, known, f"setting of {model} to choose")
+        file.require_known(name, known, f"setting of {model} to choose")
         try:
-            space[name] = _choice(path, name, value, known[name])
+            space[name] = _choice(file, name, value, known[name])
         except DataError:
             raise
         except TrellisworkError as error:
-            raise DataError(path, f"{name}: {error}") from error
+            raise file.error(f"{name}: {error}", name) from error
     return space
 
 
@@ -42,17 +44,18 @@ def _known(model: str) -> dict[str, str]:
     return {name: kind for name, kind in found.items() if name not in _NOT_CHOSEN}
 
 
-def _choice(path: str, name: str, value: Any, kind: str) -> Numbers | OneOf:
+def _choice(file: TomlFile, name: str, value: Any, kind: str) -> Numbers | OneOf:
     if isinstance(value, list):
-        return OneOf(tuple(checked(path, name, each, kind) for each in value))
+        return OneOf(tuple(file.checked(name, each, kind) for each in value))
     if not isinstance(value, dict) or kind not in _NUMBERS:
         ranges = f"a list of values{' or a range' if kind in _NUMBERS else ''}"
-        raise DataError(path, f"expected {ranges} for {name}, got {value!r}; write {_EXAMPLE}")
+        raise file.error(f"expected {ranges} for {name}, got {value!r}; write {_EXAMPLE}", name)
     for key, part in value.items():
-        require_known(path, key, _RANGE, f"part of the range of {name}")
-        checked(path, f"{key} of {name}", part, kind if _RANGE[key] == "float" else _RANGE[key])
+        if key not in _RANGE:
+            raise file.error(f"expected {', '.join(_RANGE)} in the range of {name}, got {key!r}; change it", name)
+        file.checked(key, part, kind if _RANGE[key] == "float" else _RANGE[key], of=name)
     if not {"low", "high"} <= set(value):
-        raise DataError(path, f"expected low and high for {name}, got {value!r}; write {_EXAMPLE}")
+        raise file.error(f"expected low and high for {name}, got {value!r}; write {_EXAMPLE}", name)
     return Numbers(**value, whole=kind == "int")
 
 

@@ -8,6 +8,7 @@ import gzip
 import os
 import sys
 import tempfile
+import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
@@ -15,6 +16,7 @@ from typing import IO, Any, BinaryIO, cast
 from trelliswork.errors import DataError, OutputError
 
 READ_AT_A_TIME = 1 << 17  # bytes
+GZIP_MAGIC = b"\x1f\x8b"
 
 
 def name_of(path: str | Path) -> str:
@@ -24,7 +26,7 @@ def name_of(path: str | Path) -> str:
 
 @contextlib.contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
-    """A file open for reading bytes; `.gz` is unpacked and "-" is standard input."""
+    """A file open for reading bytes; what gzip packed is unpacked, whatever its name, and "-" is standard input."""
     if str(path) == "-":
         yield sys.stdin.buffer
         return
@@ -32,15 +34,12 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     if path.is_dir():
         raise DataError(path, "expected a file, got a folder; name one of the files in it")
     try:
-        file = _open_for_reading(path)
+        file = open(path, "rb")  # noqa: SIM115
     except OSError as error:
         raise DataError(path, _why_unreadable(error)) from error
     with file:
-        yield file
-
-
-def _open_for_reading(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else open(path, "rb")
+        packed = path.suffix == ".gz" or file.peek(2)[:2] == GZIP_MAGIC
+        yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
 
 
 def _why_unreadable(error: OSError) -> str:
@@ -64,7 +63,7 @@ def numbered_lines(path: str | Path) -> Generator[tuple[int, str], None, None]:
                 for line in _decoded(group, name, number + 1):
                     number += 1
                     yield number, line
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(name, "not a whole gzip file; copy or compress it again", line=number + 1) from error
     except OSError as error:
         raise DataError(name, _why_unreadable(error), line=number + 1) from error

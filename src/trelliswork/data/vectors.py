@@ -20,6 +20,7 @@ class WordVectors:
 
     words: tuple[str, ...]
     matrix: Array  # [words, dim] float32
+    n_announced: int | None = None  # lines that the first line of the file promises, if it does
 
     @property
     def dim(self) -> int:
@@ -31,15 +32,20 @@ def read_vectors(path: str | Path) -> WordVectors:
 
     Lines with another number of values, or with something else than numbers, are errors that name the line.
     """
-    file, dim = name_of(path), 0
+    file, dim, n_announced = name_of(path), 0, None
     rows: dict[str, Array] = {}
     for number, line in numbered_lines(path):
         if number == 1 and _is_header(line):
-            dim = int(line.split()[1])
+            n_announced, dim = map(int, line.split())
             continue
         if not line.strip():
             continue
-        dim = dim or len(line.split()) - 1
+        dim = dim or _n_numbers_at_the_end(line)
+        if dim == 0:
+            problem = f"expected a word and its numbers, got {_shortened(line)!r}"
+            raise DataError(
+                file, f"{problem}; give vectors as text, as GloVe, word2vec or fastText write them", line=number
+            )
         word, values = _word_and_values(line, dim)
         row = _numbers(values)
         if word == "" or row.shape != (dim,) or not np.isfinite(row).all():
@@ -48,13 +54,23 @@ def read_vectors(path: str | Path) -> WordVectors:
         rows.setdefault(word, row)
     if not rows:
         raise DataError(file, "expected word vectors, a word and its numbers on each line; got none")
-    return WordVectors(tuple(rows), np.stack(list(rows.values())))
+    return WordVectors(tuple(rows), np.stack(list(rows.values())), n_announced)
 
 
 def _is_header(line: str) -> bool:
     """Whether a first line says how many words and dimensions there are."""
     fields = line.split()
     return len(fields) == 2 and all(field.isdigit() for field in fields)
+
+
+def _n_numbers_at_the_end(line: str) -> int:
+    """How many of the fields behind the first, which is the word or its beginning, are numbers up to the end."""
+    fields = line.split()[1:]
+    return next((n for n, field in enumerate(reversed(fields)) if not _is_number(field)), len(fields))
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= 40 else f"{line[:37]}..."
 
 
 def _word_and_values(line: str, dim: int) -> tuple[str, list[str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from trelliswork.data import Sentence, token_budget_batches
-from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.errors import DataError, ModelError, TrellisworkError, is_out_of_memory
 from trelliswork.models.evaluation import evaluate_tags
 from trelliswork.models.explanation import Analysis, Confidences, analyses_of, confidences_of, tags_of_best
 from trelliswork.models.labels import Labels, tags_of_gold
@@ -139,9 +139,29 @@ class SentenceTagger:
             for batch in token_budget_batches(lengths, TAGGING_BUDGET, shuffle=False):
                 chosen = [filled[i] for i in batch]
                 pinned = None if pins is None else [pins[i] for i in chosen]
-                for i, result in zip(chosen, answer([sentences[i] for i in chosen], pinned), strict=True):
+                for i, result in zip(chosen, _sparing(answer, [sentences[i] for i in chosen], pinned), strict=True):
                     results[i] = result
         return results
+
+
+def _sparing(
+    answer: Callable[[Sequence[Sentence], Sequence[Pins] | None], list[Result]],
+    batch: Sequence[Sentence],
+    pins: Sequence[Pins] | None,
+) -> list[Result]:
+    """The answers of a batch; one that does not fit into memory is answered by halves, down to one sentence."""
+    try:
+        return answer(batch, pins)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        if len(batch) == 1:
+            problem = f"expected a sentence that fits into memory, got one of {len(batch[0])} tokens"
+            fix = "split it, or allow more memory"
+            raise DataError(batch[0].file or "sentence", f"{problem}; {fix}", line=batch[0].line) from error
+    half = len(batch) // 2
+    first, second = (None, None) if pins is None else (pins[:half], pins[half:])
+    return _sparing(answer, batch[:half], first) + _sparing(answer, batch[half:], second)
 
 
 def _one_sentence(given: str | Sentence | Sequence[str] | Sequence[Sentence]) -> Sentence | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -23,6 +24,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "average": get_args(Average),
 }
 _AT_LEAST_ONE = ("epochs", "patience", "batch_tokens", "accumulate", "layer_decay")
+_FINITE = ("lr", "l2", "decay_rate", "layer_decay", "clip", "checkpoint_every")
+_SEEDS = (-(2**63), 2**64)  # those of torch
 _SHARES = ("momentum", "warmup", "ema_decay", "swa_start")
 
 
@@ -82,6 +85,12 @@ class TrainingConfig:
         for name in _AT_LEAST_ONE:
             if not getattr(self, name) >= 1:
                 raise TrellisworkError(f"{name} must be at least 1; got {getattr(self, name)}")
+        for name in _FINITE:
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise TrellisworkError(f"{name} must be a finite number; got {value}")
+        if not _SEEDS[0] <= self.seed < _SEEDS[1]:
+            raise TrellisworkError(f"seed must be a number of at most 63 bits; got {self.seed}; take a smaller one")
         for name in _SHARES:
             if not 0 <= getattr(self, name) < 1:
                 raise TrellisworkError(f"{name} must lie in [0, 1); got {getattr(self, name)}")

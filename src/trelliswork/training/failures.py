@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from trelliswork.data import Sentence
-from trelliswork.errors import TrellisworkError
+from trelliswork.errors import TrellisworkError, is_out_of_memory
 from trelliswork.training.config import TrainingConfig
-
-_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "unable to allocate")
 
 
 class BadBatchError(TrellisworkError):
     """Training cannot go on from this batch."""
+
+
+class BadValueError(BadBatchError):
+    """Not finite: the weights may be at fault as well as the batch."""
 
 
 def refuse_bad_value(
@@ -22,7 +24,7 @@ def refuse_bad_value(
 ) -> None:
     """A loss or a gradient that is not finite would spoil every weight."""
     if not math.isfinite(value):
-        raise BadBatchError(
+        raise BadValueError(
             f"expected a finite {name}, got {value} in {place} ({describe(sentences)}); "
             f"lower the learning rate (now {config.learning_rate:g}) or clip harder"
         )
@@ -34,7 +36,7 @@ def explaining_memory(place: str, sentences: Sequence[Sentence], config: Trainin
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and not any(text in str(error).lower() for text in _OUT_OF_MEMORY):
+        if not is_out_of_memory(error):
             raise
         longest = max(sentences, key=len)
         fix = f"set max_sentence_length below {len(longest)}, or split the sentence"

@@ -63,7 +63,7 @@ def train(
         except KeyboardInterrupt:
             run.interrupted()
         except BadBatchError as error:
-            raise BadBatchError(f"{error}{run.rescue()}") from error.__cause__
+            raise type(error)(f"{error}{run.rescue(error)}") from error.__cause__
         run.finish()
         if run.result.interrupted:
             shown.note(run.result.note)

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.data import Sentence, token_budget_batches
-from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.errors import ConstraintError, ModelError, ScoreError, TrellisworkError
 from trelliswork.training.averaging import averages_in, make_average
 from trelliswork.training.checkpoint import Checkpoint
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.early_stopping import BestWeights
-from trelliswork.training.failures import explaining_memory, fits, refuse_bad_value
+from trelliswork.training.failures import BadBatchError, BadValueError, explaining_memory, fits, refuse_bad_value
 from trelliswork.training.fingerprint import fingerprint, refuse_differences
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.objectives import make_objective
@@ -123,24 +123,36 @@ class Run:
         which = f"the best model (epoch {self.best.epoch})" if self.result.history else "the model as it stood"
         self.result.note = f"interrupted: {which} is{place}"
 
-    def rescue(self) -> str:
+    def rescue(self, error: BadBatchError) -> str:
         """Keep the last good model after a batch that stopped the run; say where it is."""
+        if isinstance(error, BadValueError) and not self.best.epoch:
+            self.abandon()
+            return "; no epoch was finished, so no model is kept"
         self.finish()
         if self.out is None:
             return ""
         which = f"the best model, of epoch {self.best.epoch}," if self.best.epoch else "the model as it stood"
         return f"; {which} is in {self.out}"
 
+    def abandon(self) -> None:
+        """Leave nothing of this run on disk; a model that was there before stays."""
+        self._end_learning()
+        if self.checkpoint is not None:
+            self.checkpoint.clear()
+
     def finish(self) -> None:
         """Leave the model with its best weights, on disk too; a finished run needs no checkpoint."""
-        if self.unfreezing is not None:
-            self.unfreezing.end()
-        self.best.restore(self.module)
-        self.module.eval()
+        self._end_learning()
         self._save()
         self._write_history("w", self.result.history)
         if self.checkpoint is not None and not self.result.interrupted:
             self.checkpoint.clear()
+
+    def _end_learning(self) -> None:
+        if self.unfreezing is not None:
+            self.unfreezing.end()
+        self.best.restore(self.module)
+        self.module.eval()
 
     # Epochs
 
@@ -185,7 +197,7 @@ class Run:
     def _end_epoch(self, n_tokens: int, began: float, interrupts: Interrupts) -> EpochRecord:
         at = self.position
         with self._averaged():
-            scores = self.model.evaluate(self.dev) if self.dev else {}
+            scores = self._evaluate()
             seconds = time.perf_counter() - began
             rate = n_tokens / max(at.seconds, 1e-9)
             record = EpochRecord(at.epoch, at.mean_loss, scores.get("score"), scores.get("metric", ""), rate, seconds)
@@ -194,6 +206,18 @@ class Run:
         with interrupts.undivided():
             self.write_checkpoint()
         return record
+
+    def _evaluate(self) -> dict[str, Any]:
+        if not self.dev:
+            return {}
+        try:
+            return self.model.evaluate(self.dev)
+        except (ScoreError, ConstraintError) as error:
+            place = f"after epoch {self.position.epoch}, batch {self.position.steps}"
+            raise BadValueError(
+                f"expected finite scores of the dev sentences {place}, got others; "
+                f"lower the learning rate (now {self.config.learning_rate:g}) or clip harder"
+            ) from error
 
     def _averaged(self) -> Any:
         return nullcontext() if self.average is None else self.average.applied()
