@@ -1,7 +1,7 @@
 """The arithmetic between the products of a gated recursive convolution, and its gradient, each in one pass.
 
-Rows are the segments of one level, neighbours side by side. `scores` [m, 3 dim] are those of the gates L and R, less that
-of M, and of the new vector; the gates θ_L, θ_R and the vector ẑ take their place, and θ_M = 1 - θ_L - θ_R.
+Rows are the segments of one level, neighbours side by side. `scores` [m, 3 dim] are those of the gates L and R, less
+that of M, and of the new vector; the gates θ_L, θ_R and the vector ẑ take their place, and θ_M = 1 - θ_L - θ_R.
 """
 
 from __future__ import annotations
