@@ -6,7 +6,6 @@ loop over its cells; tagging from file to file on CoNLL-2000 (../shared/data/con
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import torchcrf
 from torch import Tensor, nn
 from torch_struct import LinearChainCRF
 
+from benchmarks.grconv_cells import by_cells, forward_backward, problem
 from benchmarks.report import OURS, Contest, main
 from benchmarks.timing import Candidate
 from trelliswork.cli.answers import Question, answers
@@ -24,7 +24,7 @@ from trelliswork.cli.writers import conll_writer
 from trelliswork.data import Choices, Sentence, open_conll
 from trelliswork.models import Tagger, TaggerConfig
 from trelliswork.nn import CRF
-from trelliswork.nn.encoders import GatedRecursiveConvolution, RecurrentEncoder
+from trelliswork.nn.encoders import RecurrentEncoder
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "conll2000"
 N_WORDS, WORD_DIM, HIDDEN, N_TAGS, BATCH, N = 10_000, 100, 200, 45, 32, 30
@@ -125,46 +125,19 @@ def training_contests() -> Iterator[Contest]:
     yield Contest("structured layer of that step", size, parts, {"whole step": 20.0})
 
 
-def merge(pyramid: GatedRecursiveConvolution, left: Tensor, right: Tensor) -> Tensor:
-    """One cell from the two below it."""
-    new = torch.tanh(pyramid.left(left) + pyramid.right(right))
-    gates = (pyramid.gate_left(left) + pyramid.gate_right(right)).unflatten(-1, (3, pyramid.dim)).softmax(-2)
-    return (gates * torch.stack([left, right, new], -2)).sum(-2)
-
-
-def by_cells(pyramid: GatedRecursiveConvolution, tokens: Tensor) -> Tensor:
-    """The pyramid, one cell at a time."""
-    level = list(tokens.unbind(1))
-    levels = [level]
-    for _ in range(pyramid.max_length - 1):
-        level = [merge(pyramid, left, right) for left, right in itertools.pairwise(level)]
-        levels.append(level)
-    outside = torch.zeros_like(levels[0][0])
-    rows = [torch.stack(level + [outside] * (tokens.shape[1] - len(level)), 1) for level in levels]
-    return torch.stack(rows, 2)
-
-
 def pyramid_contest() -> Contest:
-    torch.manual_seed(0)
     dim, k = 100, 10
-    pyramid = GatedRecursiveConvolution(dim, k)
-    tokens, weights = torch.randn(BATCH, N, dim, requires_grad=True), torch.randn(BATCH, N, k, dim)
+    pyramid, tokens = problem(BATCH, N, k, dim)
+    seed = torch.randn(BATCH, N, k, dim)
     torch.testing.assert_close(pyramid(tokens), by_cells(pyramid, tokens))
+    ways = {OURS: False, "loop over cells": True}
 
-    def backward(forward: Callable[[], Tensor]) -> Task:
-        def run() -> None:
-            tokens.grad = None
-            pyramid.zero_grad()
-            (forward() * weights).sum().backward()
+    def step(cells: bool) -> Task:
+        return on_both_cores(lambda: forward_backward(pyramid, tokens, seed, cells=cells))
 
-        return run
-
-    loop = Candidate("loop over cells", backward(lambda: by_cells(pyramid, tokens)))
+    candidates = [Candidate(name, step(cells)) for name, cells in ways.items()]
     size = f"batch {BATCH}, n {N}, k {k}, d {dim}"
-    return Contest(
-        "grConv forward + backward", size, [Candidate(OURS, backward(lambda: pyramid(tokens))), loop],
-        {"loop over cells": 3.0},
-    )  # fmt: skip
+    return Contest("grConv forward + backward", size, candidates, {"loop over cells": 3.0})
 
 
 def tag_file(tagger: Tagger, source: Path, target: Path) -> None:

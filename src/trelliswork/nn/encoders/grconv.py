@@ -41,8 +41,14 @@ class GatedRecursiveConvolution(nn.Module):
     def forward(self, tokens: Float[Tensor, "batch n dim"]) -> Float[Tensor, "batch n k dim"]:
         if tokens.dim() != 3 or tokens.shape[2] != self.dim or tokens.shape[1] == 0:
             raise ScoreError(f"tokens must be [batch, n, {self.dim}] with n >= 1; got {tuple(tokens.shape)}")
-        w_left = torch.cat([self.gate_left.weight, self.left.weight])
-        w_right = torch.cat([self.gate_right.weight, self.right.weight])
-        bias = torch.cat([self.gate_left.bias, self.left.bias])
+        w_left = _less_last(self.gate_left.weight, self.left.weight)
+        w_right = _less_last(self.gate_right.weight, self.right.weight)
+        bias = _less_last(self.gate_left.bias, self.left.bias)
         pyramid = Pyramid.apply if can_fuse(tokens, bias) else plain_pyramid
         return pyramid(tokens.transpose(0, 1), w_left, w_right, bias, self.max_length).permute(2, 1, 0, 3)
+
+
+def _less_last(gates: Float[Tensor, "3dim ..."], new: Float[Tensor, "dim ..."]) -> Float[Tensor, "3dim ..."]:
+    """Gates L and R, both less gate M, then the new vector."""
+    left, right, middle = gates.chunk(3)
+    return torch.cat([left - middle, right - middle, new])

@@ -31,16 +31,17 @@ def can_fuse(*tensors: Tensor) -> bool:
 class Pyramid(torch.autograd.Function):
     """z of all segments [k, n, batch, dim], 0 where they would run past the end; k levels from the tokens up.
 
-    `w_left` and `w_right` [4 dim, dim] and `bias` [4 dim] have the gates L, R and M, then the new vector.
+    `w_left` and `w_right` [3 dim, dim] and `bias` [3 dim] have the gates L and R, less the gate M, then the new vector:
+    the softmax over three scores stays the same when one of them is taken off all.
     """
 
     @staticmethod
     def forward(
         ctx: Any,
         tokens: Float[Tensor, "n batch dim"],
-        w_left: Float[Tensor, "4dim dim"],
-        w_right: Float[Tensor, "4dim dim"],
-        bias: Float[Tensor, "4dim"],
+        w_left: Float[Tensor, "3dim dim"],
+        w_right: Float[Tensor, "3dim dim"],
+        bias: Float[Tensor, "3dim"],
         n_levels: int,
     ) -> Float[Tensor, "k n batch dim"]:
         n, batch, dim = tokens.shape
@@ -63,7 +64,7 @@ class Pyramid(torch.autograd.Function):
         n, batch, dim = tokens.shape
         grads = grad.clone(memory_format=torch.contiguous_format)  # becomes dL/dz, from the top down
         found = [torch.zeros_like(part) for part in (w_left, w_right, bias)]
-        workspace = tokens.new_empty(max(n - 1, 0) * batch, 4 * dim)
+        workspace = tokens.new_empty(max(n - 1, 0) * batch, 3 * dim)
         for d in range(len(states), 0, -1):
             left, right = _neighbours(levels[d - 1], n - d)
             to_left, to_right = _neighbours(grads[d - 1], n - d)
@@ -96,8 +97,8 @@ def plain_pyramid(tokens: Tensor, w_left: Tensor, w_right: Tensor, bias: Tensor,
     level, levels = tokens, [tokens]
     for d in range(1, n_levels):
         left, right = level[:-1], level[1:]
-        *gates, new = (left @ w_left.T + right @ w_right.T + bias).chunk(4, -1)
-        theta = torch.stack(gates).softmax(0)
+        *gates, new = (left @ w_left.T + right @ w_right.T + bias).chunk(3, -1)
+        theta = torch.stack([*gates, torch.zeros_like(new)]).softmax(0)
         level = theta[0] * left + theta[1] * right + theta[2] * new.tanh()
         levels.append(torch.cat([level, torch.zeros_like(tokens[:d])]))
     return torch.stack(levels)

@@ -1,7 +1,7 @@
 """The arithmetic between the products of a gated recursive convolution, and its gradient, each in one pass.
 
-Rows are the segments of one level, neighbours side by side; the four blocks of `scores` [m, 4 dim], which become the
-three gates and the new vector, are L, R, M and ẑ.
+Rows are the segments of one level, neighbours side by side. `scores` [m, 3 dim] are those of the gates L and R, less
+that of M, and of the new vector; the gates θ_L, θ_R and the vector ẑ take their place, and θ_M = 1 - θ_L - θ_R.
 """
 
 from __future__ import annotations
@@ -17,37 +17,38 @@ ROWS = 32  # that are worked on at once
 
 @njit(**KERNEL)
 def mix(scores, bias, left, right, output):
-    """scores + bias: softmax of three blocks, tanh of the fourth, in place; output = θ_L z_L + θ_R z_R + θ_M ẑ.
+    """scores + bias: softmax of two blocks and 0, tanh of the third, in place; output = θ_L z_L + θ_R z_R + θ_M ẑ.
 
     Short loops over few arrays, because those are the ones that run in vector registers; some rows at a time, so that
     they stay in the cache from loop to loop.
     """
-    n_rows = left.shape[0]
-    signs = np.empty((ROWS, left.shape[1]), scores.dtype)
+    n_rows, dim = left.shape
+    signs, thirds = np.empty((ROWS, dim), scores.dtype), np.empty((ROWS, dim), scores.dtype)
     for first in range(0, n_rows, ROWS):
         last = min(first + ROWS, n_rows)
-        rows = scores[first:last]
-        _prepare(rows, bias, signs)
+        rows, middle = scores[first:last], thirds[: last - first]
+        _prepare(rows, bias, signs, middle)
         _exponentials(rows.reshape(rows.size))
-        _normalise(rows, signs)
-        _weigh(rows, left[first:last], right[first:last], output[first:last])
+        _exponentials(middle.reshape(middle.size))
+        _normalise(rows, signs, middle)
+        _weigh(rows, middle, left[first:last], right[first:last], output[first:last])
 
 
 @njit(**KERNEL)
-def _prepare(rows, bias, signs):
+def _prepare(rows, bias, signs, middle):
     """What e^x is taken of: gates less the highest, -2 |x| for the tanh, whose signs are kept."""
-    dim = signs.shape[1]
+    dim, zero = signs.shape[1], rows.dtype.type(0.0)
     for i in range(rows.shape[0]):
         for j in range(dim):
-            a, b, c = rows[i, j] + bias[j], rows[i, dim + j] + bias[dim + j], rows[i, 2 * dim + j] + bias[2 * dim + j]
-            top = max(max(a, b), c)
+            a, b = rows[i, j] + bias[j], rows[i, dim + j] + bias[dim + j]
+            top = max(max(a, b), zero)
             rows[i, j] = a - top
             rows[i, dim + j] = b - top
-            rows[i, 2 * dim + j] = c - top
+            middle[i, j] = -top
         for j in range(dim):
-            new = rows[i, 3 * dim + j] + bias[3 * dim + j]
+            new = rows[i, 2 * dim + j] + bias[2 * dim + j]
             signs[i, j] = new
-            rows[i, 3 * dim + j] = -(abs(new) + abs(new))
+            rows[i, 2 * dim + j] = -(abs(new) + abs(new))
 
 
 @njit(**KERNEL)
@@ -58,27 +59,27 @@ def _exponentials(flat):
 
 
 @njit(**KERNEL)
-def _normalise(rows, signs):
+def _normalise(rows, signs, middle):
     """Exponentials become gates that sum to 1, and tanh from e^(-2 |x|)."""
     dim, one = signs.shape[1], rows.dtype.type(1.0)  # a plain 1.0 would make everything double
     for i in range(rows.shape[0]):
         for j in range(dim):
-            scale = one / (rows[i, j] + rows[i, dim + j] + rows[i, 2 * dim + j])
+            scale = one / (rows[i, j] + rows[i, dim + j] + middle[i, j])
             rows[i, j] *= scale
             rows[i, dim + j] *= scale
-            rows[i, 2 * dim + j] *= scale
+            middle[i, j] *= scale
         for j in range(dim):
-            shrunk = rows[i, 3 * dim + j]
+            shrunk = rows[i, 2 * dim + j]
             size = (one - shrunk) / (one + shrunk)
-            rows[i, 3 * dim + j] = size if signs[i, j] > 0 else -size
+            rows[i, 2 * dim + j] = size if signs[i, j] > 0 else -size
 
 
 @njit(**KERNEL)
-def _weigh(rows, left, right, output):
+def _weigh(rows, middle, left, right, output):
     n_rows, dim = left.shape
     for i in range(n_rows):
         for j in range(dim):
-            new = rows[i, 2 * dim + j] * rows[i, 3 * dim + j]
+            new = middle[i, j] * rows[i, 2 * dim + j]
             output[i, j] = rows[i, j] * left[i, j] + rows[i, dim + j] * right[i, j] + new
 
 
@@ -93,9 +94,8 @@ def unmix(grad, state, left, right, output, by_scores):
         for j in range(dim):
             by_scores[i, dim + j] = state[i, dim + j] * (right[i, j] - output[i, j]) * grad[i, j]
         for j in range(dim):
-            new, share = state[i, 3 * dim + j], state[i, 2 * dim + j] * grad[i, j]
-            by_scores[i, 2 * dim + j] = share * (new - output[i, j])
-            by_scores[i, 3 * dim + j] = share * (one - new * new)
+            new, middle = state[i, 2 * dim + j], one - state[i, j] - state[i, dim + j]
+            by_scores[i, 2 * dim + j] = middle * grad[i, j] * (one - new * new)
 
 
 @njit(**KERNEL)
