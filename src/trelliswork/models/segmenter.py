@@ -159,6 +159,17 @@ class Segmenter(NeuralTagger):
                 spans.append(SpanConfidence(first, last, self.kinds[kind], probability))
         return Confidences(self._tags(segments, n), tokens, spans)
 
+    def _likely_spans(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
+    ) -> list[list[SpanConfidence]]:
+        marginals = self.segmentations(batch, pins).marginals
+        found: list[list[SpanConfidence]] = [[] for _ in batch]
+        for row, first, d, kind in (marginals >= threshold).nonzero().tolist():
+            if kind != 0:
+                probability = min(float(marginals[row, first, d, kind]), 1.0)
+                found[row].append(SpanConfidence(first, first + d + 1, self.kinds[kind], probability))
+        return found
+
     @property
     def summary(self) -> str:
         return f"A network ({self.config.encoder}) under a {self.STRUCTURE}, for {self.labels.data_scheme} tags."
