@@ -91,3 +91,18 @@ def test_plain_tags_have_no_threshold(config: TaggerConfig) -> None:
     plain = Tagger.from_data([Sentence(("a", "b"), ("N", "V"))], config)
     with pytest.raises(TrellisworkError, match="plain tags"):
         plain.tag([Sentence(("a",))], threshold=0.2)
+
+
+@pytest.mark.parametrize("kind", [Tagger, Segmenter])
+def test_confidences_are_those_of_the_chosen_spans(
+    kind: type[Tagger] | type[Segmenter], sentences: list[Sentence], config: TaggerConfig
+) -> None:
+    model = kind.from_data(sentences, replace(config, max_length=4), seed=1)
+    empty = Sentence(())
+    found = model.confidences([*sentences, empty], threshold=0.1)
+    assert [each.tags for each in found] == model.tag([*sentences, empty], threshold=0.1)
+    assert [each.spans for each in found] == model.spans([*sentences, empty], 0.1)
+    best = model.confidences(sentences)
+    for sure, above in zip(best, found, strict=False):
+        for ours, theirs, share, other in zip(sure.tags, above.tags, sure.tokens, above.tokens, strict=True):
+            assert ours != theirs or share == pytest.approx(other, abs=1e-6)

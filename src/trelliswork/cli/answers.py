@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trelliswork.cli.pins import Pin, pins_for, require_used
 from trelliswork.data import Sentence
-from trelliswork.errors import ConstraintError, DataError
+from trelliswork.errors import ConstraintError, DataError, TrellisworkError
 
 if TYPE_CHECKING:
     from trelliswork.models import Analysis, Confidences, SentenceTagger
@@ -34,6 +34,13 @@ class Question:
     confidence: bool = False
     top_k: int = 0
     pins: Sequence[Pin] = ()
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and self.top_k:
+            raise TrellisworkError(
+                "--top-k lists whole analyses and --threshold chooses spans one by one; got both; leave one out"
+            )
 
 
 def answers(
@@ -67,14 +74,15 @@ def _answer_group(
 
 def _ask(tagger: SentenceTagger, group: list[Sentence], question: Question, pins: list[dict[int, str]]) -> list[Answer]:
     pinned = pins if any(pins) else None
-    confidences = tagger.confidences(group, pinned) if question.confidence else None
+    above = question.threshold
+    confidences = tagger.confidences(group, pinned, threshold=above) if question.confidence else None
     analyses = tagger.analyses(group, question.top_k, pinned) if question.top_k else None
     if confidences is not None:
         tags = [each.tags for each in confidences]
     elif analyses is not None:
         tags = [each[0].tags for each in analyses]
     else:
-        tags = tagger.tag(group, pinned)
+        tags = tagger.tag(group, pinned, threshold=above)
     return [
         Answer(
             sentence,

@@ -16,6 +16,7 @@ from trelliswork.cli.options import (
     Scheme,
     TagColumn,
     Threads,
+    Threshold,
     WordColumn,
     parse_columns,
     parse_delimiter,
@@ -31,6 +32,7 @@ def evaluate(
     tag_column: TagColumn = None,
     feature_columns: FeatureColumns = None,
     scheme: Scheme = None,
+    threshold: Threshold = None,
     threads: Threads = 1,
     quiet: Quiet = False,
     features: Features = None,
@@ -39,7 +41,8 @@ def evaluate(
 
     Prints precision, recall and F1 of spans by type as conlleval counts
     them, strict F1 (only well-formed spans count), token accuracy, and how
-    far the confidences are off. Plain tags get accuracy alone.
+    far the confidences are off. Plain tags get accuracy alone. --threshold
+    scores what tag --threshold would write.
 
     \b
     Examples:
@@ -66,7 +69,7 @@ def evaluate(
     if found != tagger.labels.data_scheme:
         say(f"tags converted from {found} to {tagger.labels.data_scheme}, as the model has them", quiet=quiet)
     prepare_kernels(quiet=quiet)
-    scores = score(tagger, sentences)
+    scores = score(tagger, sentences, threshold)
     print(f"{count(scores.n_sentences, 'sentence')}, {count(scores.n_tokens, 'token')}\n")
     print(score_text(scores))
     if json_file is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trelliswork.cli.options import Features, ModelFolder
+from trelliswork.errors import TrellisworkError
 
 if TYPE_CHECKING:
     from trelliswork.models import FeatureTagger, Segmenter, SentenceTagger, Tagger
@@ -35,9 +36,12 @@ def info(
     Example:
       trelliswork info ner
     """
-    from trelliswork.models import load_tagger
+    from trelliswork.models import Ensemble, load_tagger
 
     tagger = load_tagger(model, features=features)
+    if isinstance(tagger, Ensemble):
+        folders = ", ".join(tagger.folders)
+        raise TrellisworkError(f"{model}: expected one model, got the folders of several; name one: {folders}")
     if as_json:
         print(json.dumps(_record(tagger, top_features), indent=1, ensure_ascii=False))
         return

@@ -16,6 +16,7 @@ from trelliswork.cli.options import (
     Features,
     ModelFolder,
     Threads,
+    Threshold,
     WordColumn,
     parse_columns,
     parse_delimiter,
@@ -69,6 +70,7 @@ def tag(
     delimiter: Delimiter = None,
     word_column: WordColumn = None,
     feature_columns: FeatureColumns = None,
+    threshold: Threshold = None,
     threads: Threads = 1,
     features: Features = None,
 ) -> None:
@@ -81,7 +83,10 @@ def tag(
 
     --confidence adds the probability of each tag and of the span it is in,
     --top-k lists the best analyses with theirs, --pin decodes again around
-    tags that are known. All probabilities are exact.
+    tags that are known. All probabilities are exact. --threshold 0.2 also
+    finds spans that are less likely than not, which raises F1 where many are
+    missed. DIR may hold several models, as train --seeds leaves them: they
+    answer together.
 
     \b
     Examples:
@@ -103,7 +108,7 @@ def tag(
     tagger = load_tagger(model, features=features)
     given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
     kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None, tagger)
-    question = Question(confidence, top_k, parse_pins(pin or (), tagger.labels))
+    question = Question(confidence, top_k, parse_pins(pin or (), tagger.labels), threshold)
     columns, sentences = open_untagged(file, kind, choices_of(tagger, given, kind))
     if columns is not None and read_as is None and (doubt := text_in_columns(columns, tagger)):
         say(doubt)

@@ -7,14 +7,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from trelliswork.data import Sentence
 from trelliswork.distributions.averaging import average_argmax, average_log_prob
-from trelliswork.models.explanation import Analysis, Confidences, SpanConfidence, span_confidences, tag_probabilities
+from trelliswork.models.explanation import (
+    Analysis,
+    Confidences,
+    SpanConfidence,
+    span_confidences,
+    tag_probabilities,
+    token_confidences,
+)
 from trelliswork.models.sentence_tagger import Pins, SentenceTagger
 from trelliswork.models.span_choice import likely_spans
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
+
     from trelliswork.distributions import LinearChain
 
 
@@ -49,8 +59,7 @@ class AveragedTagger(SentenceTagger):
         """Probabilities under the average are averages of probabilities."""
         members = self.members(batch, pins)
         best = average_argmax(members).tags
-        marginals = torch.stack([member.marginals for member in members]).mean(0)
-        tokens = tag_probabilities(marginals, best, self.labels)
+        tokens = tag_probabilities(_mean_marginals(members), best, self.labels)
         tags = [self.labels.tags(row[: len(sentence)]) for row, sentence in zip(best.tolist(), batch, strict=True)]
         spans = [span_confidences(member, self.labels, tags) for member in members]
         return [
@@ -62,6 +71,15 @@ class AveragedTagger(SentenceTagger):
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
     ) -> list[list[SpanConfidence]]:
         return likely_spans(self.members(batch, pins), self.labels, list(map(len, batch)), threshold)
+
+    def _token_confidences(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]
+    ) -> list[list[float]]:
+        return token_confidences(_mean_marginals(self.members(batch, pins)), self.labels, tags)
+
+
+def _mean_marginals(members: Sequence[LinearChain]) -> Float[Tensor, "batch n c"]:
+    return torch.stack([member.marginals for member in members]).mean(0)
 
 
 def _mean(same: Sequence[SpanConfidence]) -> SpanConfidence:

@@ -41,7 +41,8 @@ class Ensemble(AveragedTagger):
                     "train all on the same data"
                 )
         self.taggers, self.labels = list(taggers), first.labels
-        self.metrics: dict[str, Any] = {}
+        self.metrics: dict[str, Any] = {"data": first.metrics.get("data")}
+        self.folders: list[str] = []
 
     @classmethod
     def load(cls, directory: str | Path) -> Ensemble:
@@ -51,7 +52,9 @@ class Ensemble(AveragedTagger):
         folders = model_folders(directory)
         if not folders:
             raise ModelError(f"{directory}: expected a folder with folders of models, got none; train with --seeds 3")
-        return cls([load_tagger(folder) for folder in folders])  # type: ignore[misc]  # refused above
+        found = cls([load_tagger(folder) for folder in folders])  # type: ignore[misc]  # refused there
+        found.folders = [str(folder) for folder in folders]
+        return found
 
     @property
     def n_columns(self) -> int:

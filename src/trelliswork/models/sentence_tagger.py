@@ -18,6 +18,7 @@ from trelliswork.models.explanation import (
     analyses_of,
     confidences_of,
     tags_of_best,
+    token_confidences,
 )
 from trelliswork.models.labels import Labels, tags_of_gold
 from trelliswork.models.span_choice import check_threshold, choose_spans, likely_spans
@@ -84,6 +85,12 @@ class SentenceTagger:
     ) -> list[list[SpanConfidence]]:
         raise TrellisworkError(f"a {type(self).__name__} has no probabilities of spans; tag without a threshold")
 
+    def _token_confidences(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]
+    ) -> list[list[float]]:
+        """The probability of each of some tags; for models that have `_likely_spans`."""
+        raise NotImplementedError
+
     @overload
     def tag(
         self,
@@ -120,7 +127,7 @@ class SentenceTagger:
         if threshold is None:
             return self._tag_all(given, pins)
         return [
-            tags_of([(span.start, span.end, span.label) for span in spans], len(sentence), self.labels.data_scheme)
+            self._spelled(spans, len(sentence))
             for sentence, spans in zip(given, self.spans(given, threshold, pins), strict=True)
         ]
 
@@ -140,9 +147,34 @@ class SentenceTagger:
             empty=lambda: [Analysis([], 1.0)],
         )
 
-    def confidences(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[Confidences]:
-        """The best tags with the exact probability of each token's tag and of each predicted span."""
-        return self._in_batches(sentences, pins, self._confidences, empty=lambda: Confidences([], [], []))
+    def confidences(
+        self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None, *, threshold: float | None = None
+    ) -> list[Confidences]:
+        """The best tags with the exact probability of each token's tag and of each predicted span.
+
+        With a `threshold`, the tags are those that `tag` gives for it.
+        """
+        if threshold is None:
+            return self._in_batches(sentences, pins, self._confidences, empty=lambda: Confidences([], [], []))
+        check_threshold(threshold, self.labels)
+        return self._in_batches(
+            sentences,
+            pins,
+            lambda batch, pins: self._confidences_above(batch, pins, threshold),
+            empty=lambda: Confidences([], [], []),
+        )
+
+    def _confidences_above(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
+    ) -> list[Confidences]:
+        likely = self._likely_spans(batch, pins, threshold)
+        chosen = [choose_spans(row, len(each), threshold) for row, each in zip(likely, batch, strict=True)]
+        tags = [self._spelled(spans, len(each)) for spans, each in zip(chosen, batch, strict=True)]
+        tokens = self._token_confidences(batch, pins, tags)
+        return [Confidences(*each) for each in zip(tags, tokens, chosen, strict=True)]
+
+    def _spelled(self, spans: Sequence[SpanConfidence], n: int) -> list[str]:
+        return tags_of([(span.start, span.end, span.label) for span in spans], n, self.labels.data_scheme)
 
     def spans(
         self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
@@ -252,3 +284,8 @@ class ChainTagger(SentenceTagger):
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
     ) -> list[list[SpanConfidence]]:
         return likely_spans([self.distribution(batch, pins)], self.labels, list(map(len, batch)), threshold)
+
+    def _token_confidences(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]
+    ) -> list[list[float]]:
+        return token_confidences(self.distribution(batch, pins).marginals, self.labels, tags)
