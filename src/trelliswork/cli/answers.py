@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trelliswork.cli.pins import Pin, pins_for, require_used
 from trelliswork.cli.tasks import bare
 from trelliswork.data import Sentence
-from trelliswork.errors import ConstraintError, DataError, ScoreError
+from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
 
 if TYPE_CHECKING:
     from trelliswork.models import Analysis, Confidences, SentenceTagger
@@ -35,6 +35,13 @@ class Question:
     confidence: bool = False
     top_k: int = 0
     pins: Sequence[Pin] = ()
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and self.top_k:
+            raise TrellisworkError(
+                "--top-k lists whole analyses and --threshold chooses spans one by one; got both; leave one out"
+            )
 
 
 def answers(
@@ -82,14 +89,15 @@ def _answer_group(
 
 def _ask(tagger: SentenceTagger, group: list[Sentence], question: Question, pins: list[dict[int, str]]) -> list[Answer]:
     pinned = pins if any(pins) else None
-    confidences = tagger.confidences(group, pinned) if question.confidence else None
+    above = question.threshold
+    confidences = tagger.confidences(group, pinned, threshold=above) if question.confidence else None
     analyses = tagger.analyses(group, question.top_k, pinned) if question.top_k else None
     if confidences is not None:
         tags = [each.tags for each in confidences]
     elif analyses is not None:
         tags = [each[0].tags for each in analyses]
     else:
-        tags = tagger.tag(group, pinned)
+        tags = tagger.tag(group, pinned, threshold=above)
     return [
         Answer(
             sentence,

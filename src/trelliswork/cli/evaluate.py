@@ -16,6 +16,7 @@ from trelliswork.cli.options import (
     Scheme,
     TagColumn,
     Threads,
+    Threshold,
     WordColumn,
     parse_columns,
     parse_delimiter,
@@ -34,6 +35,7 @@ def evaluate(
     tag_column: TagColumn = None,
     feature_columns: FeatureColumns = None,
     scheme: Scheme = None,
+    threshold: Threshold = None,
     threads: Threads = 1,
     quiet: Quiet = False,
     features: Features = None,
@@ -43,7 +45,8 @@ def evaluate(
     Prints precision, recall and F1 of spans by type as conlleval counts
     them, strict F1 (only well-formed spans count), token accuracy, and how
     far the confidences are off. Plain tags get accuracy alone, each task of
-    a model of several tasks a table of its own.
+    a model of several tasks a table of its own. --threshold scores what
+    tag --threshold would write.
 
     \b
     Examples:
@@ -67,7 +70,7 @@ def evaluate(
     parts = [_known(part, scheme, quiet) for part in parts_of(tagger, list(stream))]
     say(f"{file}: {layout(format, kind)}", quiet=quiet)
     prepare_kernels(quiet=quiet)
-    scores = {part.name: score(part.tagger, part.sentences) for part in parts}
+    scores = {part.name: score(part.tagger, part.sentences, threshold) for part in parts}
     first = scores[parts[0].name]
     print(f"{count(first.n_sentences, 'sentence')}, {count(first.n_tokens, 'token')}\n")
     print("\n\n".join(part.heading + score_text(scores[part.name]) for part in parts))

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trelliswork.cli.options import Features, ModelFolder
+from trelliswork.errors import TrellisworkError
 
 if TYPE_CHECKING:
     from trelliswork.models import FeatureTagger, MultiTagger, Segmenter, SentenceTagger, Tagger, VectorTagger
-    from trelliswork.models.loading import AnyTagger
+    from trelliswork.models.loading import OneTagger
 
 STRONGEST = 8
 
@@ -34,9 +35,12 @@ def info(
     Example:
       trelliswork info ner
     """
-    from trelliswork.models import load_tagger
+    from trelliswork.models import Ensemble, load_tagger
 
     tagger = load_tagger(model, features=features)
+    if isinstance(tagger, Ensemble):
+        folders = ", ".join(tagger.folders)
+        raise TrellisworkError(f"{model}: expected one model, got the folders of several; name one: {folders}")
     if as_json:
         print(json.dumps(_record(tagger, top_features), indent=1, ensure_ascii=False))
         return
@@ -48,7 +52,7 @@ def info(
             print(f"  {name:{width}}  {value}")
 
 
-def _kind(tagger: AnyTagger) -> str:
+def _kind(tagger: OneTagger) -> str:
     from trelliswork.models import FeatureTagger, MultiTagger, Segmenter, VectorTagger
     from trelliswork.models.feature_crf.kinds import kind_of
 
@@ -65,7 +69,7 @@ def _kind(tagger: AnyTagger) -> str:
     return f"{encoder or f'a {tagger.config.encoder} network'} under {structure}"
 
 
-def _sections(tagger: AnyTagger, top_features: int) -> list[tuple[str, list[tuple[str, str]]]]:
+def _sections(tagger: OneTagger, top_features: int) -> list[tuple[str, list[tuple[str, str]]]]:
     from trelliswork.models import FeatureTagger
     from trelliswork.models.card import flatten
 
@@ -120,7 +124,7 @@ def _layout_rows(layout: dict[str, Any] | None) -> list[tuple[str, str]]:
     return [("columns", columns)]
 
 
-def _label_rows(tagger: AnyTagger) -> list[tuple[str, str]]:
+def _label_rows(tagger: OneTagger) -> list[tuple[str, str]]:
     from trelliswork.cli.tasks import heads_of
     from trelliswork.models import VectorTagger
 
@@ -137,7 +141,7 @@ def _rows_of_head(name: str, tagger: SentenceTagger) -> list[tuple[str, str]]:
     ]
 
 
-def transitions(tagger: AnyTagger) -> list[tuple[float, str, str]]:
+def transitions(tagger: OneTagger) -> list[tuple[float, str, str]]:
     """Learned transition scores between legal neighbours, strongest first."""
     from trelliswork.models import FeatureTagger, MultiTagger, Segmenter
 
@@ -160,13 +164,13 @@ def transitions(tagger: AnyTagger) -> list[tuple[float, str, str]]:
     return sorted(scored, reverse=True)
 
 
-def _transition_rows(tagger: AnyTagger) -> list[tuple[str, str]]:
+def _transition_rows(tagger: OneTagger) -> list[tuple[str, str]]:
     found = transitions(tagger)
     extremes = found if len(found) <= 2 * STRONGEST else [*found[:STRONGEST], *found[-STRONGEST:]]
     return [(f"{before} -> {after}", f"{score:+.2f}") for score, before, after in extremes]
 
 
-def _record(tagger: AnyTagger, top_features: int) -> dict[str, Any]:
+def _record(tagger: OneTagger, top_features: int) -> dict[str, Any]:
     from trelliswork.models import FeatureTagger
     from trelliswork.models.feature_tagger import strongest
 
@@ -185,7 +189,7 @@ def _record(tagger: AnyTagger, top_features: int) -> dict[str, Any]:
     }
 
 
-def _record_of_labels(tagger: AnyTagger) -> dict[str, Any]:
+def _record_of_labels(tagger: OneTagger) -> dict[str, Any]:
     from trelliswork.cli.tasks import heads_of
     from trelliswork.models import VectorTagger
 

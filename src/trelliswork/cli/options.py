@@ -19,6 +19,14 @@ Features = Annotated[
         show_default=False,
     ),
 ]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        help="Take all spans with probability P or more that do not overlap, not the best tags; half the F1 is best.",
+        show_default=False,
+    ),
+]
 Delimiter = Annotated[
     str | None,
     typer.Option(help="What stands between columns: tab, space or any text.", rich_help_panel=COLUMNS),

@@ -41,9 +41,9 @@ class Scores:
         return found
 
 
-def score(tagger: SentenceTagger, sentences: Sequence[Sentence]) -> Scores:
+def score(tagger: SentenceTagger, sentences: Sequence[Sentence], threshold: float | None = None) -> Scores:
     """Tag gold sentences with confidences and compare; tags must be in the scheme of the model."""
-    answers = tagger.confidences(sentences)
+    answers = tagger.confidences(sentences, threshold=threshold)
     gold = [sentence.tags or () for sentence in sentences]
     scheme = tagger.labels.data_scheme
     pairs = _outcomes(gold, answers, scheme)

@@ -16,6 +16,7 @@ from trelliswork.cli.options import (
     Features,
     ModelFolder,
     Threads,
+    Threshold,
     WordColumn,
     parse_columns,
     parse_delimiter,
@@ -71,6 +72,7 @@ def tag(
     delimiter: Delimiter = None,
     word_column: WordColumn = None,
     feature_columns: FeatureColumns = None,
+    threshold: Threshold = None,
     threads: Threads = 1,
     features: Features = None,
 ) -> None:
@@ -84,7 +86,10 @@ def tag(
 
     --confidence adds the probability of each tag and of the span it is in,
     --top-k lists the best analyses with theirs, --pin decodes again around
-    tags that are known. All probabilities are exact.
+    tags that are known. All probabilities are exact. --threshold 0.2 also
+    finds spans that are less likely than not, which raises F1 where many are
+    missed. DIR may hold several models, as train --seeds leaves them: they
+    answer together.
 
     \b
     Examples:
@@ -112,6 +117,7 @@ def tag(
     given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
     kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None, tagger)
     pins = parse_pins(pin, next(iter(heads.values())).labels) if pin else ()
+    question = Question(confidence, top_k, pins, threshold)
     choices = choices_of(tagger, given, kind)
     columns, sentences = open_untagged(file, kind, choices if len(heads) == 1 else words_alone(choices))
     if columns is not None and read_as is None and (doubt := text_in_columns(columns, tagger)):
@@ -120,7 +126,7 @@ def tag(
     batch = 1 if file == "-" and sys.stdin.isatty() else BATCH  # answer line by line to someone who types
     with _target(out) as target:
         write = _writer(format, columns, heads, target)
-        for found in answers_of_tasks(heads, sentences, Question(confidence, top_k, pins), batch=batch):
+        for found in answers_of_tasks(heads, sentences, question, batch=batch):
             target.write(write(found))
             if batch == 1:
                 target.flush()

@@ -7,6 +7,7 @@ from trelliswork.data.batching import token_budget_batches
 from trelliswork.data.conll import Choices, ColumnFormat, conll_text, infer_format, open_conll, read_conll
 from trelliswork.data.crfsuite import read_crfsuite
 from trelliswork.data.csv_files import CsvFormat, open_csv, read_csv
+from trelliswork.data.cutting import FINE_TOKENS, cut_tokens
 from trelliswork.data.files import atomic_write, open_text
 from trelliswork.data.jsonl import json_text, read_jsonl
 from trelliswork.data.readers import FileKind, file_kind, is_jsonl, reader_for
@@ -16,6 +17,7 @@ from trelliswork.data.vectors import WordVectors, read_vectors
 from trelliswork.data.vocabulary import Vocabulary
 
 __all__ = [
+    "FINE_TOKENS",
     "Choices",
     "ColumnFormat",
     "CsvFormat",
@@ -27,6 +29,7 @@ __all__ = [
     "WordVectors",
     "atomic_write",
     "conll_text",
+    "cut_tokens",
     "file_kind",
     "infer_format",
     "is_jsonl",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trelliswork.models.attribute_tagger import AttributeTagger
     from trelliswork.models.config import TaggerConfig
     from trelliswork.models.dropout_average import DropoutAverage, token_calibration
+    from trelliswork.models.ensemble import Ensemble
     from trelliswork.models.explanation import Analysis, Confidences, SpanConfidence
     from trelliswork.models.feature_crf.config import LearningConfig
     from trelliswork.models.feature_tagger import FeatureTagger
@@ -28,6 +29,7 @@ _HOME = {
     "AttributeTagger": "attribute_tagger",
     "Confidences": "explanation",
     "DropoutAverage": "dropout_average",
+    "Ensemble": "ensemble",
     "FeatureTagger": "feature_tagger",
     "LearningConfig": "feature_crf.config",
     "MultiTagger": "multi_tagger",
@@ -48,6 +50,7 @@ __all__ = [
     "AttributeTagger",
     "Confidences",
     "DropoutAverage",
+    "Ensemble",
     "FeatureTagger",
     "LearningConfig",
     "MultiTagger",

@@ -15,10 +15,9 @@ import torch
 from torch import nn
 
 from trelliswork.data import Sentence
-from trelliswork.distributions.averaging import average_argmax, average_log_prob
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics import Calibration, calibration
-from trelliswork.models.explanation import Analysis, Confidences, SpanConfidence, span_confidences, tag_probabilities
+from trelliswork.models.averaged_tagger import AveragedTagger
 from trelliswork.models.labels import tags_of_gold
 from trelliswork.models.sentence_tagger import Pins, SentenceTagger
 from trelliswork.models.tagger import Tagger
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from trelliswork.distributions import LinearChain
 
 
-class DropoutAverage(SentenceTagger):
+class DropoutAverage(AveragedTagger):
     """p(y | x) = the mean over K dropout masks of the tagger's p(y | x): the Bayesian CRF [S4.140, 775-776].
 
     Each mask is a draw of the weights from the posterior that training with dropout fits. The masks depend on `seed`
@@ -58,39 +57,6 @@ class DropoutAverage(SentenceTagger):
             return chains
         return [chain.constrain(self.tagger._allowed(sentences, pins, chain)) for chain in chains]
 
-    def _best_tags(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
-        best = average_argmax(self.members(batch, pins)).tags.tolist()
-        return [self.labels.tags(row[: len(sentence)]) for row, sentence in zip(best, batch, strict=True)]
-
-    def _analyses(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int) -> list[list[Analysis]]:
-        """The best of the `top_k` of each mask."""
-        members = self.members(batch, pins)
-        candidates = torch.cat([member.top_k(top_k)[0] for member in members])  # (masks * k, batch, n)
-        probabilities = average_log_prob(members, candidates).exp()
-        answers = []
-        for i, sentence in enumerate(batch):
-            found = {
-                tuple(tags[: len(sentence)]): probability
-                for tags, probability in zip(candidates[:, i].tolist(), probabilities[:, i].tolist(), strict=True)
-                if probability > 0
-            }
-            best = sorted(found.items(), key=lambda item: -item[1])[:top_k]
-            answers.append([Analysis(self.labels.tags(tags), probability) for tags, probability in best])
-        return answers
-
-    def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]:
-        """Probabilities under the average are averages of probabilities."""
-        members = self.members(batch, pins)
-        best = average_argmax(members).tags
-        marginals = torch.stack([member.marginals for member in members]).mean(0)
-        tokens = tag_probabilities(marginals, best, self.labels)
-        tags = [self.labels.tags(row[: len(sentence)]) for row, sentence in zip(best.tolist(), batch, strict=True)]
-        spans = [span_confidences(member, self.labels, tags) for member in members]
-        return [
-            Confidences(row, tokens[i, : len(row)].tolist(), [_mean(same) for same in zip(*of_row, strict=True)])
-            for i, (row, of_row) in enumerate(zip(tags, zip(*spans, strict=True), strict=True))
-        ]
-
 
 def token_calibration(tagger: SentenceTagger, sentences: Sequence[Sentence], n_bins: int = 10) -> Calibration:
     """Whether the tags of tokens are right as often as the tagger says."""
@@ -113,8 +79,3 @@ def _dropping(tagger: Tagger) -> Iterator[None]:
     finally:
         for layer in layers:
             layer.eval()
-
-
-def _mean(same: Sequence[SpanConfidence]) -> SpanConfidence:
-    first = same[0]
-    return SpanConfidence(first.start, first.end, first.label, sum(each.probability for each in same) / len(same))

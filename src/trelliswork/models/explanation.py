@@ -104,6 +104,19 @@ def span_confidences(
     ]
 
 
+def token_confidences(
+    marginals: Float[Tensor, "batch n c"], labels: Labels, tags: Sequence[Sequence[str]]
+) -> list[list[float]]:
+    """P(the token has this tag) for each token of some sentences and tags in the scheme of the data."""
+    import torch
+
+    known = torch.zeros(marginals.shape[:2], dtype=torch.long)
+    for row, of_row in enumerate(tags):
+        known[row, : len(of_row)] = torch.tensor(labels.indices(Sentence(("",) * len(of_row), tuple(of_row))))
+    found = tag_probabilities(marginals, known.to(marginals.device), labels).tolist()
+    return [shares[: len(of_row)] for shares, of_row in zip(found, tags, strict=True)]
+
+
 def tag_probabilities(
     marginals: Float[Tensor, "batch n c"], best: Int[Tensor, "batch n"], labels: Labels
 ) -> Float[Tensor, "batch n"]:

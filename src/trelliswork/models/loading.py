@@ -8,6 +8,7 @@ from trelliswork.data.attributes.function import Function
 from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.errors import ModelError
 from trelliswork.models.attribute_tagger import AttributeTagger
+from trelliswork.models.ensemble import Ensemble, model_folders
 from trelliswork.models.feature_tagger import FeatureTagger
 from trelliswork.models.multi_tagger import MultiTagger
 from trelliswork.models.segmenter import Segmenter
@@ -15,18 +16,24 @@ from trelliswork.models.storage import kind_of_model
 from trelliswork.models.tagger import Tagger
 from trelliswork.models.vector_tagger import VectorTagger
 
-AnyTagger = Tagger | Segmenter | FeatureTagger | MultiTagger | VectorTagger
+OneTagger = Tagger | Segmenter | FeatureTagger | MultiTagger | VectorTagger
+AnyTagger = OneTagger | Ensemble
 NETWORKS: dict[str, type[Tagger | Segmenter | MultiTagger | VectorTagger]] = {
     kind.__name__: kind for kind in (Tagger, Segmenter, MultiTagger, VectorTagger)
 }
 
 
 def load_tagger(directory: str | Path, *, features: Function | str | None = None) -> AnyTagger:
-    """The tagger in a model folder, whichever kind it is; `features` as for `FeatureTagger.load`."""
+    """The tagger in a model folder, whichever kind it is; `features` as for `FeatureTagger.load`.
+
+    A folder that holds folders of models, as several seeds leave it, is an `Ensemble` of them.
+    """
     if is_crfsuite_model(directory):
         raise ModelError(
             f"{directory}: expected a model folder, got a model of CRFsuite; run trelliswork convert first"
         )
+    if model_folders(directory):
+        return Ensemble.load(directory)
     kind = kind_of_model(directory)
     if kind == AttributeTagger.KIND:
         return AttributeTagger.load(directory)

@@ -159,6 +159,32 @@ class Segmenter(NeuralTagger):
                 spans.append(SpanConfidence(first, last, self.kinds[kind], probability))
         return Confidences(self._tags(segments, n), tokens, spans)
 
+    def _likely_spans(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
+    ) -> list[list[SpanConfidence]]:
+        marginals = self.segmentations(batch, pins).marginals
+        found: list[list[SpanConfidence]] = [[] for _ in batch]
+        for row, first, d, kind in (marginals >= threshold).nonzero().tolist():
+            if kind != 0:
+                probability = min(float(marginals[row, first, d, kind]), 1.0)
+                found[row].append(SpanConfidence(first, first + d + 1, self.kinds[kind], probability))
+        return found
+
+    def _token_confidences(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]
+    ) -> list[list[float]]:
+        marginals = self.segmentations(batch, pins).marginals
+        return [
+            self._confidence(marginals[row], self._segments(each), len(each)).tokens for row, each in enumerate(tags)
+        ]
+
+    def _segments(self, tags: Sequence[str]) -> list[tuple[int, int, int]]:
+        """All segments that tags spell out, single tokens outside spans among them."""
+        spans = spans_of(tags, self.labels.data_scheme)
+        covered = {i for first, last, _ in spans for i in range(first, last)}
+        outside = [(i, i + 1, 0) for i in range(len(tags)) if i not in covered]
+        return sorted([*outside, *((first, last, self.kinds.index(kind)) for first, last, kind in spans)])
+
     @property
     def summary(self) -> str:
         return f"A network ({self.config.encoder}) under a {self.STRUCTURE}, for {self.labels.data_scheme} tags."

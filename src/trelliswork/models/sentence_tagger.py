@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.errors import DataError, ModelError, TrellisworkError, is_out_of_memory
 from trelliswork.models.evaluation import evaluate_tags
-from trelliswork.models.explanation import Analysis, Confidences, analyses_of, confidences_of, tags_of_best
+from trelliswork.models.explanation import (
+    Analysis,
+    Confidences,
+    SpanConfidence,
+    analyses_of,
+    confidences_of,
+    tags_of_best,
+    token_confidences,
+)
 from trelliswork.models.labels import Labels, tags_of_gold
+from trelliswork.models.span_choice import check_threshold, choose_spans, likely_spans
+from trelliswork.structures.chain.schemes import tags_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool
@@ -75,26 +85,56 @@ class SentenceTagger:
             raise ModelError(f"{directory}: {problem}; use {kind}.load or load_tagger")
         return found
 
-    @overload
-    def tag(self, sentences: str | Sequence[str] | Sentence, pins: Sequence[Pins] | None = None) -> list[str]: ...
+    def _likely_spans(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
+    ) -> list[list[SpanConfidence]]:
+        raise TrellisworkError(f"a {type(self).__name__} has no probabilities of spans; tag without a threshold")
+
+    def _token_confidences(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]
+    ) -> list[list[float]]:
+        """The probability of each of some tags; for models that have `_likely_spans`."""
+        raise NotImplementedError
 
     @overload
-    def tag(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[list[str]]: ...
+    def tag(
+        self,
+        sentences: str | Sequence[str] | Sentence,
+        pins: Sequence[Pins] | None = None,
+        *,
+        threshold: float | None = None,
+    ) -> list[str]: ...
+
+    @overload
+    def tag(
+        self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None, *, threshold: float | None = None
+    ) -> list[list[str]]: ...
 
     def tag(
-        self, sentences: str | Sentence | Sequence[str] | Sequence[Sentence], pins: Sequence[Pins] | None = None
+        self,
+        sentences: str | Sentence | Sequence[str] | Sequence[Sentence],
+        pins: Sequence[Pins] | None = None,
+        *,
+        threshold: float | None = None,
     ) -> list[str] | list[list[str]]:
         """The best tags of each sentence, in the scheme of the training data; `pins` as in `distribution`.
 
-        One sentence, as text with white space between its tokens or as a list of words, gives one list of tags.
+        One sentence, as text with white space between its tokens or as a list of words, gives one list of tags. With a
+        `threshold`, the tags are those of the spans that are as likely (see `span_choice`), however unlikely the whole.
 
         >>> tagger.tag([Sentence(("Ann", "sings"))]), tagger.tag("Ann sings")       # doctest: +SKIP
         ([['B-NP', 'B-VP']], ['B-NP', 'B-VP'])
         """
         alone = _one_sentence(sentences)
         if alone is not None:
-            return self.tag([alone], pins)[0]
-        return self._tag_all(cast("Sequence[Sentence]", sentences), pins)
+            return self.tag([alone], pins, threshold=threshold)[0]
+        given = cast("Sequence[Sentence]", sentences)
+        if threshold is None:
+            return self._tag_all(given, pins)
+        return [
+            self._spelled(spans, len(sentence))
+            for sentence, spans in zip(given, self.spans(given, threshold, pins), strict=True)
+        ]
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         return self._in_batches(sentences, pins, self._best_tags, empty=list)
@@ -112,14 +152,55 @@ class SentenceTagger:
             empty=lambda: [Analysis([], 1.0)],
         )
 
-    def confidences(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[Confidences]:
-        """The best tags with the exact probability of each token's tag and of each predicted span."""
-        return self._in_batches(sentences, pins, self._confidences, empty=lambda: Confidences([], [], []))
+    def confidences(
+        self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None, *, threshold: float | None = None
+    ) -> list[Confidences]:
+        """The best tags with the exact probability of each token's tag and of each predicted span.
 
-    def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
+        With a `threshold`, the tags are those that `tag` gives for it.
+        """
+        if threshold is None:
+            return self._in_batches(sentences, pins, self._confidences, empty=lambda: Confidences([], [], []))
+        check_threshold(threshold, self.labels)
+        return self._in_batches(
+            sentences,
+            pins,
+            lambda batch, pins: self._confidences_above(batch, pins, threshold),
+            empty=lambda: Confidences([], [], []),
+        )
+
+    def _confidences_above(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
+    ) -> list[Confidences]:
+        likely = self._likely_spans(batch, pins, threshold)
+        chosen = [choose_spans(row, len(each), threshold) for row, each in zip(likely, batch, strict=True)]
+        tags = [self._spelled(spans, len(each)) for spans, each in zip(chosen, batch, strict=True)]
+        tokens = self._token_confidences(batch, pins, tags)
+        return [Confidences(*each) for each in zip(tags, tokens, chosen, strict=True)]
+
+    def _spelled(self, spans: Sequence[SpanConfidence], n: int) -> list[str]:
+        return tags_of([(span.start, span.end, span.label) for span in spans], n, self.labels.data_scheme)
+
+    def spans(
+        self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
+    ) -> list[list[SpanConfidence]]:
+        """The spans of each sentence that are as likely as `threshold`, none overlapping, with exact probabilities."""
+        found = self.likely_spans(sentences, threshold, pins)
+        return [choose_spans(row, len(each), threshold) for row, each in zip(found, sentences, strict=True)]
+
+    def likely_spans(
+        self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
+    ) -> list[list[SpanConfidence]]:
+        """All spans with a probability of `threshold` or more; they may overlap."""
+        check_threshold(threshold, self.labels)
+        return self._in_batches(
+            sentences, pins, lambda batch, pins: self._likely_spans(batch, pins, threshold), empty=list
+        )
+
+    def evaluate(self, sentences: Sequence[Sentence], *, threshold: float | None = None) -> dict[str, Any]:
         """Scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
         gold = [tags_of_gold(sentence) for sentence in sentences]
-        return evaluate_tags(gold, self.tag(sentences), self.labels.data_scheme)
+        return evaluate_tags(gold, self.tag(sentences, threshold=threshold), self.labels.data_scheme)
 
     def _in_batches(
         self,
@@ -223,3 +304,13 @@ class ChainTagger(SentenceTagger):
 
     def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]:
         return confidences_of(self.distribution(batch, pins), self.labels, batch)
+
+    def _likely_spans(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
+    ) -> list[list[SpanConfidence]]:
+        return likely_spans([self.distribution(batch, pins)], self.labels, list(map(len, batch)), threshold)
+
+    def _token_confidences(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]
+    ) -> list[list[float]]:
+        return token_confidences(self.distribution(batch, pins).marginals, self.labels, tags)
