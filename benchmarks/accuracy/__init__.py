@@ -5,6 +5,6 @@
     python -m benchmarks.accuracy --only bilstm --seed 1
     python -m benchmarks.accuracy --page                 no run: the pages from what is stored
 
-Results are kept run by run in docs/results/accuracy.json; docs/results/accuracy.md and a table of
-docs/tutorials/choosing.md are made from all of them. Exit status 1 when a goal is missed.
+Results are kept run by run in docs/results/accuracy.json; docs/results/accuracy.md and tables of README.md
+and docs/tutorials/choosing.md are made from all of them. Exit status 1 when a goal is missed.
 """

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from benchmarks import accuracy
 from benchmarks.accuracy.measure import ROOT, Result, measure
-from benchmarks.accuracy.page import TUTORIAL, missed, report, with_figures
+from benchmarks.accuracy.page import missed, report
+from benchmarks.accuracy.quotes import QUOTES, quoted
 from benchmarks.accuracy.runs import RUNS
 from benchmarks.report import RESULTS
 from trelliswork.data import atomic_write
@@ -54,7 +55,8 @@ def main() -> None:
         print(f"{run.title}: {json.dumps(result)}\n", flush=True)
     results = stored()
     (RESULTS / "accuracy.md").write_text(report(results), encoding="utf-8")
-    TUTORIAL.write_text(with_figures(TUTORIAL.read_text(encoding="utf-8"), results), encoding="utf-8")
+    for path in QUOTES:
+        path.write_text(quoted(path, results), encoding="utf-8")
     for line in missed(results):
         print(f"MISSED: {line}")
     sys.exit(bool(missed(results)))

@@ -1,4 +1,4 @@
-"""docs/results/accuracy.md and the table of the tutorial on choosing a model, from the stored results."""
+"""docs/results/accuracy.md, from the stored results."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from pathlib import Path
 from statistics import mean
 from textwrap import fill
 
-from benchmarks.accuracy.measure import ROOT, Result
+from benchmarks.accuracy.measure import Result
 from benchmarks.accuracy.runs import ENTITIES, FEATURES, NETWORKS, PARTS_OF_SPEECH, RISING, RUNS, Run
 from benchmarks.ocr_neural import ENTRIES
 from benchmarks.report import RESULTS, table
 from trelliswork import __version__
-
-TUTORIAL = ROOT / "docs" / "tutorials" / "choosing.md"
-BEGIN, END = "<!-- figures of results/accuracy.md -->", "<!-- end of figures -->"
 
 NOTE = """
 Made by `make accuracy` (`python -m benchmarks.accuracy`; `--only NAME` refreshes one run, `accuracy.json` keeps them).
@@ -39,6 +36,11 @@ smoothing of HMM and naive Bayes, 0.1, was chosen with the last tenth of `train.
 own, CRFsuite (python-crfsuite 0.9.12, c2 = 1) reaches 93.61, with L1 93.67 (9,640 active weights), as averaged
 perceptron 93.29.
 """
+PUBLISHED = """
+Published, for comparison: CoNLL-2000 without large pretrained models, BiLSTM-CRF 94.13 (random vectors) and 94.46
+(Huang, Xu and Yu 2015), window network 94.32 (Collobert et al. 2011), gated recursive semi-CRF 95.01 with vectors and
+labels of SENNA (Zhuo et al. 2016); EWT, UDPipe 1: 94.4; OCR letters, neural CRF about 4.4 % (Do and Artières 2010).
+"""
 OF_LETTERS = """
 Per cent of letters in error, ten folds: train on nine, test on one. Settings, folds and times:
 [ocr.md](ocr.md) (`python -m benchmarks.ocr`), [ocr-neural.md](ocr-neural.md) (`python -m benchmarks.ocr_neural`).
@@ -53,7 +55,7 @@ def report(results: list[Result]) -> str:
         ("WNUT-17: entities in social media", OF_ENTITIES, ENTITIES),
         ("CoNLL-2000 chunking: models over features", OF_FEATURES, FEATURES),
     ]
-    parts = [["# Accuracy", NOTE.strip()]]
+    parts = [["# Accuracy", NOTE.strip(), PUBLISHED.strip()]]
     for title, text, runs in sections:
         parts.append([f"## {title}", text.strip(), *tables(runs, results)])
     machine = f"{os.cpu_count()} CPU cores, Python {platform.python_version()}"
@@ -68,17 +70,17 @@ def of(run: Run, results: list[Result]) -> list[Result]:
 
 
 def reached(run: Run, result: Result) -> bool:
-    return run.goal is None or _score(run, result) >= run.goal
+    return run.goal is None or score(run, result) >= run.goal
 
 
-def _score(run: Run, result: Result) -> float:
+def score(run: Run, result: Result) -> float:
     return result["accuracy" if run.corpus.score == "accuracy" else "f1"]
 
 
 def missed(results: list[Result]) -> list[str]:
     """Goals that are not reached by the runs that are stored."""
     out = [
-        f"{run.corpus.title}, {run.title}, seed {found['seed']}: {_score(run, found):.2f}, goal {run.goal}"
+        f"{run.corpus.title}, {run.title}, seed {found['seed']}: {score(run, found):.2f}, goal {run.goal}"
         for run in RUNS
         for found in of(run, results)
         if not reached(run, found)
@@ -111,7 +113,7 @@ def _cells(run: Run, found: Result) -> list[str]:
     size = f"{found['megabytes']:.1f} MB" if "megabytes" in found else ""
     return [
         str(found["iterations"]), f"{found['weights']:,}", size, f"{found['seconds']:.0f} s", *spans,
-        f"**{_score(run, found):.2f}**", goal,
+        f"**{score(run, found):.2f}**", goal,
     ]  # fmt: skip
 
 
@@ -165,16 +167,3 @@ def letter_errors(folder: Path) -> dict[str, list[float]]:
         for name, folds in json.loads((folder / "ocr-neural.json").read_text(encoding="utf-8")).items():
             found[name] = [fold["error"] for fold in folds.values()]
     return found
-
-
-def with_figures(tutorial: str, results: list[Result]) -> str:
-    """The tutorial with the first result of each model of CoNLL-2000 that is worth comparing there."""
-    chosen = [*(run for run in FEATURES if run.name == "crf-default"), *NETWORKS]
-    rows = []
-    for run in chosen:
-        for found in of(run, results)[:1]:
-            size = [f"{found['seconds']:.0f} s", f"{found['weights']:,}", f"{found['megabytes']:.0f} MB"]
-            rows.append([run.title, f"{found['f1']:.2f}", *size])
-    before, _, rest = tutorial.partition(BEGIN)
-    head = ["model", "test F1", "CPU time", "parameters", "size"]
-    return "\n".join([before + BEGIN, "", *table(head, rows), "", END + rest.partition(END)[2]])

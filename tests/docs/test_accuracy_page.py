@@ -1,4 +1,4 @@
-"""docs/results/accuracy.md and a table of a tutorial are made from the results that are stored beside them."""
+"""docs/results/accuracy.md and tables of other documents are made from the results that are stored beside them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from benchmarks.accuracy.__main__ import keep, stored
 from benchmarks.accuracy.measure import split
-from benchmarks.accuracy.page import TUTORIAL, letters, missed, of, tables, with_figures
+from benchmarks.accuracy.page import letters, missed, of, tables
+from benchmarks.accuracy.quotes import QUOTES, quoted
 from benchmarks.accuracy.runs import ENTITIES, FEATURES, NETWORKS, PARTS_OF_SPEECH, RUNS, Run
 from benchmarks.report import RESULTS
 
@@ -32,9 +33,10 @@ def test_stored_results_are_of_the_commands_listed() -> None:
         assert of(BY_NAME[each["name"]], [each]), f"run it again: python -m benchmarks.accuracy --only {each['name']}"
 
 
-def test_the_tutorial_quotes_the_stored_results() -> None:
-    text = TUTORIAL.read_text(encoding="utf-8")
-    assert text == with_figures(text, stored()), "write it anew: python -m benchmarks.accuracy --page"
+@pytest.mark.parametrize("path", QUOTES, ids=lambda path: path.name)
+def test_documents_quote_the_stored_results(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text == quoted(path, stored()), "write it anew: python -m benchmarks.accuracy --page"
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if "--model" in run.options], ids=lambda run: run.name)
