@@ -189,7 +189,20 @@ def test_what_is_given_is_not_chosen(cli: Cli, small: Path, space: Path, tmp_pat
 
 
 def test_settings_that_cannot_be_trained_with_are_told(cli: Cli, small: Path, tmp_path: Path) -> None:
+    path, loud = tmp_path / "c.toml", [option for option in QUICK if option != "--quiet"]
+    path.write_text("[space]\nheads = [4, 3, 5, 7]\n[model]\nencoder = 'transformer'\nhidden = 16\n")
+    answer = cli("tune", small, "--config", path, "--out", tmp_path / "s", "--trials", "4", *loud)
+    assert answer.status == 0, answer.err
+    assert "failed (hidden must be a multiple of twice the heads" in answer.err
+    assert ranks(answer.out)[0][4] == "4" and ranks(answer.out)[-1][-1] == "failed"
+
+
+def test_a_longer_segment_keeps_more_sentences(cli: Cli, small: Path, tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
-    path.write_text("[space]\nheads = [3, 7]\n[model]\nencoder = 'transformer'\nhidden = 8\n")
-    answer = cli("tune", small, "--config", path, "--out", tmp_path / "s", "--trials", "5", *QUICK)
-    assert answer.status == 2 and answer.err.startswith("error: ") and answer.err.count("\n") == 1
+    path.write_text("[space]\nmax_length = [2, 9]\n[model]\nname = 'grsemicrf'\nhidden = 8\nsegment_dim = 4\n")
+    answer = cli("tune", small, "--config", path, "--out", tmp_path / "s", "--trials", "3", *QUICK)
+    assert answer.status == 0, answer.err
+    best = tomllib.loads((tmp_path / "s" / "best.toml").read_text())
+    assert cli("train", tmp_path / "s" / "best.toml", "--quiet").status == 0
+    weights = [(tmp_path / "s" / name / "weights.safetensors").read_bytes() for name in ("best", "trained")]
+    assert weights[0] == weights[1] and best["model"]["max_length"] in (2, 9)

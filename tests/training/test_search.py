@@ -144,6 +144,21 @@ def test_a_search_whose_trials_all_fail_ends(tmp_path: Path) -> None:
         search(fills_the_disk, SPACE, trials=9)
 
 
+@pytest.mark.parametrize("score", [None, math.nan])
+def test_what_is_no_score_is_a_mistake_of_the_caller(score: Any) -> None:
+    with pytest.raises(TrellisworkError, match="expected a score from run, a finite number, got"):
+        search(lambda _: score, SPACE)
+
+
+def test_ctrl_c_between_trials_keeps_them() -> None:
+    def interrupt(result: SearchResult, row: TrialRow) -> None:
+        if row.number == 1:
+            raise KeyboardInterrupt
+
+    result = search(near_a_tenth, SPACE, first={"lr": 0.1}, on_trial=interrupt)
+    assert result.interrupted and [row.state for row in result.rows] == ["finished", "finished"]
+
+
 def test_nothing_to_search_is_refused() -> None:
     for trials, space in ((0, SPACE), (3, {})):
         with pytest.raises(TrellisworkError, match="expected trials and settings to choose"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from trelliswork.cli.config_file import config_text
 from trelliswork.cli.tasks import heads_of
 from trelliswork.cli.train_data import config_first
+from trelliswork.errors import ModelError
 from trelliswork.models.presets import PRESETS
 from trelliswork.training.progress import BarProgress, EpochRecord, Progress
 from trelliswork.training.trials import Attempt
 
 if TYPE_CHECKING:
+    from trelliswork.cli.train_features import Report
     from trelliswork.cli.train_network import Material, Plan
     from trelliswork.data import Choices
     from trelliswork.models import FeatureTagger
@@ -96,7 +99,7 @@ class NetworkTrials:
         from trelliswork.training import train
 
         tagger, learning = build(plan, material, options, plan.learning.seed), plan.learning
-        shown = TrialBar(attempt.number) if sys.stderr.isatty() and not options["quiet"] else Progress()
+        shown = TrialBar(_title(attempt, options)) if _shows_bars(options) else Progress()
         if folder is None:
             result = train(tagger, material.train, material.dev, learning, progress=shown)
         else:
@@ -115,7 +118,7 @@ def _report_again(attempt: Attempt, folder: Path) -> None:
     from trelliswork.training.finished import read_history
     from trelliswork.training.run import HISTORY
 
-    if (folder / HISTORY).is_file():
+    with suppress(FileNotFoundError, ModelError):  # killed before the first line, or within one
         for record in read_history(folder / HISTORY):
             attempt.report(record.epoch, record.score)
 
@@ -140,24 +143,50 @@ class FeatureTrials:
         return dict(self.options)
 
     def run(self, attempt: Attempt, folder: Path) -> float:
-        from trelliswork.cli.train_features import SCORED_EVERY, Report, finish_fit, fit, learning_of
-
-        class Watch(Report):
-            """Says nothing, and ends a trial that is not worth going on."""
-
-            def __call__(self, progress: Iteration, tagger: FeatureTagger) -> bool:
-                if progress.iteration % SCORED_EVERY == 0:
-                    attempt.report(progress.iteration, tagger.evaluate(self.dev)["score"])
-                return super().__call__(progress, tagger)
+        from trelliswork.cli.train_features import finish_fit, fit, learning_of
 
         options = {**self.options, **attempt.settings, "out": str(folder)}
-        report = Watch(self.material.dev, quiet=True)
-        with config_first(folder, config_text(options)):
-            tagger = fit(self.material, learning_of(options), report)
+        config = learning_of(options)
+        report = self._watch(attempt, options, config.max_iterations)
+        with config_first(folder, config_text(options)), report:
+            tagger = fit(self.material, config, report)
             finish_fit(tagger, self.material, report, options)
             tagger.save(folder)
         self.metric = tagger.metrics["dev"]["metric"]
         return float(tagger.metrics["dev"]["score"])
+
+    def _watch(self, attempt: Attempt, options: Options, max_iterations: int | None) -> Report:
+        """A report without lines, which ends a trial that is not worth going on."""
+        from trelliswork.cli.train_features import SCORED_EVERY, IterationBar, Report, describe
+
+        bar = IterationBar(max_iterations) if _shows_bars(options) else None
+
+        class Watch(Report):
+            def __enter__(self) -> Report:
+                if bar is not None:
+                    bar.start()
+                return self
+
+            def __exit__(self, *_: object) -> None:
+                if bar is not None:
+                    bar.stop()
+
+            def __call__(self, progress: Iteration, tagger: FeatureTagger) -> bool:
+                if progress.iteration % SCORED_EVERY == 0:
+                    attempt.report(progress.iteration, tagger.evaluate(self.dev)["score"])
+                if bar is not None:
+                    bar.show(progress.iteration, f"{_title(attempt, options)}, {describe(progress)}", stays=False)
+                return super().__call__(progress, tagger)
+
+        return Watch(self.material.dev, quiet=True)
+
+
+def _title(attempt: Attempt, options: Options) -> str:
+    return f"trial {attempt.number} ({attempt.number + 1} of {options['trials']})"
+
+
+def _shows_bars(options: Options) -> bool:
+    return sys.stderr.isatty() and not options["quiet"]
 
 
 def _size(material: Any) -> dict[str, int]:
@@ -168,12 +197,12 @@ def _size(material: Any) -> dict[str, int]:
 class TrialBar(BarProgress):
     """A bar for each epoch of a trial; no line stays."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, trial: str) -> None:
         super().__init__()
-        self.number = number
+        self.trial = trial
 
     def title(self, epoch: int, n_epochs: int) -> str:
-        return f"trial {self.number}, {super().title(epoch, n_epochs)}"
+        return f"{self.trial}, {super().title(epoch, n_epochs)}"
 
     def epoch(self, record: EpochRecord) -> None:
         self._dev = "" if record.score is None else f", dev {record.metric} {100 * record.score:.2f}"

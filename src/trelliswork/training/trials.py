@@ -13,6 +13,7 @@ makes the trials that it would have made.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -84,16 +85,16 @@ def search(
     _check_purpose(study, {**(purpose or {}), "seed": seed, "space": {name: str(each) for name, each in space.items()}})
     if first is not None and not study.trials:
         study.enqueue_trial({name: space[name].label(each) for name, each in first.items() if space[name].holds(each)})
-    while sum(trial.state.is_finished() for trial in study.trials) < trials:
-        attempt = _next_attempt(optuna, study, space, seed)
-        try:
+    try:
+        while sum(trial.state.is_finished() for trial in study.trials) < trials:
+            attempt = _next_attempt(optuna, study, space, seed)
             _one_trial(optuna, study, attempt, run)
-        except KeyboardInterrupt:
-            return result_of(study, space, interrupted=True)
-        result = result_of(study, space)
-        if on_trial is not None:
-            on_trial(result, result.row(attempt.number))
-        _refuse_failures(result)
+            result = result_of(study, space)
+            if on_trial is not None:
+                on_trial(result, result.row(attempt.number))
+            _refuse_failures(result)
+    except KeyboardInterrupt:
+        return result_of(study, space, interrupted=True)
     return result_of(study, space)
 
 
@@ -154,7 +155,7 @@ def _check_purpose(study: Any, purpose: Mapping[str, Any]) -> None:
 def _next_attempt(optuna: Any, study: Any, space: Space, seed: int) -> Attempt:
     """The trial that was stopped, if there is one; else a new one."""
     stopped = [trial for trial in study.trials if trial.state == optuna.trial.TrialState.RUNNING]
-    number = stopped[0].number if stopped else len(study.trials)
+    number = stopped[0].number if stopped else len(_begun(study))
     study.sampler = optuna.samplers.TPESampler(seed=seed * 1_000_003 + number, n_startup_trials=RANDOM_TRIALS)
     if stopped:
         return Attempt(optuna.trial.Trial(study, stopped[0]._trial_id), space, resumed=True)
@@ -175,6 +176,8 @@ def _one_trial(optuna: Any, study: Any, attempt: Attempt, run: Run) -> None:
         score, state = None, states.FAIL
     finally:
         trial.set_user_attr("seconds", before + time.monotonic() - began)
+    if state == states.COMPLETE and not (isinstance(score, float | int) and math.isfinite(score)):
+        raise TrellisworkError(f"expected a score from run, a finite number, got {score!r}; return one")
     study.tell(trial, score, state=state)
 
 
@@ -185,7 +188,12 @@ def _refuse_failures(result: SearchResult) -> None:
 
 def result_of(study: Any, space: Space, *, interrupted: bool = False) -> SearchResult:
     """The trials of a study as rows."""
-    return SearchResult([_row(trial, space) for trial in study.trials], interrupted)
+    return SearchResult([_row(trial, space) for trial in _begun(study)], interrupted)
+
+
+def _begun(study: Any) -> list[Any]:
+    """All trials but one that is only planned."""
+    return [trial for trial in study.trials if trial.state.name != "WAITING"]
 
 
 def _row(trial: Any, space: Space) -> TrialRow:
