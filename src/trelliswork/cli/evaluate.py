@@ -66,7 +66,7 @@ def evaluate(
     format, stream = open_tagged(file, choices_of(tagger, given, kind), kind)
     parts = [_known(part, scheme, quiet) for part in parts_of(tagger, list(stream))]
     say(f"{file}: {layout(format, kind)}", quiet=quiet)
-    prepare_kernels(quiet=quiet)
+    prepare_kernels(tagger, quiet=quiet)
     scores = {part.name: score(part.tagger, part.sentences) for part in parts}
     first = scores[parts[0].name]
     print(f"{count(first.n_sentences, 'sentence')}, {count(first.n_tokens, 'token')}\n")

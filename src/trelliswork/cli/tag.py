@@ -116,7 +116,7 @@ def tag(
     columns, sentences = open_untagged(file, kind, choices if len(heads) == 1 else words_alone(choices))
     if columns is not None and read_as is None and (doubt := text_in_columns(columns, tagger)):
         say(doubt)
-    prepare_kernels()
+    prepare_kernels(tagger)
     batch = 1 if file == "-" and sys.stdin.isatty() else BATCH  # answer line by line to someone who types
     with _target(out) as target:
         write = _writer(format, columns, heads, target)
