@@ -42,6 +42,16 @@ def _prepare_own_kernels(tagger: SentenceTagger | MultiTagger, quiet: bool) -> N
         _announced(f"kernels of {' and '.join(missing)}", about, lambda: compile_own_kernels(tagger), quiet)
 
 
+def prepare_network_kernels(*, quiet: bool = False) -> None:
+    """Those of every network."""
+    from trelliswork.data import Sentence
+    from trelliswork.models import Segmenter, Tagger, TaggerConfig
+
+    sentences = [Sentence(("Ann", "Lee"), ("B-X", "I-X"))]
+    prepare_kernels(Segmenter.from_data(sentences, TaggerConfig(segments="pyramid", **_SMALL)), quiet=quiet)
+    prepare_kernels(Tagger.from_data(sentences, TaggerConfig(scorer="hidden-units", **_SMALL)), quiet=quiet)
+
+
 def prepare_feature_kernels(*, quiet: bool = False) -> None:
     """The same for those that learn from features, which need no torch."""
     from trelliswork.models.feature_crf import kernels, online_kernels

@@ -100,7 +100,7 @@ def train(
     decay: Annotated[str | None, _learning("linear, constant, inverse, cosine or triangular.")] = None,
     l2: Annotated[float | None, _learning("Weight decay.")] = None,
     checkpoint_every: Annotated[float | None, _learning("Seconds between checkpoints.")] = None,
-    encoder: Annotated[str | None, _network("window, lstm, gru or another encoder.")] = None,
+    encoder: Annotated[str | None, _network("window, sentence, lstm, gru, transformer, dilated, deep or none.")] = None,
     characters: Annotated[str | None, _network("Words letter by letter: none, cnn or lstm.")] = None,
     vectors: Annotated[
         str | None,
@@ -115,6 +115,9 @@ def train(
     window: Annotated[int | None, _network("Tokens that are seen at once.")] = None,
     hidden: Annotated[int | None, _network("Hidden units (in each direction).")] = None,
     layers: Annotated[int | None, _network("Layers of the encoder.")] = None,
+    pretrain_epochs: Annotated[
+        int | None, _network("Passes of the layers over words without tags (deep).", min=0)
+    ] = None,
     max_length: Annotated[int | None, _network("Tokens of the longest segment (semi-CRFs).", min=1)] = None,
     segment_dim: Annotated[int | None, _network("Width of segment vectors (semi-CRFs).")] = None,
     word_dim: Annotated[int | None, _network("Width of word vectors.")] = None,
@@ -124,7 +127,7 @@ def train(
     dropout: Annotated[float | None, _network("Share of inputs dropped.")] = None,
     hidden_dropout: Annotated[float | None, _network("Share of encoded dimensions dropped.")] = None,
     unknown_dropout: Annotated[float | None, _network("Share of words read as unknown.")] = None,
-    scorer: Annotated[str | None, _network("linear, or context (neighbours).")] = None,
+    scorer: Annotated[str | None, _network("linear, context (neighbours), hidden-units or tensor.")] = None,
     label_scheme: Annotated[str | None, _network("Learn tags as IOBES, or as in the data.")] = None,
     constrained: Annotated[bool | None, _network("Forbid illegal tag sequences.")] = None,
     template: Annotated[
