@@ -74,7 +74,7 @@ def evaluate(
     if json_file is not None:
         by_task = {"tasks": {name: each.to_dict() for name, each in scores.items()}}
         with atomic_write(json_file) as target:
-            target.write(json.dumps(by_task if len(parts) > 1 else first.to_dict(), indent=1) + "\n")
+            target.write(json.dumps(by_task if parts[0].name else first.to_dict(), indent=1) + "\n")
 
 
 def _known(part: Part, scheme: str | None, quiet: bool) -> Part:

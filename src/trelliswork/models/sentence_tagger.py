@@ -91,7 +91,7 @@ class SentenceTagger:
         >>> tagger.tag([Sentence(("Ann", "sings"))]), tagger.tag("Ann sings")       # doctest: +SKIP
         ([['B-NP', 'B-VP']], ['B-NP', 'B-VP'])
         """
-        alone = _one_sentence(sentences)
+        alone = one_sentence(sentences)
         if alone is not None:
             return self.tag([alone], pins)[0]
         return self._tag_all(cast("Sequence[Sentence]", sentences), pins)
@@ -144,7 +144,7 @@ class SentenceTagger:
         return results
 
 
-def _one_sentence(given: str | Sentence | Sequence[str] | Sequence[Sentence]) -> Sentence | None:
+def one_sentence(given: str | Sentence | Sequence[str] | Sequence[Sentence]) -> Sentence | None:
     """What is given as one sentence of words; None for a list of sentences."""
     if isinstance(given, Sentence):
         return given
