@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from trelliswork.data import Sentence
+from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import DataError, ModelError, TrellisworkError
 from trelliswork.models import MultiTagger, TaggerConfig
 from trelliswork.training import TrainingConfig, train
@@ -29,6 +29,22 @@ def test_learns_all_tasks(fitted: MultiTagger, sentences: list[Sentence]) -> Non
     scores = fitted.evaluate(sentences)
     assert scores["score"] == 1 and scores["tasks"]["pos"]["metric"] == "accuracy"
     assert scores["tasks"]["chunk"]["metric"] == "f1"
+
+
+def test_text_and_words_are_one_sentence(fitted: MultiTagger, sentences: list[Sentence]) -> None:
+    words = sentences[0].words
+    (expected,) = fitted.tag([Sentence(words)])
+    assert fitted.tag(" ".join(words)) == fitted.tag(list(words)) == fitted.tag(sentences[0]) == expected
+
+
+def test_vectors_are_read_beside_the_words(sentences: list[Sentence], config: TaggerConfig) -> None:
+    words = sorted({word.lower() for sentence in sentences for word in sentence.words})
+    vectors = WordVectors(tuple(words), torch.eye(len(words), 3).numpy())
+    tagger = MultiTagger.from_data(sentences, TASKS, config, vectors=vectors)
+    table = tagger.first.inputs.lookup.tables[tagger.features.names.index("vector")]
+    assert isinstance(table, torch.nn.Embedding) and tagger.config.vector_dim == 3
+    assert table.weight[2:].tolist() == vectors.matrix.tolist()
+    assert tagger.features.coverage(sentences) == 1
 
 
 def test_the_loss_is_the_sum_of_those_of_the_heads(fitted: MultiTagger, sentences: list[Sentence]) -> None:

@@ -61,7 +61,7 @@ def answers_of_tasks(
     heads: Mapping[str, SentenceTagger], sentences: Iterable[Sentence], question: Question, *, batch: int = BATCH
 ) -> Iterator[tuple[Answer, ...]]:
     """The answers of every task about each sentence; a model of several tasks reads the words alone."""
-    if len(heads) > 1:
+    if any(heads):  # tasks have names, a tagger that stands alone has none
         sentences = map(bare, sentences)
     streams = itertools.tee(sentences, len(heads))
     asked = [answers(head, stream, question, batch=batch) for head, stream in zip(heads.values(), streams, strict=True)]

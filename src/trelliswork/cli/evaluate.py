@@ -69,7 +69,7 @@ def evaluate(
     format, stream = open_tagged(file, choices_of(tagger, given, kind), kind)
     parts = [_known(part, scheme, quiet) for part in parts_of(tagger, list(stream))]
     say(f"{file}: {layout(format, kind)}", quiet=quiet)
-    prepare_kernels(quiet=quiet)
+    prepare_kernels(tagger, quiet=quiet)
     scores = {part.name: score(part.tagger, part.sentences, threshold) for part in parts}
     first = scores[parts[0].name]
     print(f"{count(first.n_sentences, 'sentence')}, {count(first.n_tokens, 'token')}\n")
@@ -77,7 +77,7 @@ def evaluate(
     if json_file is not None:
         by_task = {"tasks": {name: each.to_dict() for name, each in scores.items()}}
         with atomic_write(json_file) as target:
-            target.write(json.dumps(by_task if len(parts) > 1 else first.to_dict(), indent=1) + "\n")
+            target.write(json.dumps(by_task if parts[0].name else first.to_dict(), indent=1) + "\n")
 
 
 def _known(part: Part, scheme: str | None, quiet: bool) -> Part:

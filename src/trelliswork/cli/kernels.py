@@ -5,13 +5,51 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trelliswork.models import MultiTagger, Segmenter, SentenceTagger, Tagger
+
+    Network = Tagger | Segmenter | MultiTagger
+
+SEGMENTS = "segments"
+_SMALL: dict[str, Any] = dict(
+    word_dim=2, hidden=16, heads=2, layers=1, segment_dim=4, max_length=2, hidden_units=4, pretrain_epochs=0,
+    pretrained="", templates=(), ngrams=(), min_count=1,
+)  # fmt: skip
 
 
-def prepare_kernels(*, quiet: bool = False) -> None:
-    """Make sure that the kernels are compiled, with a line on standard error when that takes time."""
+def prepare_kernels(tagger: SentenceTagger | MultiTagger | None = None, *, quiet: bool = False) -> None:
+    """Make sure that the kernels are compiled, with a line on standard error when that takes time.
+
+    Those of chains, which all commands share, and the others that `tagger` calls.
+    """
     if not kernels_are_cached():
         _announced("kernels", "10 s", compile_kernels, quiet)
+    if tagger is not None:
+        _prepare_own_kernels(tagger, quiet)
+
+
+def _prepare_own_kernels(tagger: SentenceTagger | MultiTagger, quiet: bool) -> None:
+    from trelliswork.models import MultiTagger, Segmenter, Tagger
+
+    if not isinstance(tagger, Tagger | Segmenter | MultiTagger):
+        return
+    missing = [what for what, kernels in _own_kernels(tagger).items() if not all(map(_is_cached, kernels))]
+    if missing:
+        about = f"{10 + 20 * (SEGMENTS in missing)} s"
+        _announced(f"kernels of {' and '.join(missing)}", about, lambda: compile_own_kernels(tagger), quiet)
+
+
+def prepare_network_kernels(*, quiet: bool = False) -> None:
+    """Those of every network."""
+    from trelliswork.data import Sentence
+    from trelliswork.models import Segmenter, Tagger, TaggerConfig
+
+    sentences = [Sentence(("Ann", "Lee"), ("B-X", "I-X"))]
+    prepare_kernels(Segmenter.from_data(sentences, TaggerConfig(segments="pyramid", **_SMALL)), quiet=quiet)
+    prepare_kernels(Tagger.from_data(sentences, TaggerConfig(scorer="hidden-units", **_SMALL)), quiet=quiet)
 
 
 def prepare_feature_kernels(*, quiet: bool = False) -> None:
@@ -46,7 +84,9 @@ def compile_kernels() -> float:
     crf = CRF.from_tags(tags, scheme="IOB2", batch_first=True)
     emissions = torch.zeros(2, 3, len(tags), requires_grad=True)
     mask = torch.tensor([[True, True, True], [True, True, False]])
-    crf(emissions, torch.zeros(2, 3, dtype=torch.long), mask).backward()
+    gold, pairs = torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 2, len(tags), len(tags), requires_grad=True)
+    crf(emissions, gold, mask).backward()
+    crf.distribution(emissions, mask, pair_scores=pairs).log_prob(gold).sum().backward()
     with torch.no_grad():
         crf.decode(emissions, mask)
         chain = crf.distribution(emissions, mask)
@@ -54,6 +94,25 @@ def compile_kernels() -> float:
         chain.marginals  # noqa: B018
         chain.span_probabilities([[(0, 1, "X")], []], tags=tags, scheme="IOB2")
         chain.top_k(2)
+    return time.perf_counter() - began
+
+
+def compile_own_kernels(network: Network) -> float:
+    """Learn and answer with a small network of the same kind; returns the seconds it took."""
+    import torch
+
+    from trelliswork.data import Sentence
+    from trelliswork.models import Segmenter, Tagger
+
+    began = time.perf_counter()
+    sentences = [Sentence(("Ann", "Lee", "sings"), ("B-X", "I-X", "O")), Sentence(("Stop",), ("O",))]
+    kind = Segmenter if isinstance(network, Segmenter) else Tagger
+    with torch.random.fork_rng(devices=[]):
+        small = kind.from_data(sentences, replace(network.config, **_SMALL))
+        small.loss(sentences).backward()
+    small.tag(sentences)
+    small.confidences(sentences, [{0: "B-X"}, {}])
+    small.analyses(sentences, 2)
     return time.perf_counter() - began
 
 
@@ -76,6 +135,34 @@ def _entry_kernels() -> Iterator[Any]:
     yield from (kernels.forward_scaled, kernels.backward_scaled, first_not_a_score)
     yield from (likelihood_kernels.forward_rows, likelihood_kernels.backward_rows)
     yield from (path_kernels.path_scores, path_kernels.decode_rows, path_kernels.best_paths, path_kernels.top_paths)
+
+
+def _own_kernels(network: Network) -> dict[str, list[Any]]:
+    """The kernels of the parts that a network has beside its chain, by a name for people."""
+    from trelliswork.models import Segmenter
+
+    found: dict[str, list[Any]] = {}
+    if isinstance(network, Segmenter):
+        from trelliswork.structures.segments import likelihood_kernels, path_kernels, scaled_kernels
+
+        found[SEGMENTS] = [likelihood_kernels.forward_rows, likelihood_kernels.backward_rows]
+        found[SEGMENTS] += [scaled_kernels.forward_scaled, scaled_kernels.backward_scaled]
+        found[SEGMENTS] += [path_kernels.best_starts, path_kernels.top_starts]
+    if isinstance(network, Segmenter) and network.config.segments == "pyramid":
+        from trelliswork.nn.encoders import grconv_kernels
+
+        found["pyramids"] = _public(grconv_kernels)
+    elif network.config.scorer == "hidden-units":
+        from trelliswork.nn.scorers import softplus_kernels
+
+        found["hidden units"] = _public(softplus_kernels)
+    return found
+
+
+def _public(module: Any) -> list[Any]:
+    """The kernels of a module that are called from outside it."""
+    found = {name: each for name, each in vars(module).items() if hasattr(each, "py_func")}
+    return [each for name, each in found.items() if name[0] != "_" and each.py_func.__module__ == module.__name__]
 
 
 def _is_cached(kernel: Any) -> bool:

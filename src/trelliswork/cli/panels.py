@@ -78,13 +78,14 @@ LEARNING: Panel = dict(
 )
 
 NETWORK: Panel = dict(
-    encoder=_network.of_model(str, "window, lstm, gru or another encoder."),
+    encoder=_network.of_model(str, "window, sentence, lstm, gru, transformer, dilated, deep or none."),
     characters=_network.of_model(str, "Words letter by letter: none, cnn or lstm."),
     vectors=_network.file("Pretrained vectors as text, also .gz (GloVe, word2vec, fastText)."),
     tune_vectors=_network.of_model(bool, "Train the pretrained vectors on."),
     window=_network.of_model(int, "Tokens that are seen at once."),
     hidden=_network.of_model(int, "Hidden units (in each direction)."),
     layers=_network.of_model(int, "Layers of the encoder."),
+    pretrain_epochs=_network.of_model(int, "Passes of the layers over words without tags (deep).", min=0),
     max_length=_network.of_model(int, "Tokens of the longest segment (semi-CRFs).", min=1),
     segment_dim=_network.of_model(int, "Width of segment vectors (semi-CRFs)."),
     word_dim=_network.of_model(int, "Width of word vectors."),
@@ -94,7 +95,7 @@ NETWORK: Panel = dict(
     dropout=_network.of_model(float, "Share of inputs dropped."),
     hidden_dropout=_network.of_model(float, "Share of encoded dimensions dropped."),
     unknown_dropout=_network.of_model(float, "Share of words read as unknown."),
-    scorer=_network.of_model(str, "linear, or context (neighbours)."),
+    scorer=_network.of_model(str, "linear, context (neighbours), hidden-units or tensor."),
     label_scheme=_network.of_model(str, "Learn tags as IOBES, or as in the data."),
     constrained=_network.of_model(bool, "Forbid illegal tag sequences."),
 )

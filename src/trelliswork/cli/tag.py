@@ -112,17 +112,17 @@ def tag(
     torch.set_num_threads(threads)
     tagger = reads_sentences(load_tagger(model, features=features), model)
     heads = heads_of(tagger)
-    if pin and len(heads) > 1:
+    if pin and any(heads):
         raise TrellisworkError("--pin is for models of one task, and this one has several; leave it out")
     given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
     kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None, tagger)
     pins = parse_pins(pin, next(iter(heads.values())).labels) if pin else ()
     question = Question(confidence, top_k, pins, threshold)
     choices = choices_of(tagger, given, kind)
-    columns, sentences = open_untagged(file, kind, choices if len(heads) == 1 else words_alone(choices))
+    columns, sentences = open_untagged(file, kind, words_alone(choices) if any(heads) else choices)
     if columns is not None and read_as is None and (doubt := text_in_columns(columns, tagger)):
         say(doubt)
-    prepare_kernels()
+    prepare_kernels(tagger)
     batch = 1 if file == "-" and sys.stdin.isatty() else BATCH  # answer line by line to someone who types
     with _target(out) as target:
         write = _writer(format, columns, heads, target)

@@ -154,7 +154,7 @@ def train_network(options: Options, choices: Choices) -> None:
     material = fitting(read_material(options, choices, plan, quiet=quiet), plan, options)
     tagger = build(plan, material, options, plan.learning.seed)
     describe(tagger, material, options, quiet)
-    prepare_kernels(quiet=quiet)
+    prepare_kernels(tagger, quiet=quiet)
     if n_seeds > 1:
         _train_seeds(plan, material, options, n_seeds)
         return

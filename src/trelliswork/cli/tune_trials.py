@@ -69,7 +69,7 @@ class NetworkTrials:
         describe(tagger, material, options, options["quiet"])
         schemes = [head.labels.data_scheme for head in heads_of(tagger).values()]
         self.metric = "score" if len(schemes) > 1 else "accuracy" if schemes == ["plain"] else "f1"
-        prepare_kernels(quiet=options["quiet"])
+        prepare_kernels(tagger, quiet=options["quiet"])
 
     def size(self) -> dict[str, int]:
         return _size(self.material)

@@ -34,8 +34,9 @@ def warmup(
 def _exercise_all(quiet: bool) -> None:
     """Every structure in turn, with the seconds that it took."""
     from trelliswork.cli.exercises import exercise_all
-    from trelliswork.cli.kernels import prepare_feature_kernels
+    from trelliswork.cli.kernels import prepare_feature_kernels, prepare_network_kernels
 
+    prepare_network_kernels(quiet=quiet)
     prepare_feature_kernels(quiet=quiet)
     for name, seconds in exercise_all():
         if not quiet:

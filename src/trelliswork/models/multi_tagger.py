@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast, overload
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,7 @@ from trelliswork.models.config import TaggerConfig
 from trelliswork.models.features import TokenFeatures
 from trelliswork.models.labels import Labels
 from trelliswork.models.neural_tagger import EncodedSentence
+from trelliswork.models.sentence_tagger import one_sentence
 from trelliswork.models.stored_network import StoredNetwork
 from trelliswork.models.tagger import Tagger
 
@@ -124,8 +125,20 @@ class MultiTagger(StoredNetwork):
             total = total + self._heads[task].loss_of_vectors(vectors, gold, tokens)
         return total
 
-    def tag(self, sentences: Sequence[Sentence]) -> list[dict[str, list[str]]]:
-        """The best tags of each task for each sentence."""
+    @overload
+    def tag(self, sentences: str | Sequence[str] | Sentence) -> dict[str, list[str]]: ...
+
+    @overload
+    def tag(self, sentences: Sequence[Sentence]) -> list[dict[str, list[str]]]: ...
+
+    def tag(
+        self, sentences: str | Sentence | Sequence[str] | Sequence[Sentence]
+    ) -> dict[str, list[str]] | list[dict[str, list[str]]]:
+        """The best tags of each task for each sentence; one sentence, as text or words, gives one answer."""
+        alone = one_sentence(sentences)
+        return self._tag_all(cast("Sequence[Sentence]", sentences)) if alone is None else self._tag_all([alone])[0]
+
+    def _tag_all(self, sentences: Sequence[Sentence]) -> list[dict[str, list[str]]]:
         bare = [Sentence(sentence.words) for sentence in sentences]
         found = {task: head.tag(bare) for task, head in self._heads.items()}
         return [{task: tags[i] for task, tags in found.items()} for i in range(len(sentences))]

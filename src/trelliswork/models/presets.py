@@ -50,7 +50,9 @@ PRESETS: dict[str, Preset] = {
         learning=_LONGER,
     ),
     "sentence": Preset(
-        "filters over the whole sentence and their maximum", network={"encoder": "sentence", "dropout": 0.4}
+        "filters over the whole sentence and their maximum",
+        network={"encoder": "sentence", "dropout": 0.4},
+        learning=_LONGER,
     ),
     "dilated-crf": Preset(
         "convolutions that look ever further",

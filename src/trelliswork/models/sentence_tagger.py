@@ -125,7 +125,7 @@ class SentenceTagger:
         >>> tagger.tag([Sentence(("Ann", "sings"))]), tagger.tag("Ann sings")       # doctest: +SKIP
         ([['B-NP', 'B-VP']], ['B-NP', 'B-VP'])
         """
-        alone = _one_sentence(sentences)
+        alone = one_sentence(sentences)
         if alone is not None:
             return self.tag([alone], pins, threshold=threshold)[0]
         given = cast("Sequence[Sentence]", sentences)
@@ -245,7 +245,7 @@ def _sparing(
     return _sparing(answer, batch[:half], first) + _sparing(answer, batch[half:], second)
 
 
-def _one_sentence(given: str | Sentence | Sequence[str] | Sequence[Sentence]) -> Sentence | None:
+def one_sentence(given: str | Sentence | Sequence[str] | Sequence[Sentence]) -> Sentence | None:
     """What is given as one sentence of words; None for a list of sentences."""
     if isinstance(given, Sentence):
         return given
