@@ -18,10 +18,18 @@ import torch
 from torch import Tensor
 
 from trelliswork import __version__
-from trelliswork.data import Sentence, WordVectors
+from trelliswork.data import Sentence, VectorSequence, WordVectors
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import ModelError, OutputError, TrellisworkError
-from trelliswork.models import FeatureTagger, MultiTagger, Segmenter, Tagger, TaggerConfig
+from trelliswork.models import (
+    FeatureTagger,
+    MultiTagger,
+    Segmenter,
+    Tagger,
+    TaggerConfig,
+    VectorTagger,
+    VectorTaggerConfig,
+)
 from trelliswork.models.onnx_export import export, export_onnx
 from trelliswork.models.onnx_export.onnx_tagger import OnnxTagger
 from trelliswork.training import TrainingConfig, train
@@ -163,6 +171,24 @@ def test_equal_to_the_library_on_1000_sentences(name: str, corpus: list[Sentence
     some = corpus[490:510]
     columns = None if isinstance(model, MultiTagger) else [each.features for each in some]
     assert plain.tag_all([each.words for each in some], columns) == own[490:510], "without the library"
+
+
+@pytest.mark.parametrize("transitions", ["fixed", "network"])
+def test_a_tagger_of_vectors(transitions: Any, tmp_path: Path) -> None:
+    generator = torch.Generator().manual_seed(0)
+    labelled = []
+    for n in (1, 4, 2, 9, 30, 3) * 20:
+        vectors = torch.randn(n, 5, generator=generator)
+        labelled.append(VectorSequence(vectors, tuple("abcde"[i] for i in vectors.argmax(1).tolist())))
+    config = VectorTaggerConfig(window=3, hidden=16, scorer="hidden-units", n_units=6, transitions=transitions)
+    tagger = VectorTagger.from_data(labelled, config)
+    train(tagger, labelled, None, A_LITTLE, progress=Progress())
+    folder = export_onnx(tagger, tmp_path / "graph")
+    plain, own = opened(folder), tagger.tag(labelled)
+    assert len({tag for tags in own for tag in tags}) > 2
+    assert plain.tag_all([each.vectors.numpy() for each in labelled]) == own
+    assert [plain.tag(each.vectors.numpy()) for each in labelled[:6]] == own[:6]
+    assert "an array [n, 5]" in (folder / "README.md").read_text(encoding="utf-8")
 
 
 def test_ties_go_to_the_first_label(corpus: list[Sentence], tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -34,14 +35,13 @@ def export(
 
     if not onnx:
         raise TrellisworkError("expected a format to export to, got none; say --onnx")
-    from trelliswork.models import load_tagger
-    from trelliswork.models.multi_tagger import MultiTagger
+    from trelliswork.models import MultiTagger, VectorTagger, load_tagger
     from trelliswork.models.onnx_export import check_export, export_onnx
     from trelliswork.models.storage import kind_of_model
 
     folder = Path(model) / "onnx" if out is None else Path(out)
     check_export(folder, force=force)
-    loaded = MultiTagger.load(model) if kind_of_model(model) == MultiTagger.__name__ else load_tagger(model)
-    export_onnx(loaded, folder, force=force)
+    others: dict[str | None, Callable[[str], Any]] = {each.__name__: each.load for each in (MultiTagger, VectorTagger)}
+    export_onnx(others.get(kind_of_model(model), load_tagger)(model), folder, force=force)
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     print(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))} ({size:.1f} MB)")

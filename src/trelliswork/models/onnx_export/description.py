@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from trelliswork import __version__
 from trelliswork.models.features import LONGEST_SPELLING
-from trelliswork.models.onnx_export.graphs import Decoder
+from trelliswork.models.onnx_export.graphs import Decoder, Exportable
 from trelliswork.models.template_features import parse_templates
+from trelliswork.models.vector_tagger import VectorTagger
 from trelliswork.models.word_ngrams import LONGEST
 
 FORMAT_VERSION = 1
@@ -18,6 +20,7 @@ MEANING = {
     "forms": "the row of 'spellings' and 'ngrams' that spells the token out",
     "spellings": "indices of the characters of each different word; 0 fills up",
     "ngrams": "rows of the hashed character n-grams of each different word; 0 fills up",
+    "vectors": "the values of each place",
     "attributes": "indices of the attributes that the templates make of a token; 0 for one that is not known",
 }
 AXES = {"spellings": ("words", "characters"), "ngrams": ("words", "ngrams")}
@@ -26,14 +29,23 @@ OF_TOKENS = ("batch", "n")
 
 def describe(decoder: Decoder) -> dict[str, Any]:
     """The content of model.json."""
-    model = decoder.model
-    config, features = model.config, model.features
-    templates = parse_templates(config.templates, 1 + features.n_columns).templates if config.templates else ()
     return {
         "format_version": FORMAT_VERSION,
         "library_version": __version__,
-        "kind": type(model).__name__,
+        "kind": type(decoder.model).__name__,
         "inputs": list(decoder.inputs),
+        "tasks": [task._asdict() for task in decoder.tasks],
+        **_reading(decoder.model),
+    }
+
+
+def _reading(model: Exportable) -> dict[str, Any]:
+    """How the inputs come about."""
+    if isinstance(model, VectorTagger):
+        return {"dim": model.dim, "settings": asdict(model.config), "templates": [], "vocabularies": {}}
+    config, features = model.config, model.features
+    templates = parse_templates(config.templates, 1 + features.n_columns).templates if config.templates else ()
+    return {
         "features": features.names,
         "n_columns": features.n_columns,
         "lowercase": config.lowercase,
@@ -41,7 +53,6 @@ def describe(decoder: Decoder) -> dict[str, Any]:
         "longest_spelling": LONGEST_SPELLING,
         "ngrams": {"lengths": config.ngrams, "buckets": config.ngram_buckets, "longest": LONGEST},
         "templates": [template.text for template in templates],
-        "tasks": [task._asdict() for task in decoder.tasks],
         "settings": config.to_dict(),
         "vocabularies": {name: each.to_list() for name, each in features.vocabularies.items()},
     }

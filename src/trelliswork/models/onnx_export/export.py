@@ -27,10 +27,9 @@ from trelliswork.errors import ModelError, OutputError, TrellisworkError
 from trelliswork.models.multi_tagger import MultiTagger
 from trelliswork.models.onnx_export import onnx_tagger
 from trelliswork.models.onnx_export.description import axes_of, describe, meaning_of
-from trelliswork.models.onnx_export.graphs import Decoder
+from trelliswork.models.onnx_export.graphs import Decoder, Exportable
 from trelliswork.models.onnx_export.readme import readme
-from trelliswork.models.segmenter import Segmenter
-from trelliswork.models.tagger import Tagger
+from trelliswork.models.vector_tagger import VectorTagger
 
 OPSET = 17
 GRAPH, DESCRIPTION, README, SCRIPT = "model.onnx", "model.json", "README.md", "onnx_tagger.py"
@@ -38,15 +37,15 @@ FILES = {GRAPH, DESCRIPTION, README, SCRIPT}
 
 
 def export_onnx(model: Any, directory: str | Path, *, force: bool = False) -> Path:
-    """Write the graph of a tagger, a segmenter or a tagger of several tasks into a new folder; returns the folder.
+    """Write the graph of a segmenter or a tagger (of tokens, vectors, several tasks) into a new folder; returns that.
 
     An earlier export is replaced with `force` only. The folder appears whole or not at all.
     """
     target = Path(directory)
     check_export(target, force=force)
-    if not isinstance(model, Tagger | Segmenter | MultiTagger):
-        raise ModelError(f"expected a network for tokens to export, got a {type(model).__name__}; train another model")
-    if model.config.pretrained:
+    if not isinstance(model, Exportable):
+        raise ModelError(f"expected a network to export, got a {type(model).__name__}; train one, say --model window")
+    if not isinstance(model, VectorTagger) and model.config.pretrained:
         raise ModelError("a model with a pretrained encoder cannot be exported; train one without --pretrained")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +74,7 @@ def check_export(directory: str | Path, *, force: bool = False) -> None:
         raise OutputError(f"{target}: there is an export already; name another folder, or replace it with --force")
 
 
-def _write_files(model: Tagger | Segmenter | MultiTagger, folder: Path) -> None:
+def _write_files(model: Exportable, folder: Path) -> None:
     inputs = _inputs(model, [3, 2])
     was_training = model.training
     model.eval()
@@ -91,8 +90,12 @@ def _write_files(model: Tagger | Segmenter | MultiTagger, folder: Path) -> None:
     shutil.copyfile(onnx_tagger.__file__, folder / SCRIPT)
 
 
-def _inputs(model: Tagger | Segmenter | MultiTagger, lengths: Sequence[int]) -> dict[str, Tensor]:
+def _inputs(model: Exportable, lengths: Sequence[int]) -> dict[str, Tensor]:
     """Inputs by name for sentences of these lengths."""
+    if isinstance(model, VectorTagger):
+        mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+        vectors = torch.linspace(-1, 1, mask.numel() * model.dim).view(*mask.shape, model.dim)
+        return {"vectors": vectors, "mask": mask}
     tagger = model.first if isinstance(model, MultiTagger) else model
     sentences = [
         Sentence(tuple("abcde"[: 1 + i % 5] for i in range(n)), None, (("x",) * n,) * tagger.n_columns) for n in lengths

@@ -14,10 +14,11 @@ from trelliswork.models.multi_tagger import MultiTagger
 from trelliswork.models.onnx_export.search import best_labels, best_segments
 from trelliswork.models.segmenter import OUTSIDE, Segmenter
 from trelliswork.models.tagger import Tagger
+from trelliswork.models.vector_tagger import VectorTagger
 from trelliswork.nn.inputs import TokenBatch
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float
 
 IMPOSSIBLE = -1e30  # -inf of what a scheme forbids; finite, so that no runtime makes NaN of it
 ROLES = "BIES"  # in the order of the roles of `best_segments`
@@ -33,10 +34,13 @@ class Task(NamedTuple):
     data_scheme: str
 
 
-class Decoder(nn.Module):
-    """Takes the tensors of a `TokenBatch` that are called `inputs`, one by one; `tasks` say what comes out."""
+Exportable = Tagger | Segmenter | MultiTagger | VectorTagger
 
-    def __init__(self, model: Tagger | Segmenter | MultiTagger, inputs: Sequence[str]) -> None:
+
+class Decoder(nn.Module):
+    """Takes the tensors called `inputs`, those of a `TokenBatch` or vectors and mask; gives those of its `tasks`."""
+
+    def __init__(self, model: Exportable, inputs: Sequence[str]) -> None:
         super().__init__()
         self.model, self.inputs, self.tasks = model, tuple(inputs), tasks_of(model)
 
@@ -47,6 +51,8 @@ class Decoder(nn.Module):
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Tags [batch, n], 0 behind the last token, and their score [batch], of each task in turn."""
         given: dict[str, Any] = dict(zip(self.inputs, inputs, strict=True))
+        if isinstance(self.model, VectorTagger):
+            return decode_vectors(self.model, **given)
         batch = TokenBatch(**given)
         if isinstance(self.model, Segmenter):
             return decode_segments(self.model, batch)
@@ -55,8 +61,10 @@ class Decoder(nn.Module):
         return tuple(each for head in heads for each in decode_chain(head, vectors, batch))
 
 
-def tasks_of(model: Tagger | Segmenter | MultiTagger) -> list[Task]:
+def tasks_of(model: Exportable) -> list[Task]:
     """What a model answers; the outputs of several tasks have their names."""
+    if isinstance(model, VectorTagger):
+        return [Task("tags", "score", model.labels.to_list(), "plain", "plain")]
     if isinstance(model, MultiTagger):
         return [
             _task(head.labels, f"tags_{name}", f"score_{name}", head.labels.vocabulary.to_list())
@@ -72,10 +80,11 @@ def _task(labels: Labels, tags: str, score: str, names: list[str]) -> Task:
     return Task(tags, score, names, labels.scheme, labels.data_scheme)
 
 
-def decode_chain(
-    tagger: Tagger, vectors: Float[Tensor, "batch n d"], batch: TokenBatch
-) -> tuple[Int[Tensor, "batch n"], Float[Tensor, " batch"]]:
-    """The best labels of a chain, 0 behind the last token, and their scores."""
+Decoded = tuple[Tensor, Tensor]  # tags [batch, n], 0 behind the last token, and scores [batch]
+
+
+def decode_chain(tagger: Tagger, vectors: Float[Tensor, "batch n d"], batch: TokenBatch) -> Decoded:
+    """The best labels of tokens."""
     emissions = tagger._emissions(vectors, batch).double()
     transitions, start, end = (scores.double() for scores in tagger.crf._scores())
     if tagger.pairs is not None:
@@ -83,14 +92,27 @@ def decode_chain(
     if tagger.config.normalization == "local":
         emissions, transitions = local_scores(emissions, transitions, start, end, batch.mask)
         start, end = torch.zeros_like(start), torch.zeros_like(end)
+    return _search(emissions, transitions, start, end, batch.mask)
+
+
+def decode_vectors(tagger: VectorTagger, vectors: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Decoded:
+    """The best labels of vectors."""
+    features = tagger._features(vectors, mask)
+    transitions, start, end = (scores.double() for scores in tagger.crf._scores())
+    if tagger.pairs is not None:
+        transitions = transitions + tagger.pairs(features)
+    return _search(tagger.scorer(features).double(), transitions, start, end, mask)
+
+
+def _search(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, mask: Tensor) -> Decoded:
     shared = transitions.dim() == 2
     arcs = transitions.expand(1, 1, -1, -1) if shared else transitions.transpose(0, 1)
     edges = _finite(arcs.transpose(2, 3)), _finite(start), _finite(end)
-    tags, score = best_labels(emissions.transpose(0, 1), batch.mask.T, *edges, 0 if shared else 1)
-    return tags * batch.mask.long(), score.float()
+    tags, score = best_labels(emissions.transpose(0, 1), mask.T, *edges, 0 if shared else 1)
+    return tags * mask.long(), score.float()
 
 
-def decode_segments(segmenter: Segmenter, batch: TokenBatch) -> tuple[Int[Tensor, "batch n"], Float[Tensor, " batch"]]:
+def decode_segments(segmenter: Segmenter, batch: TokenBatch) -> Decoded:
     """The best segments, as tags that `tasks_of` names, and their scores."""
     crf = segmenter.crf
     assert crf.transitions is not None and crf.max_lengths is not None, "a segmenter makes its layer with both"

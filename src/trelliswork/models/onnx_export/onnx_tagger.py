@@ -45,14 +45,14 @@ class OnnxTagger:
         }
         self._templates = [REFERENCE.split(template) for template in self.description["templates"]]
 
-    def tag(self, words: Words, columns: Columns = ()) -> Any:
-        """The tags of one sentence; of several tasks, a dictionary of them."""
+    def tag(self, words: Words | Array, columns: Columns = ()) -> Any:
+        """The tags of one sentence, or of the vectors [n, d] of a model for these; of several tasks, a dictionary."""
         return self.tag_all([words], [columns])[0]
 
-    def tag_all(self, sentences: Sequence[Words], columns: Sequence[Columns] | None = None) -> list[Any]:
-        """The same of some sentences at once."""
+    def tag_all(self, sentences: Sequence[Any], columns: Sequence[Columns] | None = None) -> list[Any]:
+        """The same of some at once."""
         columns = [()] * len(sentences) if columns is None else columns
-        filled = [i for i, words in enumerate(sentences) if words]
+        filled = [i for i, words in enumerate(sentences) if len(words)]
         answers = self.decoded([np.zeros((len(sentences), 0), np.int64)] * 2 * len(self.tasks), [0] * len(sentences))
         if filled:
             outputs = self.session.run(None, self.inputs([sentences[i] for i in filled], [columns[i] for i in filled]))
@@ -74,8 +74,11 @@ class OnnxTagger:
 
     # From words to numbers
 
-    def inputs(self, sentences: Sequence[Words], columns: Sequence[Columns]) -> dict[str, Array]:
+    def inputs(self, sentences: Sequence[Any], columns: Sequence[Columns]) -> dict[str, Array]:
         """What the graph takes, by name."""
+        if "vectors" in self.description["inputs"]:
+            mask = _padded([1] * len(each) for each in sentences).astype(bool)
+            return {"vectors": _padded(sentences, np.float32), "mask": mask}
         different = {word: row for row, word in enumerate(dict.fromkeys(word for each in sentences for word in each))}
         make: dict[str, Callable[[], Array]] = {
             "features": lambda: _padded(map(self._features, sentences, columns)),
@@ -123,11 +126,11 @@ class OnnxTagger:
         return [[rows.get(_filled(template, values, i), 0) for template in self._templates] for i in range(len(words))]
 
 
-def _padded(rows: Iterable[Any]) -> Array:
+def _padded(rows: Iterable[Any], dtype: Any = np.int64) -> Array:
     """Rows of numbers, or of rows of numbers, side by side; 0 fills up."""
-    listed = [np.asarray(row, np.int64) for row in rows]
+    listed: list[Array] = [np.asarray(row, dtype) for row in rows]
     longest = max(len(row) for row in listed)
-    found = np.zeros((len(listed), longest, *listed[0].shape[1:]), np.int64)
+    found = np.zeros((len(listed), longest, *listed[0].shape[1:]), dtype)
     for i, row in enumerate(listed):
         found[i, : len(row)] = row
     return found

@@ -14,7 +14,7 @@ from torch import Tensor
 def best_labels(
     emissions: Tensor, mask: Tensor, arcs: Tensor, start: Tensor, end: Tensor, step: int
 ) -> tuple[Tensor, Tensor]:
-    """Viterbi of a chain [S4.100-103]: labels [batch, n], of no meaning behind the last token, and scores [batch].
+    """Viterbi of a chain [S4.100-102]: labels [batch, n], of no meaning behind the last token, and scores [batch].
 
     emissions [n, batch, c]; mask [n, batch], tokens first in a sentence. With `step` 1 arcs are [n-1, batch, to, from]:
     those of each place and sentence; with 0 [1, 1, to, from], the same for all.
