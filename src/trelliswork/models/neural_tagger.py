@@ -20,7 +20,7 @@ from trelliswork.models.features import VECTOR, TokenFeatures, restore_vocabular
 from trelliswork.models.labels import Labels
 from trelliswork.models.network import load_vectors, make_dropout, make_encoder, make_inputs
 from trelliswork.models.sentence_tagger import SentenceTagger
-from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
+from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
 from trelliswork.nn.inputs import TokenBatch
 
 if TYPE_CHECKING:
@@ -181,6 +181,8 @@ class NeuralTagger(nn.Module, SentenceTagger):
             raise ModelError(f"{directory}: config.json lacks {error}; copy the model again") from error
         except (TypeError, AttributeError, RuntimeError, TrellisworkError) as error:
             first = str(error).strip().splitlines()[-1].strip()
+            if is_newer(stored.config):
+                raise ModelError(f"{directory}: config.json is too new ({first}); {upgrade(stored.config)}") from error
             raise ModelError(f"{directory}: config.json and weights do not fit ({first}); copy it again") from error
         tagger.metrics = dict(stored.metrics)
         return tagger.eval()
