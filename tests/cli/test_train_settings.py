@@ -13,7 +13,7 @@ SMALL = "hidden = 8\nword_dim = 8\naffix_dim = 4\n"
 FILES = {
     "fine-tuning": """encoder = "lstm"\ncharacters = "lstm"\nword_dropout = 0.1\nembedding_dropout = 0.1
 [training]\nlayer_decay = 2.6\nunfreeze = true\ndecay = "triangular"\naverage = "ema"\naccumulate = 2\nclip = 1.0\n""",
-    "fan-in": """templates = ["default"]\nngrams = [3]\nngram_buckets = 100\nscorer = "tensor"\ninitialization = "normal"
+    "fan-in": """templates = ["default"]\nngrams = [3]\nngram_buckets = 9\nscorer = "tensor"\ninitialization = "normal"
 [training]\noptimizer = "sgd"\ndecay = "inverse"\nbatch_tokens = 200\n""",
     "half precision": """encoder = "dilated"\nlayers = 2\ncausal = true\nscorer = "hidden-units"\nhidden_units = 5
 [training]\nprecision = "bf16"\naverage = "swa"\nwarmup = 0.1\ndecay = "cosine"\nmax_sentence_length = 20\n""",
