@@ -24,12 +24,11 @@ from trelliswork import Sentence
 from trelliswork.data.corpus import AnnotatedSentence, Event, builtin_corpus
 from trelliswork.models import Tagger, TaggerConfig
 from trelliswork.models.neural_tagger import EncodedSentence
-from trelliswork.nn import dynamic_multi_pooling
+from trelliswork.nn.scorers import RoleScorer
 from trelliswork.structures.chain.schemes import spans_of
 from trelliswork.training import TrainingConfig, train
 
 NOTHING = "O"
-FARTHEST = 15  # tokens; beyond, distances are all alike
 SETTINGS = TaggerConfig(encoder="lstm", hidden=60, word_dim=40, dropout=0.3, hidden_dropout=0.2)
 
 
@@ -43,37 +42,13 @@ class Candidates:
     type: Tensor
     role: Tensor
 
+    def scores(self, scorer: RoleScorer, vectors: Tensor, mask: Tensor) -> Tensor:
+        """[m, roles]"""
+        return scorer(vectors, mask, row=self.row, trigger=self.trigger, entity=self.entity, event=self.type)
+
     @classmethod
     def of(cls, rows: list[tuple[int, ...]]) -> Candidates:
         return cls(*torch.tensor(rows, dtype=torch.long).reshape(-1, 5).unbind(1))
-
-
-class RoleScorer(nn.Module):
-    """Scores of the roles of an entity in an event.
-
-    x_i puts together the vector of token i, its distances to trigger and entity, the type of the event, and the vectors
-    of entity and trigger (equation 238 of the notes [S4]). The greatest values in the three parts of the sentence that
-    trigger and entity make are pooled (239-242) and mapped to roles (243).
-    """
-
-    def __init__(self, dim: int, n_types: int, n_roles: int, hidden: int = 100) -> None:
-        super().__init__()
-        self.distances, self.types = nn.Embedding(2 * FARTHEST + 1, 8), nn.Embedding(n_types, 8)
-        self.mix = nn.Linear(3 * dim + 3 * 8, hidden)
-        self.output = nn.Linear(3 * hidden, n_roles)
-        self.dropout = nn.Dropout(0.3)
-
-    def forward(self, vectors: Tensor, mask: Tensor, found: Candidates) -> Tensor:
-        """[m, roles] for m candidates in sentences [batch, n, d]."""
-        tokens, place = vectors[found.row], torch.arange(vectors.shape[1])
-        parts = [tokens]
-        for at in (found.trigger, found.entity):
-            distance = (place - at[:, None]).clamp(-FARTHEST, FARTHEST) + FARTHEST
-            parts += [self.distances(distance), vectors[found.row, at].unsqueeze(1).expand_as(tokens)]
-        parts.append(self.types(found.type).unsqueeze(1).expand(-1, len(place), -1))
-        mixed = torch.tanh(self.mix(torch.cat(parts, -1)))
-        first, last = torch.minimum(found.trigger, found.entity), torch.maximum(found.trigger, found.entity)
-        return self.output(self.dropout(dynamic_multi_pooling(mixed, first, last, mask[found.row])))
 
 
 @dataclass(frozen=True)
@@ -127,7 +102,7 @@ class EventExtractor(nn.Module):
         found = Candidates.of([(row, *each) for row, example in enumerate(batch) for each in example.candidates])
         if not len(found.row):
             return total
-        return total + F.cross_entropy(self.scorer(vectors, tokens.mask, found), found.role, reduction="sum")
+        return total + F.cross_entropy(found.scores(self.scorer, vectors, tokens.mask), found.role, reduction="sum")
 
     def extract(self, sentences: Sequence[AnnotatedSentence]) -> list[list[Event]]:
         """The events of sentences whose entities are known."""
@@ -152,7 +127,7 @@ class EventExtractor(nn.Module):
         if not entities:
             return Event(trigger, name, ())
         found = Candidates.of([(row, trigger, end - 1, type_, 0) for _, end, _ in entities])
-        roles = [self.roles[i] for i in self.scorer(vectors, mask, found).argmax(-1).tolist()]
+        roles = [self.roles[i] for i in found.scores(self.scorer, vectors, mask).argmax(-1).tolist()]
         pairs = zip(entities, roles, strict=True)
         return Event(trigger, name, tuple((start, end, role) for (start, end, _), role in pairs if role != NOTHING))
 

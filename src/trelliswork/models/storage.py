@@ -8,8 +8,10 @@ MODEL_CARD.md          the same for people
 
 from __future__ import annotations
 
+import glob
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -71,6 +73,13 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
             shutil.rmtree(partial, ignore_errors=True)
 
 
+def clear_partial(directory: str | Path) -> None:
+    """Remove what a process that was killed while it wrote this model has left beside it."""
+    target = Path(directory)
+    for path in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def check_output(directory: str | Path) -> None:
     """Refuse a place where a model cannot or should not be written; cheap, so that it can be asked before training."""
     target = Path(directory)
@@ -115,16 +124,22 @@ def _packed(weights: Mapping[str, Any]) -> bytes:
 def _replace(target: Path, partial: Path) -> None:
     """Put `partial` in the place of `target`, or its files among those of an older folder of that name.
 
-    The checkpoint of a run in such a folder must outlive a kill at any moment, so the folder stays where it is. Its
-    weights go first and come last: in between it is a model without weights, never one with those of another. What
-    makes a folder a model, its config, comes first.
+    The checkpoint of a run in such a folder must outlive a kill at any moment, so the folder stays where it is. Weights
+    that fit the config there are replaced as they are: the folder is a whole model at any moment. Other weights go
+    first and come last: in between it is a model without weights, never one with those of another. What makes a folder
+    a model, its config, comes first.
     """
     if not target.exists():
         partial.rename(target)
         return
-    (target / WEIGHTS).unlink(missing_ok=True)
+    if not _same_content(target / CONFIG, partial / CONFIG):
+        (target / WEIGHTS).unlink(missing_ok=True)
     for path in sorted(partial.iterdir(), key=lambda path: (path.name == WEIGHTS, path.name != CONFIG)):
         os.replace(path, target / path.name)
+
+
+def _same_content(first: Path, second: Path) -> bool:
+    return first.is_file() and first.read_bytes() == second.read_bytes()
 
 
 def kind_of_model(directory: str | Path) -> str | None:
@@ -156,8 +171,28 @@ def _check_head(folder: Path, config: Mapping[str, Any], kind: str) -> None:
             f"{folder}: expected format version {FORMAT_VERSION} or older, got {version}, written by trelliswork "
             f"{config.get('library_version', '?')}; upgrade trelliswork (this is {__version__})"
         )
+    if config["kind"] != kind and is_newer(config):
+        raise ModelError(f"{folder}: expected a model of kind {kind}, got {config['kind']}; {upgrade(config)}")
     if config["kind"] != kind:
         raise ModelError(f"{folder}: expected a model of kind {kind}, got {config['kind']}; load it as that")
+
+
+def is_newer(config: Mapping[str, Any]) -> bool:
+    """Whether a later version of this library wrote a config.
+
+    >>> is_newer({"library_version": "99.0"}), is_newer({"library_version": __version__}), is_newer({})
+    (True, False, False)
+    """
+    return _numbers(str(config.get("library_version", ""))) > _numbers(__version__)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
+def upgrade(config: Mapping[str, Any]) -> str:
+    """What to do about a model of a later version."""
+    return f"trelliswork {config['library_version']} wrote it; upgrade trelliswork (this is {__version__})"
 
 
 def _check_texts(folder: Path, config: Mapping[str, Any]) -> None:

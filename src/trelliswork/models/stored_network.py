@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.card import model_card
-from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
+from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
 
 
 class StoredNetwork(nn.Module):
@@ -90,6 +90,8 @@ class StoredNetwork(nn.Module):
             raise ModelError(f"{directory}: config.json lacks {error}; copy the model again") from error
         except (TypeError, AttributeError, RuntimeError, TrellisworkError) as error:
             first = str(error).strip().splitlines()[-1].strip()
+            if is_newer(stored.config):
+                raise ModelError(f"{directory}: config.json is too new ({first}); {upgrade(stored.config)}") from error
             raise ModelError(f"{directory}: config.json and weights do not fit ({first}); copy it again") from error
         model.metrics = dict(stored.metrics)
         return model.eval()

@@ -31,7 +31,8 @@ class Checkpoint:
     """The checkpoint of one output folder."""
 
     def __init__(self, out: str | Path) -> None:
-        self.folder = Path(out) / FOLDER
+        self.out = Path(out)
+        self.folder = self.out / FOLDER
 
     @property
     def exists(self) -> bool:

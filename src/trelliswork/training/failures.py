@@ -6,9 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from torch import Tensor, nn
+
 from trelliswork.data import Sentence
-from trelliswork.errors import TrellisworkError, is_out_of_memory
+from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError, is_out_of_memory
 from trelliswork.training.config import TrainingConfig
+
+RUN_AWAY = 1e15  # no weight that is of any use is as large
 
 
 class BadBatchError(TrellisworkError):
@@ -20,14 +24,36 @@ class BadValueError(BadBatchError):
 
 
 def refuse_bad_value(
-    name: str, value: float, place: str, sentences: Sequence[Sentence], config: TrainingConfig
+    name: str,
+    value: float,
+    place: str,
+    sentences: Sequence[Sentence],
+    config: TrainingConfig,
+    cause: Exception | None = None,
 ) -> None:
     """A loss or a gradient that is not finite would spoil every weight."""
     if not math.isfinite(value):
         raise BadValueError(
             f"expected a finite {name}, got {value} in {place} ({describe(sentences)}); "
             f"lower the learning rate (now {config.learning_rate:g}) or clip harder"
-        )
+        ) from cause
+
+
+@contextmanager
+def explaining_weights(
+    model: nn.Module, place: str, sentences: Sequence[Sentence], config: TrainingConfig
+) -> Iterator[None]:
+    """Weights that have run away make scores that no structure takes; say so rather than what it says of them."""
+    try:
+        yield
+    except (ScoreError, ConstraintError) as error:
+        if not any(_has_run_away(parameter) for parameter in model.parameters()):
+            raise
+        refuse_bad_value("loss", math.nan, place, sentences, config, error)
+
+
+def _has_run_away(weights: Tensor) -> bool:
+    return not bool((weights.detach().abs() < RUN_AWAY).all())
 
 
 @contextmanager

@@ -34,6 +34,9 @@ def hidden_unit_loss_gradient(
 ) -> HiddenUnitParameters:
     """∂(-log p(tags | x)) by every parameter; each is minus a sum of observed less expected, below.
 
+    -log p = -Σ_t log Σ_z ψ_t + log Z [S4.150-152, 156-158, 193-195], with A in ψ_t from the second position on (erratum
+    24). The derivative of log Σ_z ψ_t is a sum over units [S4.159-163], that of log Z its mean over all taggings
+    [S4.164-168, 175-177, 196-202]; at the ends that leaves π and τ [S4.179-180].
     o_hy = b_h + w_h·x_t + V_hy without c_y [S4.154] (erratum 25), at the y that is summed over [S4.169-174]
     (erratum 26). Posteriors γ_t(y) and ξ_t(i, j) are those of the chain [S4.145-146].
     """

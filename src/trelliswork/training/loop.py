@@ -20,6 +20,7 @@ import torch
 
 from trelliswork.data import Sentence
 from trelliswork.training.config import TrainingConfig
+from trelliswork.training.exclusive import exclusive
 from trelliswork.training.failures import BadBatchError
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.progress import EpochRecord, Progress, make_progress
@@ -55,7 +56,7 @@ def train(
     if tensorboard_dir is not None:
         shown_by = TensorBoardProgress(shown_by, tensorboard_dir)
     run = Run(model, train, dev, config, out)
-    with shown_by as shown, torch.random.fork_rng(devices=[]), Interrupts() as interrupts:
+    with exclusive(run.out), shown_by as shown, torch.random.fork_rng(devices=[]), Interrupts() as interrupts:
         torch.manual_seed(config.seed)
         run.begin(shown, resume)
         try:

@@ -14,11 +14,19 @@ from torch import Tensor, nn
 
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.errors import ConstraintError, ModelError, ScoreError, TrellisworkError
+from trelliswork.models.storage import clear_partial
 from trelliswork.training.averaging import averages_in, make_average
 from trelliswork.training.checkpoint import Checkpoint
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.early_stopping import BestWeights
-from trelliswork.training.failures import BadBatchError, BadValueError, explaining_memory, fits, refuse_bad_value
+from trelliswork.training.failures import (
+    BadBatchError,
+    BadValueError,
+    explaining_memory,
+    explaining_weights,
+    fits,
+    refuse_bad_value,
+)
 from trelliswork.training.fingerprint import fingerprint, refuse_differences
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.objectives import make_objective
@@ -89,23 +97,30 @@ class Run:
             shown.note(f"{self.n_left_out} sentences over {self.config.max_sentence_length} tokens are left out")
         if self.checkpoint is None:
             return
+        clear_partial(self.checkpoint.out)
         self.fingerprint = fingerprint(self.module, self.sentences, self.dev, self.config)
         if not resume:
             self.checkpoint.clear()
         elif self.checkpoint.exists:
-            self._resume(self.checkpoint)
+            n_threads = self._resume(self.checkpoint)
             shown.note(f"resumed in epoch {self.position.epoch}, after {self.position.steps} of its steps")
+            if n_threads != torch.get_num_threads():
+                now = torch.get_num_threads()
+                shown.note(f"the run had {n_threads} threads and has {now}: sums round otherwise, weights will too")
         self._checkpoint_at = time.monotonic() + self.config.checkpoint_every
 
-    def _resume(self, checkpoint: Checkpoint) -> None:
+    def _resume(self, checkpoint: Checkpoint) -> int:
+        """Go on from a checkpoint; the number of threads that it was made with."""
         tensors, values = checkpoint.read()
         try:
             refuse_differences(values["fingerprint"], self.fingerprint, str(self.out))
             best = checkpoint.read_best(values["best_epoch"]) if values["best_epoch"] else {}
             restore(self, tensors, values, best)
+            n_threads = int(values.get("threads", torch.get_num_threads()))
         except (KeyError, TypeError, RuntimeError) as error:
             raise ModelError(f"{checkpoint.folder}: written by another version; train anew without --resume") from error
         self._write_history("w", self.result.history)
+        return n_threads
 
     def write_checkpoint(self) -> None:
         """Leave all that the next step depends on on disk."""
@@ -244,7 +259,7 @@ class Run:
         """Add the gradient of a batch to the others of its step; its loss."""
         sentences, config = [self.sentences[i] for i in batch], self.config
         with explaining_memory(self._place, sentences, config):
-            with torch.autocast(self._device, torch.bfloat16) if config.precision == "bf16" else nullcontext():
+            with self._precision(), explaining_weights(self.module, self._place, sentences, config):
                 loss = self.objective([self.examples[i] for i in batch])
             value = loss.item()
             refuse_bad_value("loss", value, self._place, sentences, config)
@@ -256,9 +271,10 @@ class Run:
         name = "batch" if self.config.accumulate == 1 else "step"
         return f"epoch {self.position.epoch}, {name} {self.position.steps + 1}"
 
-    @property
-    def _device(self) -> str:
-        return next(self.module.parameters()).device.type
+    def _precision(self) -> Any:
+        if self.config.precision != "bf16":
+            return nullcontext()
+        return torch.autocast(next(self.module.parameters()).device.type, torch.bfloat16)
 
     # Keeping
 

@@ -62,6 +62,7 @@ def values_of(run: Run) -> dict[str, Any]:
     return {
         "position": asdict(run.position),
         "schedule": run.schedule.position,
+        "threads": torch.get_num_threads(),
         "averaged": run.average.n_updates if run.average is not None else 0,
         "best": run.best.state(),
         "best_epoch": run.best.epoch,

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 class VariationalDropout(nn.Module):
     """Drops whole dimensions of a sentence: one draw for a sentence, and the same at all its tokens [S4.779].
 
+    The loss under one draw is an unbiased estimate of -E_q log p(Y | X, ω), the part of KL(q || p(ω | X, Y)) that
+    depends on the data [S4.777-778] (erratum 40); weight decay stands for KL(q || p(ω)).
+
     >>> dropped = VariationalDropout(0.5)(torch.ones(1, 3, 4))
     >>> bool((dropped[0, 0] == dropped[0, 2]).all())
     True

@@ -6,6 +6,8 @@ from trelliswork.nn.scorers.biaffine import BiaffineScorer
 from trelliswork.nn.scorers.context import ContextScorer
 from trelliswork.nn.scorers.hidden_units import HiddenUnitScorer
 from trelliswork.nn.scorers.linear import LinearScorer
+from trelliswork.nn.scorers.memory import MemoryScorer
+from trelliswork.nn.scorers.roles import RoleScorer
 from trelliswork.nn.scorers.segments import EndpointScorer, PyramidScorer
 from trelliswork.nn.scorers.tensor import NeuralTensor, TensorScorer
 from trelliswork.nn.scorers.transitions import TransitionScorer
@@ -16,8 +18,10 @@ __all__ = [
     "EndpointScorer",
     "HiddenUnitScorer",
     "LinearScorer",
+    "MemoryScorer",
     "NeuralTensor",
     "PyramidScorer",
+    "RoleScorer",
     "TensorScorer",
     "TransitionScorer",
 ]

@@ -47,6 +47,15 @@ class NeuralTensor(nn.Module):
         return self.output((products + self.of_first(first).unsqueeze(-2) + self.of_second(table)).tanh())
 
 
+def contrastive_margin(scores: Float[Tensor, " m"], corrupted: Float[Tensor, "m k"]) -> Float[Tensor, ""]:
+    """Σ max(0, 1 - g + g') over true pairs and k corrupted ones of each [S4.245]; λ |Ω|² is left to the optimizer.
+
+    >>> contrastive_margin(torch.tensor([2.0]), torch.tensor([[1.5, 0.0]]))
+    tensor(0.5000)
+    """
+    return (1 - scores.unsqueeze(1) + corrupted).clamp(min=0).sum()
+
+
 class TensorScorer(nn.Module):
     """A token belongs to a tag as far as a neural tensor network says of its vector and that of the tag [S4.244].
 
