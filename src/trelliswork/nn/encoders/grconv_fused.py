@@ -13,19 +13,9 @@ import torch
 from torch import Tensor
 
 from trelliswork.nn.encoders import grconv_kernels as kernels
-from trelliswork.structures.bridge import out_of_reach
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-
-def can_fuse(*tensors: Tensor) -> bool:
-    """Whether the kernels can read these tensors: not where operations are only recorded, say for an export."""
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
-        return False
-    kinds = {(tensor.device.type, tensor.dtype) for tensor in tensors}
-    fits = kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)})
-    return fits and not out_of_reach()
 
 
 class Pyramid(torch.autograd.Function):
@@ -93,16 +83,15 @@ def _neighbours(level: Float[Tensor, "n batch dim"], m: int) -> tuple[Tensor, Te
 
 
 def plain_pyramid(tokens: Tensor, w_left: Tensor, w_right: Tensor, bias: Tensor, n_levels: int) -> Tensor:
-    """What `Pyramid` computes, in operations of torch."""
-    levels = [tokens]
-    for _ in range(1, min(n_levels, len(tokens))):
-        left, right = levels[-1][:-1], levels[-1][1:]
+    """What `Pyramid` computes, in operations of torch that can be recorded for any number of tokens."""
+    level, levels = tokens, [tokens]
+    for d in range(1, n_levels):
+        left, right = level[:-1], level[1:]
         *gates, new = (left @ w_left.T + right @ w_right.T + bias).chunk(3, -1)
         theta = torch.stack([*gates, torch.zeros_like(new)]).softmax(0)
-        levels.append(theta[0] * left + theta[1] * right + theta[2] * new.tanh())
-    filled = [torch.nn.functional.pad(level, (0, 0, 0, 0, 0, len(tokens) - len(level))) for level in levels]
-    filled += [torch.zeros_like(tokens)] * (n_levels - len(levels))
-    return torch.stack(filled)
+        level = theta[0] * left + theta[1] * right + theta[2] * new.tanh()
+        levels.append(torch.cat([level, torch.zeros_like(tokens[:d])]))
+    return torch.stack(levels)
 
 
 def _by_reference(
