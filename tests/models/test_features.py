@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from trelliswork.data import Sentence
@@ -9,6 +11,8 @@ from trelliswork.errors import DataError
 from trelliswork.models import TaggerConfig
 from trelliswork.models.features import TokenFeatures, capitals, normalize
 from trelliswork.models.labels import Labels
+from trelliswork.models.remembered import Remembered
+from trelliswork.structures.chain.schemes import convert
 
 
 @pytest.mark.parametrize(
@@ -59,6 +63,36 @@ def test_rare_words_and_affixes_are_unknown() -> None:
 def test_a_column_of_the_wrong_length() -> None:
     with pytest.raises(DataError, match="expected 2 values in feature column 1, got 1"):
         TokenFeatures.from_sentences([Sentence(("a", "b"), None, (("X",),))], TaggerConfig())
+
+
+def test_sentences_are_encoded_alike_alone_and_together() -> None:
+    sentences = [
+        Sentence(("Ann", "saw"), None, (("N", "V"),)),
+        Sentence((), None, ((),)),
+        Sentence(("it",), None, (("P",),)),
+    ]
+    features = TokenFeatures.from_sentences(sentences, TaggerConfig())
+    together = features.encode_all(sentences)
+    assert [each.tolist() for each in together] == [features.encode(each).tolist() for each in sentences]
+    assert features.encode_all([]) == []
+
+
+def test_what_is_remembered_of_words_has_a_limit() -> None:
+    asked: list[str] = []
+    numbers = Remembered(lambda word: asked.append(word) or [len(word)], limit=2)
+    assert [numbers[word] for word in ("a", "bb", "a", "ccc", "ccc", "a")] == [[1], [2], [1], [3], [3], [1]]
+    assert asked == ["a", "bb", "ccc", "a"]
+    assert len(numbers) == 2
+
+
+@pytest.mark.parametrize("data_scheme", ["IOB1", "IOB2", "IOBES"])
+def test_tags_of_any_labels_are_their_conversion(data_scheme: str) -> None:
+    labels = Labels.from_stored(["O", *(f"{role}-{kind}" for kind in "XY" for role in "BIES")], "IOBES", data_scheme)
+    for n in (0, 1, 2, 3):
+        for indices in itertools.product(range(9), repeat=n):
+            written = [labels.vocabulary[i] for i in indices]
+            expected = written if data_scheme == "IOBES" else convert(written, "IOBES", data_scheme)
+            assert labels.tags(indices) == expected
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn import GatedRecursiveConvolution, PyramidScorer
-from trelliswork.nn.encoders.grconv_fused import Pyramid, can_fuse, plain_pyramid
+from trelliswork.nn.encoders.fusing import can_fuse
+from trelliswork.nn.encoders.grconv_fused import Pyramid, plain_pyramid
 
 
 def module_and_tokens(n: int, k: int, dtype: torch.dtype = torch.float64) -> tuple[GatedRecursiveConvolution, Tensor]:
@@ -65,6 +66,14 @@ def test_other_devices_and_types_take_the_plain_way() -> None:
     half = module.bfloat16()(tokens.bfloat16())
     assert half.dtype == torch.bfloat16
     torch.testing.assert_close(half.double(), module.double()(tokens), rtol=0.1, atol=0.1)
+
+
+def test_where_torch_chooses_the_precision_it_does_the_work() -> None:
+    module, tokens = module_and_tokens(6, 3, torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not can_fuse(tokens)
+        found = module(tokens)
+    torch.testing.assert_close(found.float(), module(tokens), rtol=0.1, atol=0.1)
 
 
 def test_forward_mode_and_maps_over_examples_are_served() -> None:

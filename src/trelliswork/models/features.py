@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.config import TaggerConfig
+from trelliswork.models.remembered import Remembered
 from trelliswork.models.template_features import TemplateFeatures, parse_templates
 from trelliswork.models.word_ngrams import WordNgrams
 from trelliswork.nn.inputs import UNKNOWN, TokenBatch
@@ -28,10 +29,10 @@ from trelliswork.nn.inputs import UNKNOWN, TokenBatch
 if TYPE_CHECKING:
     from jaxtyping import Int
 
+Array = np.ndarray[Any, Any]
 PADDING_ITEM = ""  # no token is empty, so none is taken for padding
 UNKNOWN_ITEM = "<unknown>"
 VECTOR, CHARACTERS, TEMPLATES = "vector", "characters", "templates"  # not counted as the other features are
-CACHE_LIMIT = 200_000
 LONGEST_SPELLING = 40  # characters of a word that are read
 
 _DIGIT = re.compile(r"\d")
@@ -90,8 +91,7 @@ class TokenFeatures:
         self._parts = word_parts(config)
         if VECTOR in self.vocabularies:
             self._parts[VECTOR] = partial(form_with_vector, vocabulary=self.vocabularies[VECTOR])
-        self._indices: dict[str, list[int]] = {}
-        self._spellings: dict[str, list[int]] = {}
+        self._indices, self._spellings = Remembered(self._word_indices), Remembered(self._spelling)
         self._ngrams = WordNgrams(config.ngrams, config.ngram_buckets) if config.ngrams else None
         self._templates = None
         if TEMPLATES in self.vocabularies:
@@ -150,8 +150,8 @@ class TokenFeatures:
 
     def coverage(self, sentences: Sequence[Sentence]) -> float:
         """The share of the tokens that have a pretrained vector."""
-        found = [self._word_indices(word)[self.names.index(VECTOR)] for each in sentences for word in each.words]
-        return sum(index != UNKNOWN for index in found) / max(len(found), 1)
+        found = self._of_words(sentences)[:, self.names.index(VECTOR)]
+        return float((found != UNKNOWN).sum()) / max(len(found), 1)
 
     def encode(self, sentence: Sentence) -> Int[Tensor, "n f"]:
         """The indices of one sentence; attributes of templates stand behind the others."""
@@ -159,12 +159,18 @@ class TokenFeatures:
 
     def encode_all(self, sentences: Sequence[Sentence]) -> list[Int[Tensor, "n f"]]:
         """The indices of some sentences."""
-        found = [self._encode(sentence) for sentence in sentences]
+        for sentence in sentences:
+            self._check_columns(sentence)
+        columns = [self._of_words(sentences)]
+        for i in range(self.n_columns):
+            values = chain.from_iterable(_column(sentence, i) for sentence in sentences)
+            columns.append(np.array(self.vocabularies[f"column{i + 1}"].indices(values), np.int64)[:, None])
+        found = list(torch.from_numpy(np.concatenate(columns, 1)).split([len(each) for each in sentences]))
         if self._templates is None or not sentences:
             return found
         return [torch.cat(both, 1) for both in zip(found, self._templates.encode(sentences), strict=True)]
 
-    def _encode(self, sentence: Sentence) -> Int[Tensor, "n f"]:
+    def _check_columns(self, sentence: Sentence) -> None:
         if len(sentence.features) != self.n_columns:
             raise DataError(
                 sentence.file or "sentence",
@@ -172,11 +178,6 @@ class TokenFeatures:
                 f"got {len(sentence.features)}; add or drop columns",
                 line=sentence.line,
             )
-        rows = [self._word_indices(word) for word in sentence.words]
-        if self.n_columns:
-            extra = [self.vocabularies[f"column{i + 1}"].indices(_column(sentence, i)) for i in range(self.n_columns)]
-            rows = [[*row, *values] for row, values in zip(rows, zip(*extra, strict=True), strict=True)]
-        return torch.tensor(rows, dtype=torch.long).reshape(len(rows), len(self.names))
 
     def batch(self, features: Sequence[Int[Tensor, "n f"]], words: Sequence[Sequence[str]]) -> TokenBatch:
         """Sentences, as `encode` gives them, side by side."""
@@ -191,24 +192,21 @@ class TokenFeatures:
             return TokenBatch(padded[..., :n_own], mask, attributes=attributes, words=kept)
         forms = _side_by_side([[rows.setdefault(word, len(rows)) for word in each] for each in words])
         spelled = CHARACTERS in self.vocabularies
-        spellings = _side_by_side([self._spelling(word) for word in rows]) if spelled else None
+        spellings = _side_by_side([self._spellings[word] for word in rows]) if spelled else None
         ngrams = None if self._ngrams is None else self._ngrams.batch(rows)
         return TokenBatch(padded[..., :n_own], mask, forms, spellings, ngrams, attributes, kept)
 
+    def _of_words(self, sentences: Sequence[Sentence]) -> Array:
+        """Indices of everything that depends on words alone, [tokens, parts]."""
+        words = chain.from_iterable(sentence.words for sentence in sentences)
+        numbers = np.fromiter(chain.from_iterable(map(self._indices.__getitem__, words)), np.int64)
+        return numbers.reshape(-1, len(self._parts))
+
     def _word_indices(self, word: str) -> list[int]:
-        """Indices of everything that depends on the word alone; most words come more than once."""
-        found = self._indices.get(word)
-        if found is None:
-            found = [self.vocabularies[name].index(part(word)) for name, part in self._parts.items()]
-            _remember(self._indices, word, found)
-        return found
+        return [self.vocabularies[name].index(part(word)) for name, part in self._parts.items()]
 
     def _spelling(self, word: str) -> list[int]:
-        found = self._spellings.get(word)
-        if found is None:
-            found = self.vocabularies[CHARACTERS].indices(word[:LONGEST_SPELLING])
-            _remember(self._spellings, word, found)
-        return found
+        return self.vocabularies[CHARACTERS].indices(word[:LONGEST_SPELLING])
 
 
 def _side_by_side(rows: Sequence[Sequence[int]]) -> Int[Tensor, "rows longest"]:
@@ -218,12 +216,6 @@ def _side_by_side(rows: Sequence[Sequence[int]]) -> Int[Tensor, "rows longest"]:
     numbers = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
     found[np.arange(found.shape[1]) < lengths[:, None]] = numbers
     return torch.from_numpy(found)
-
-
-def _remember(cache: dict[str, Any], word: str, found: Any) -> None:
-    if len(cache) >= CACHE_LIMIT:
-        cache.clear()
-    cache[word] = found
 
 
 def form_with_vector(word: str, vocabulary: Vocabulary) -> str:

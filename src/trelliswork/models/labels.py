@@ -15,8 +15,16 @@ from functools import cached_property
 
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.errors import ConstraintError, DataError
-from trelliswork.structures.chain.schemes import canonical, convert, infer_scheme, split_tag, violations
+from trelliswork.structures.chain.schemes import (
+    allowed_transitions,
+    canonical,
+    convert,
+    infer_scheme,
+    split_tag,
+    violations,
+)
 
+EDGE = -1  # the label before the first token and behind the last
 _MEANING = {
     "IOB1": {"B": "BS", "I": "BIES"},
     "IOB2": {"B": "BS", "I": "IE"},
@@ -91,8 +99,26 @@ class Labels:
 
     def tags(self, indices: Sequence[int]) -> list[str]:
         """Tags, in the scheme of the data, that label indices stand for."""
+        if self.scheme == "IOBES" and self.data_scheme == "IOB2" and self._is_legal(indices):
+            return [self._begun_or_inside[i] for i in indices]
         labels = [self.vocabulary[i] for i in indices]
         return labels if self.scheme == self.data_scheme else convert(labels, self.scheme, self.data_scheme)
+
+    def _is_legal(self, indices: Sequence[int]) -> bool:
+        """Whether each label may follow the one before it: then S means B and E means I, and nothing else changes."""
+        return self._legal_pairs.issuperset(zip([EDGE, *indices], [*indices, EDGE], strict=True))
+
+    @cached_property
+    def _begun_or_inside(self) -> list[str]:
+        """What each label is in IOB2."""
+        return [_join(*_begin_or_inside(label)) for label in self.vocabulary]
+
+    @cached_property
+    def _legal_pairs(self) -> set[tuple[int, int]]:
+        pairs, starts, ends = allowed_transitions(self.vocabulary.to_list(), self.scheme)
+        legal = {(before, after) for before, row in enumerate(pairs) for after, fits in enumerate(row) if fits}
+        legal |= {(EDGE, label) for label, fits in enumerate(starts) if fits}
+        return legal | {(label, EDGE) for label, fits in enumerate(ends) if fits} | {(EDGE, EDGE)}
 
     def meaning(self, tag: str) -> list[int]:
         """The labels that a tag of the data may stand for: in IOB2, B-X is B-X or S-X.

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
-from trelliswork.nn.encoders.grconv_fused import Pyramid, can_fuse, plain_pyramid
+from trelliswork.nn.encoders.fusing import can_fuse
+from trelliswork.nn.encoders.grconv_fused import Pyramid, plain_pyramid
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -13,19 +13,9 @@ import torch
 from torch import Tensor
 
 from trelliswork.nn.encoders import grconv_kernels as kernels
-from trelliswork.structures.bridge import out_of_reach
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-
-def can_fuse(*tensors: Tensor) -> bool:
-    """Whether the kernels can read these tensors: not where operations are only recorded, say for an export."""
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
-        return False
-    kinds = {(tensor.device.type, tensor.dtype) for tensor in tensors}
-    fits = kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)})
-    return fits and not out_of_reach()
 
 
 class Pyramid(torch.autograd.Function):

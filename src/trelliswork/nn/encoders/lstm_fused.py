@@ -1,0 +1,110 @@
+"""An LSTM from either end as one step of autograd, on the CPU.
+
+Tokens are packed: sentences that have ended take no part in later steps, both directions go through a step at once, and
+what does not depend on the step before is one product for all tokens.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.nn.encoders import lstm_kernels as kernels
+from trelliswork.nn.encoders.packing import Packing
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+def read_both_ways(
+    forwards: nn.LSTM, backwards: nn.LSTM, tokens: Float[Tensor, "batch n d"], packing: Packing
+) -> Float[Tensor, "batch n 2hidden"]:
+    """The states of both after each token, side by side; 0 where there is no token."""
+    ahead, back = forwards.all_weights[0], backwards.all_weights[0]  # weights of tokens and of states, two biases
+    w_in, w_on = (torch.stack([ahead[part].T, back[part].T]) for part in (0, 1))
+    bias = torch.stack([ahead[2] + ahead[3], back[2] + back[3]])
+    states = TwoReaders.apply(tokens.flatten(0, 1), w_in, w_on, bias, packing)
+    return states.unflatten(0, tokens.shape[:2])
+
+
+class TwoReaders(torch.autograd.Function):
+    """The states [positions, 2 hidden] of two LSTMs; weights and biases of both as in `nn.LSTM`, but transposed."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        tokens: Float[Tensor, "positions d"],
+        w_in: Float[Tensor, "2 d 4hidden"],
+        w_on: Float[Tensor, "2 hidden 4hidden"],
+        bias: Float[Tensor, "2 4hidden"],
+        packing: Packing,
+    ) -> Float[Tensor, "positions 2hidden"]:
+        first, (_, hidden, width) = packing.counts[0], w_on.shape
+        gates = torch.bmm(packing.pack(tokens), w_in)
+        squashed = tokens.new_empty(2, gates.shape[1], hidden)
+        cells, states = (tokens.new_empty(2, first + gates.shape[1], hidden) for _ in range(2))
+        cells[:, :first], states[:, :first] = 0, 0
+        recurrent = tokens.new_zeros(2 * first * width)
+        arrays = [each.numpy() for each in (gates, bias, recurrent, cells, squashed, states)]
+        for start, before, count in packing.steps():
+            if start:
+                out = recurrent[: 2 * count * width].view(2, count, width)
+                torch.bmm(states[:, before : before + count], w_on, out=out)
+            kernels.advance(*arrays, start, before, count)
+        ctx.save_for_backward(tokens, w_in, w_on, bias, gates, cells, squashed, states)
+        ctx.packing = packing
+        return packing.unpack(states)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Float[Tensor, "positions 2hidden"]) -> Any:
+        tokens, w_in, w_on, bias, gates, cells, squashed, states = ctx.saved_tensors
+        packing = ctx.packing
+        if torch.is_grad_enabled():
+            return *_by_reference(tokens, w_in, w_on, bias, packing, grad), None
+        by_gates = _back_through_steps(packing, w_on, gates, cells, squashed, grad)
+        by_tokens = packing.sum(torch.bmm(by_gates, w_in.transpose(1, 2)), len(tokens))
+        by_w_in = torch.bmm(packing.pack(tokens).transpose(1, 2), by_gates)
+        by_w_on = torch.bmm(states.index_select(1, packing.before).transpose(1, 2), by_gates)
+        return by_tokens, by_w_in, by_w_on, by_gates.sum(1), None
+
+
+def _back_through_steps(
+    packing: Packing, w_on: Tensor, gates: Tensor, cells: Tensor, squashed: Tensor, grad: Tensor
+) -> Float[Tensor, "2 m 4hidden"]:
+    """dL/d(gates before σ and tanh), from the last step to the first."""
+    first, hidden, n_next = packing.counts[0], w_on.shape[1], 0
+    by_states, by_gates, back = packing.pack_halves(grad), torch.empty_like(gates), w_on.transpose(1, 2).contiguous()
+    by_cells, by_next = grad.new_zeros(2, first, hidden), grad.new_empty(2 * first * hidden)
+    arrays = [each.numpy() for each in (gates, cells, squashed, by_states, by_cells, by_gates, by_next)]
+    for start, before, count in reversed(list(packing.steps())):
+        kernels.retreat(*arrays, start, before, count, n_next)
+        if start:
+            out = by_next[: 2 * count * hidden].view(2, count, hidden)
+            torch.bmm(by_gates[:, start : start + count], back, out=out)
+        n_next = count
+    return by_gates
+
+
+def plain_readers(tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor, packing: Packing) -> Tensor:
+    """What `TwoReaders` computes, in operations of torch."""
+    inputs = packing.pack(tokens) @ w_in + bias.unsqueeze(1)
+    state = cell = tokens.new_zeros(2, packing.counts[0], w_on.shape[1])
+    states = [state]
+    for count, part in zip(packing.counts, inputs.split(packing.counts, 1), strict=True):
+        i, f, g, o = (part + state[:, :count] @ w_on).chunk(4, -1)
+        cell = f.sigmoid() * cell[:, :count] + i.sigmoid() * g.tanh()
+        state = o.sigmoid() * cell.tanh()
+        states.append(state)
+    return packing.unpack(torch.cat(states, 1))
+
+
+def _by_reference(
+    tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor, packing: Packing, grad: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The gradient as a graph that can be differentiated again."""
+    inputs = (tokens, w_in, w_on, bias)
+    needed = [each for each in inputs if each.requires_grad]
+    found = iter(torch.autograd.grad(plain_readers(*inputs, packing), needed, grad, create_graph=True))
+    return tuple(next(found) if each.requires_grad else None for each in inputs)
