@@ -103,20 +103,21 @@ def best_threshold(tagger: SentenceTagger, dev: Sequence[Sentence]) -> float:
 def rows_of(
     trained_on: str, taggers: Sequence[Tagger], threshold: float, dev: Sequence[Sentence], test: Sequence[Sentence]
 ) -> list[Record]:
-    """Single models and all together, by best tags and by threshold; models that saw dev data have no score on it."""
-    sees_dev, together = trained_on != "train", Ensemble(taggers)
-    found = []
-    for how, above in (("best tags", None), (f"spans from {threshold}", threshold)):
-        alone = [f1(tagger, test, above) for tagger in taggers]
-        on_dev = None if sees_dev else statistics.fmean(f1(tagger, dev, above) for tagger in taggers)
-        name = f"mean of {len(taggers)} models, each alone"
-        found.append({"trained_on": trained_on, "models": name, "how": how, "dev": on_dev, "test": alone})
-        on_dev = None if sees_dev else f1(together, dev, above)
-        name = f"{len(taggers)} models together"
-        found.append(
-            {"trained_on": trained_on, "models": name, "how": how, "dev": on_dev, "test": [f1(together, test, above)]}
-        )
-    return found
+    """Single models by best tags and by threshold, all together by threshold; dev scores only where dev is new."""
+    alone, above = f"mean of {len(taggers)} models, each alone", f"spans from {threshold}"
+    answers: list[tuple[str, str, Sequence[SentenceTagger], float | None]] = [
+        (alone, "best tags", taggers, None),
+        (alone, above, taggers, threshold),
+        (f"{len(taggers)} models together", above, [Ensemble(taggers)], threshold),
+    ]
+    return [
+        {
+            "trained_on": trained_on, "models": models, "answer": answer,
+            "dev": [f1(tagger, dev, least) for tagger in chosen] if trained_on == "train" else [],
+            "test": [f1(tagger, test, least) for tagger in chosen],
+        }
+        for models, answer, chosen, least in answers
+    ]  # fmt: skip
 
 
 NOTE = """
@@ -131,16 +132,19 @@ the threshold over. The plain BiLSTM-CRF + GloVe of [neural.md](neural.md) has 2
 
 def page(record: Record) -> str:
     """docs/results/entities.md."""
-    lines = []
-    for row in record["rows"]:
-        spread = f" ± {statistics.stdev(row['test']):.2f}" if len(row["test"]) > 1 else ""
-        dev = "—" if row["dev"] is None else f"{row['dev']:.2f}"
-        told = f"**{statistics.fmean(row['test']):.2f}**{spread}"
-        lines.append([row["trained_on"], row["models"], row["how"], dev, told])
+    lines = [
+        [row["trained_on"], row["models"], row["answer"], _mean(row["dev"]), f"**{_mean(row['test'])}**"]
+        for row in record["rows"]
+    ]
     told = ", ".join(f"{key}={value}" for key, value in {**record["settings"], **record["training"]}.items())
     head = ["trained on", "models", "answer", "dev", "test"]
     text = [NOTE.strip(), "", *table(head, lines), "", f"Settings: {told}.", "", f"One core; {record['versions']}.", ""]
     return "\n".join(text)
+
+
+def _mean(scores: Sequence[float]) -> str:
+    spread = f" ± {statistics.stdev(scores):.2f}" if len(scores) > 1 else ""
+    return f"{statistics.fmean(scores):.2f}{spread}" if scores else "—"
 
 
 def measure(work: Path, data: Path, seeds: Sequence[int]) -> Record:
