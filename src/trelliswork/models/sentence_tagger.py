@@ -200,7 +200,8 @@ class SentenceTagger:
     def evaluate(self, sentences: Sequence[Sentence], *, threshold: float | None = None) -> dict[str, Any]:
         """Scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
         gold = [tags_of_gold(sentence) for sentence in sentences]
-        return evaluate_tags(gold, self.tag(sentences, threshold=threshold), self.labels.data_scheme)
+        found = self.tag(sentences) if threshold is None else self.tag(sentences, threshold=threshold)
+        return evaluate_tags(gold, found, self.labels.data_scheme)
 
     def _in_batches(
         self,
