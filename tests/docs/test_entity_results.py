@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from benchmarks.entities import SETTINGS, TRAINING, as_read, best_threshold, page
-from benchmarks.neural_accuracy import RESULTS
+from benchmarks.report import RESULTS
 
 from trelliswork.data import Sentence, cut_tokens
 from trelliswork.models import Tagger, TaggerConfig
