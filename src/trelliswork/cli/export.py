@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -35,13 +34,11 @@ def export(
 
     if not onnx:
         raise TrellisworkError("expected a format to export to, got none; say --onnx")
-    from trelliswork.models import MultiTagger, VectorTagger, load_tagger
+    from trelliswork.models import load_tagger
     from trelliswork.models.onnx_export import check_export, export_onnx
-    from trelliswork.models.storage import kind_of_model
 
     folder = Path(model) / "onnx" if out is None else Path(out)
     check_export(folder, force=force)
-    others: dict[str | None, Callable[[str], Any]] = {each.__name__: each.load for each in (MultiTagger, VectorTagger)}
-    export_onnx(others.get(kind_of_model(model), load_tagger)(model), folder, force=force)
+    export_onnx(load_tagger(model), folder, force=force)
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     print(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))} ({size:.1f} MB)")

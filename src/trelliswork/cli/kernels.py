@@ -49,7 +49,8 @@ def prepare_network_kernels(*, quiet: bool = False) -> None:
 
     sentences = [Sentence(("Ann", "Lee"), ("B-X", "I-X"))]
     prepare_kernels(Segmenter.from_data(sentences, TaggerConfig(segments="pyramid", **_SMALL)), quiet=quiet)
-    prepare_kernels(Tagger.from_data(sentences, TaggerConfig(scorer="hidden-units", **_SMALL)), quiet=quiet)
+    settings = TaggerConfig(encoder="lstm", scorer="hidden-units", **_SMALL)
+    prepare_kernels(Tagger.from_data(sentences, settings), quiet=quiet)
 
 
 def prepare_feature_kernels(*, quiet: bool = False) -> None:
@@ -105,13 +106,13 @@ def compile_own_kernels(network: Network) -> float:
     from trelliswork.models import Segmenter, Tagger
 
     began = time.perf_counter()
-    sentences = [Sentence(("Ann", "Lee", "sings"), ("B-X", "I-X", "O")), Sentence(("Stop",), ("O",))]
+    sentences = [Sentence(("Ann", "Lee", "sings"), ("B-X", "I-X", "O")), Sentence(("Stop",), ("O",))] * 4
     kind = Segmenter if isinstance(network, Segmenter) else Tagger
     with torch.random.fork_rng(devices=[]):
         small = kind.from_data(sentences, replace(network.config, **_SMALL))
-        small.loss(sentences).backward()
+        small.loss(sentences).backward()  # a batch that is large enough for every kernel
     small.tag(sentences)
-    small.confidences(sentences, [{0: "B-X"}, {}])
+    small.confidences(sentences[:2], [{0: "B-X"}, {}])
     small.analyses(sentences, 2)
     return time.perf_counter() - began
 
@@ -156,6 +157,10 @@ def _own_kernels(network: Network) -> dict[str, list[Any]]:
         from trelliswork.nn.scorers import softplus_kernels
 
         found["hidden units"] = _public(softplus_kernels)
+    if network.config.encoder == "lstm":
+        from trelliswork.nn.encoders import lstm_kernels
+
+        found["LSTMs"] = _public(lstm_kernels)
     return found
 
 

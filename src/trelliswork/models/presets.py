@@ -27,7 +27,7 @@ _DEEP = dict(encoder="deep", layers=2, hidden=300, transitions="network", pretra
 _LONGER = dict(epochs=20, patience=5)
 
 PRESETS: dict[str, Preset] = {
-    "window": Preset("a network over a window of words", network={"dropout": 0.4}),
+    "window": Preset("a network over a window of words", network={"dropout": 0.4}, learning=_LONGER),
     "bilstm-crf": Preset(
         "LSTMs from both ends and characters under a CRF", network={"encoder": "lstm", **_RECURRENT}, learning=_LONGER
     ),
