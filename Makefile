@@ -36,6 +36,7 @@ bench: $(READY)  ## interleaved speed ratios against the peers, on a quiet machi
 accuracy: $(READY) ## train on the real corpora; writes docs/results/accuracy.md
 	$(BIN)/python -m benchmarks.ocr
 	$(BIN)/python -m benchmarks.ocr_neural
+	$(BIN)/python -m benchmarks.entities --work runs/entities
 	$(BIN)/python -m benchmarks.accuracy
 
 clean:           ## remove the environment, caches and outputs

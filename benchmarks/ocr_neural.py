@@ -104,9 +104,10 @@ def report(results: dict[str, dict[str, dict[str, float]]]) -> str:
         "words, 52,152 letters, 16x8 pixels); ten folds, each tested by a model trained on the other nine. Mean and",
         "deviation over the folds. The network of each letter sees the pixels of `window` letters; no word list, no",
         "augmentation; RBM pre-training. Settings were tried on fold 1 with folds 2-9 for training, so fold 1 is not",
-        "untouched; the neural CRF was tried with 15 epochs at 2e-3 and runs here with 8 at 3e-3. One thread.",
+        "untouched; the neural CRF was tried with 15 epochs at 2e-3 and runs here with 8 at 3e-3. One thread, on a machine",
+        "with other work to do: the elapsed time is no measure of speed.",
         "",
-        "| model | window | hidden | transitions | folds | error | deviation | goal | time a fold |",
+        "| model | window | hidden | transitions | folds | error | deviation | goal | elapsed a fold |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, found in results.items():

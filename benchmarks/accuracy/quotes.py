@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.accuracy.measure import ROOT, Result
-from benchmarks.accuracy.page import letter_errors, of, score
-from benchmarks.accuracy.runs import ENTITIES, FEATURES, NETWORKS, PARTS_OF_SPEECH
+from benchmarks.accuracy.page import entity_score, letter_errors, of, score
+from benchmarks.accuracy.runs import ENTITIES, FEATURES, NETWORKS, PARTS_OF_SPEECH, WNUT17
 from benchmarks.report import RESULTS, table
 
 DEFAULT_CRF = [run for run in FEATURES if run.name == "crf-default"]
@@ -30,6 +30,9 @@ def readme_table(results: list[Result]) -> list[str]:
         if found:
             scores = ", ".join(f"{score(run, each):.2f}" for each in found)
             rows.append([run.corpus.title, run.title, run.corpus.score, scores])
+    recipe = entity_score(RESULTS)
+    if recipe is not None:
+        rows.append([WNUT17.title, f"BiLSTM-CRF + GloVe, {recipe[0]}", WNUT17.score, f"{recipe[1]:.2f}"])
     for name, errors in letter_errors(RESULTS).items():
         rows.append(["handwritten letters, ten folds", name, "error", f"{sum(errors) / len(errors):.2f}"])
     return table(["corpus", "model", "score, per cent", "test"], rows)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks.accuracy.__main__ import keep, stored
 from benchmarks.accuracy.measure import split
-from benchmarks.accuracy.page import letters, missed, of, tables
+from benchmarks.accuracy.page import letters, missed, of, recipe, tables
 from benchmarks.accuracy.quotes import QUOTES, quoted
 from benchmarks.accuracy.runs import ENTITIES, FEATURES, NETWORKS, PARTS_OF_SPEECH, RUNS, Run
 from benchmarks.report import RESULTS
@@ -24,7 +24,7 @@ def result(name: str, seed: int = 0, **scores: float) -> dict[str, object]:
 @pytest.mark.parametrize("runs", [NETWORKS, PARTS_OF_SPEECH, ENTITIES, FEATURES], ids=lambda runs: runs[0].name)
 def test_the_page_shows_every_stored_result(runs: list[Run]) -> None:
     page = (RESULTS / "accuracy.md").read_text(encoding="utf-8")
-    for table in [*tables(runs, stored()), *letters()]:
+    for table in [*tables(runs, stored()), *recipe(), *letters()]:
         assert table in page, "write the page anew: python -m benchmarks.accuracy --page"
 
 
