@@ -157,7 +157,7 @@ def test_finished_seeds_are_not_trained_again(
     once_more = cli(*command, "stopped", "--resume")
     assert once_more.err.count("finished already") == 3 and once_more.out == again.out
     refused = cli(*command, "stopped", "--resume", "--dropout", "0.6")
-    assert refused.status == 2 and "dropout was 0.3 and is 0.6; give the same again" in refused.err
+    assert refused.status == 2 and "dropout was 0.4 and is 0.6; give the same again" in refused.err
 
 
 def test_a_seed_that_is_not_finished_is_trained_again(cli: Cli, files: Path) -> None:

@@ -44,12 +44,12 @@ class TomlFile:
         """What is wrong with a section or a key, with its line."""
         return DataError(self.path, problem, line=_line_of(name, self.text))
 
-    def require_known(self, name: str, known: Mapping[str, Any], what: str) -> None:
-        """Raise an error that names the nearest known name, if this is none."""
+    def require_known(self, name: str, known: Mapping[str, Any], what: str, of: str = "") -> None:
+        """Raise an error that names the nearest known name, if this is none; it is a part of `of`, if that is given."""
         if name not in known:
             near = get_close_matches(name, known, n=1, cutoff=0.5)
             fix = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-            raise self.error(f"expected a {what}, got {name!r}; {fix}", name)
+            raise self.error(f"expected a {what}, got {name!r}; {fix}", of or name)
 
     def checked(self, key: str, value: Any, kind: str, of: str = "") -> Any:
         """The value of a key, of `of` if it is a part of that, which must be of its kind."""

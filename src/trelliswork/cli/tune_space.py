@@ -51,8 +51,7 @@ def _choice(file: TomlFile, name: str, value: Any, kind: str) -> Numbers | OneOf
         ranges = f"a list of values{' or a range' if kind in _NUMBERS else ''}"
         raise file.error(f"expected {ranges} for {name}, got {value!r}; write {_EXAMPLE}", name)
     for key, part in value.items():
-        if key not in _RANGE:
-            raise file.error(f"expected {', '.join(_RANGE)} in the range of {name}, got {key!r}; change it", name)
+        file.require_known(key, _RANGE, f"part of the range of {name}", of=name)
         file.checked(key, part, kind if _RANGE[key] == "float" else _RANGE[key], of=name)
     if not {"low", "high"} <= set(value):
         raise file.error(f"expected low and high for {name}, got {value!r}; write {_EXAMPLE}", name)
