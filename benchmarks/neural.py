@@ -110,11 +110,15 @@ def training_contests() -> Iterator[Contest]:
         "pytorch-crf": (theirs, lambda scores: -theirs(scores, tags, mask)),
         "torch-struct": (struct, lambda scores: struct.loss(scores, tags, mask.sum(1))),
     }
-    for layers in (2, 1):
+
+    def contest(task: str, layers: int, targets: dict[str, float]) -> Contest:
         steps = {name: on_both_cores(training_step(words, mask, layers, *of)) for name, of in losses.items()}
-        size = f"{layers} layer{'s' * (layers > 1)} of 2 x {HIDDEN}, {N_TAGS} tags, batch {BATCH}"
-        candidates = [Candidate(name, step) for name, step in steps.items()]
-        yield Contest("BiLSTM-CRF training step", size, candidates, {"pytorch-crf": 1.5, "torch-struct": 3.0})
+        return Contest(task, size, [Candidate(name, step) for name, step in steps.items()], targets)
+
+    size = f"2 x {HIDDEN}, {N_TAGS} tags, batch {BATCH}"
+    step = contest("BiLSTM-CRF training step", 1, {"pytorch-crf": 1.5, "torch-struct": 3.0})
+    yield step
+    yield contest("the same with two layers of LSTMs", 2, {})
 
     emissions = torch.randn(BATCH, N, N_TAGS, requires_grad=True)
 
@@ -123,8 +127,8 @@ def training_contests() -> Iterator[Contest]:
         ours.zero_grad()
         (-ours(emissions, tags, mask)).backward()
 
-    parts = [Candidate(OURS, on_both_cores(layer_alone)), Candidate("whole step", steps[OURS])]
-    yield Contest("structured layer of that step", size, parts, {"whole step": 20.0})
+    parts = [Candidate(OURS, on_both_cores(layer_alone)), Candidate("whole step", step.candidates[0].call)]
+    yield Contest("structured layer of a step with one layer of LSTMs", size, parts, {"whole step": 20.0})
 
 
 def pyramid_contest() -> Contest:
