@@ -248,8 +248,12 @@ def test_the_folder_is_enough(exported: tuple[Tagger, Path], corpus: list[Senten
 def test_no_words_and_wrong_columns(exported: tuple[Tagger, Path]) -> None:
     plain = OnnxTagger(exported[1])
     assert plain.tag([]) == [] and plain.tag_all([[], ["Stop"]])[0] == []
-    with pytest.raises(ValueError, match="expected 0 columns beside the words"):
+    with pytest.raises(ValueError, match="expected each word with 0 more columns"):
         plain.tag(["Stop"], [["V"]])
+    script = [sys.executable, str(exported[1] / "onnx_tagger.py")]
+    for text, problem in (("Stop V\n", "expected each word with 0 more"), ("Ann N\nsings\n", "as many columns")):
+        said = subprocess.run(script, input=text, capture_output=True, text=True)
+        assert said.returncode == 1 and said.stderr.startswith("error: ") and problem in said.stderr
 
 
 def test_what_is_not_exported(sentences: list[Sentence], config: TaggerConfig, tmp_path: Path) -> None:

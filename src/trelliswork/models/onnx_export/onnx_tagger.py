@@ -93,7 +93,8 @@ class OnnxTagger:
     def _features(self, words: Words, columns: Columns) -> list[list[int]]:
         wanted = self.description["n_columns"]
         if len(columns) != wanted:
-            raise ValueError(f"expected {wanted} columns beside the words, as in training; got {len(columns)}")
+            problem = f"expected each word with {wanted} more columns, as in training; got {len(columns)}"
+            raise ValueError(f"{problem}; pass them on, or a file: python onnx_tagger.py < tokens.txt")
         names = self.description["features"]
         return [[self._row(name, word, columns, i) for name in names] for i, word in enumerate(words)]
 
@@ -224,6 +225,8 @@ def main(arguments: Sequence[str]) -> None:
     tagger = OnnxTagger(Path(__file__).parent)
     given = [[(word,) for word in text.split()] for text in arguments] or sentences_of(sys.stdin)
     for tokens in given:
+        if len(set(map(len, tokens))) > 1:
+            raise ValueError(f"expected as many columns for each token, got others in {tokens[0][0]} ...; mend the file")
         words, *columns = map(list, zip(*tokens, strict=True)) if tokens else [[]]
         tags = tagger.tag(words, columns)
         rows = zip(*tags.values(), strict=True) if isinstance(tags, dict) else ((tag,) for tag in tags)
@@ -242,4 +245,7 @@ def sentences_of(lines: Iterable[str]) -> Iterator[list[tuple[str, ...]]]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except ValueError as error:
+        sys.exit(f"error: {error}")
