@@ -226,7 +226,9 @@ def main(arguments: Sequence[str]) -> None:
     given = [[(word,) for word in text.split()] for text in arguments] or sentences_of(sys.stdin)
     for tokens in given:
         if len(set(map(len, tokens))) > 1:
-            raise ValueError(f"expected as many columns for each token, got others in {tokens[0][0]} ...; mend the file")
+            raise ValueError(
+                f"expected as many columns for each token, got others in {tokens[0][0]} ...; mend the file"
+            )
         words, *columns = map(list, zip(*tokens, strict=True)) if tokens else [[]]
         tags = tagger.tag(words, columns)
         rows = zip(*tags.values(), strict=True) if isinstance(tags, dict) else ((tag,) for tag in tags)
