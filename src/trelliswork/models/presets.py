@@ -24,7 +24,7 @@ class Preset:
 _RECURRENT = dict(word_dim=100, characters="cnn", hidden=200, dropout=0.5, hidden_dropout=0.4)
 _LIGHT = dict(hidden_dropout=0.2)
 _DEEP = dict(encoder="deep", layers=2, hidden=300, transitions="network", pretrain_epochs=3, **_LIGHT)
-_LONGER = dict(epochs=20, patience=5)
+_LONGER = dict(epochs=20, patience=10)  # rates fall until the last epoch, and the last ones are often the best
 
 PRESETS: dict[str, Preset] = {
     "window": Preset("a network over a window of words", network={"dropout": 0.4}, learning=_LONGER),
