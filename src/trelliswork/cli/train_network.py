@@ -210,7 +210,8 @@ def _train_seeds(plan: Plan, material: Material, options: Options, n: int) -> No
         if parts[-1].interrupted:
             break
     result = SeedsResult(parts[-1].metric, [row for part in parts for row in part.rows], parts[-1].interrupted)
-    print(f"{result.table()}\n\nmodels: {out}/seed-N\nnext:   trelliswork tag {out}/seed-N FILE --confidence")
+    folder, remark = (out, "   (all together)") if plan.kind is Tagger else (out / "seed-N", "")
+    print(f"{result.table()}\n\nmodels: {out}/seed-N\nnext:   trelliswork tag {folder} FILE --confidence{remark}")
     if result.interrupted:
         raise typer.Exit(130)
 

@@ -69,6 +69,18 @@ class SentenceTagger:
     @abstractmethod
     def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]: ...
 
+    @abstractmethod
+    def _likely_spans(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
+    ) -> list[list[SpanConfidence]]:
+        """All spans with a probability of `threshold` or more; they may overlap."""
+
+    @abstractmethod
+    def _token_confidences(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]
+    ) -> list[list[float]]:
+        """The probability of each of some tags."""
+
     @classmethod
     def from_pretrained(cls, directory: str | Path, *, features: Function | str | None = None) -> SentenceTagger:
         """The tagger of sentences in a model folder, whichever kind it is; `load_tagger` loads all others too.
@@ -84,17 +96,6 @@ class SentenceTagger:
             problem = f"expected a tagger that gives each word one tag, got a {kind}"
             raise ModelError(f"{directory}: {problem}; use {kind}.load or load_tagger")
         return found
-
-    def _likely_spans(
-        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
-    ) -> list[list[SpanConfidence]]:
-        raise TrellisworkError(f"a {type(self).__name__} has no probabilities of spans; tag without a threshold")
-
-    def _token_confidences(
-        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]
-    ) -> list[list[float]]:
-        """The probability of each of some tags; for models that have `_likely_spans`."""
-        raise NotImplementedError
 
     @overload
     def tag(
