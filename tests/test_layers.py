@@ -15,6 +15,7 @@ import trelliswork
 PACKAGE = Path(trelliswork.__file__).parent
 LAYERS = (
     {"errors"},
+    {"runtime"},
     {"draw", "semirings"},
     {"structures"},
     {"distributions"},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ FOLDER = ROOT / "docs" / "tutorials"
 INDEX = FOLDER / "README.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 PICTURE = re.compile(r"!\[[^\]]+\]\(([^)]+)\)")
+TRAINS = re.compile(r"\.fit\(|\btrain\(|torch\.optim|\.backward\(\)")
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
 class Step(NamedTuple):
@@ -45,6 +48,26 @@ def steps_of(text: str) -> list[Step]:
 
 def pictures_of(text: str) -> list[str]:
     return PICTURE.findall(text)
+
+
+def n_exact(text: str) -> int:
+    """How many steps come before the first that trains: what they show is the same on every machine."""
+    steps = steps_of(text)
+    return next((i for i, step in enumerate(steps) if TRAINS.search(step.code)), len(steps))
+
+
+def is_exact(picture: str, text: str) -> bool:
+    """Whether a picture is drawn before anything is trained."""
+    return any(picture in step.code for step in steps_of(text)[: n_exact(text)])
+
+
+def same_up_to_rounding(said: str, found: str) -> bool:
+    """Whether two texts differ in their numbers alone, and in those by 5 % or 0.02: a sum that is added up in another
+    order, as on another processor, leads training elsewhere by a little."""
+    if NUMBER.sub("#", said) != NUMBER.sub("#", found):
+        return False
+    pairs = zip(map(float, NUMBER.findall(said)), map(float, NUMBER.findall(found)), strict=True)
+    return all(math.isclose(a, b, rel_tol=0.05, abs_tol=0.02) for a, b in pairs)
 
 
 def run(page: Path, folder: Path) -> list[str]:

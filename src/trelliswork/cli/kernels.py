@@ -171,12 +171,6 @@ def _public(module: Any) -> list[Any]:
 
 
 def _is_cached(kernel: Any) -> bool:
-    """Whether the index of a kernel lists a version for this processor; true where nothing is compiled at all."""
-    index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-    if index is None:  # numba is switched off
-        return True
-    try:
-        processor = kernel.targetctx.codegen().magic_tuple()
-        return any(key[1] == processor for key in index._load_index())
-    except Exception:  # an index that cannot be read is as good as none
-        return False
+    """Whether there is machine code of a kernel for this processor; true where nothing is compiled at all."""
+    held = getattr(kernel, "_cache", None)
+    return held is None or held.holds_any(kernel.targetctx.codegen())  # None: numba is switched off

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic, overload
+from numba import types
+from numba.extending import intrinsic
 
+from trelliswork.runtime.compilation import ORDERED, kernel, overload
 from trelliswork.structures.kernel_math import exp
 
 _LOG2_E = np.float32(1.44269504)
@@ -25,7 +26,7 @@ def _bits_as_single(typing_context, bits):
     return types.float32(types.int32), generate
 
 
-@njit(inline="always", fastmath={"contract", "nnan", "nsz"}, error_model="numpy")
+@kernel(ORDERED, inline=True)
 def _single_exp(x):
     """e^x for x <= 0 in single precision, to about 1 ulp: twice as many in a register as `kernel_math.exp`."""
     clipped = max(x, _LOWEST)
@@ -43,6 +44,6 @@ def exp_of(x):
     return float(np.exp(x))
 
 
-@overload(exp_of, inline="always")
+@overload(exp_of, ORDERED, inline=True)
 def _exp_of(x):
     return (lambda x: _single_exp(x)) if x == types.float32 else (lambda x: exp(x))

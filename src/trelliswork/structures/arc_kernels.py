@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
 
 NEG_INF = -np.inf
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def read_arcs(raw, lengths, arcs):
     """float64 scores of the arcs there can be, -inf elsewhere; False if one of them is NaN or +inf."""
     size, bad = raw.shape[1], 0
@@ -30,7 +29,7 @@ def read_arcs(raw, lengths, arcs):
     return bad == 0
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def highest_heads(arcs, n, low, tops):
     """The highest score of each word's arcs from nodes low..n, 0 where there is none."""
     tops[: n + 1] = NEG_INF
@@ -42,7 +41,7 @@ def highest_heads(arcs, n, low, tops):
             tops[m] = 0.0
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def highest_root(arcs, n, tops):
     """The highest of arcs[0, m] - tops[m]: a root word does not use the arc that its column is shifted by."""
     root_top = NEG_INF
@@ -51,7 +50,7 @@ def highest_root(arcs, n, tops):
     return root_top
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _is_tree(heads, n, single_root, state):
     """Whether heads are in 0..n and lead every word to the root; state[m] is the word whose walk has passed m."""
     n_roots = 0
@@ -70,7 +69,7 @@ def _is_tree(heads, n, single_root, state):
     return n_roots == 1 or not single_root
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _no_arcs_cross(heads, n):
     for m in range(1, n + 1):
         low, high = min(m, heads[m - 1]), max(m, heads[m - 1])
@@ -80,7 +79,7 @@ def _no_arcs_cross(heads, n):
     return True
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def tree_scores(arcs, lengths, single_root, projective, heads, scores):
     """The score of one tree a row [S2, edge-factored score]; False if some heads are no tree of the family."""
     state = np.empty(arcs.shape[1], np.int64)
@@ -94,7 +93,7 @@ def tree_scores(arcs, lengths, single_root, projective, heads, scores):
     return True
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def expected_gradient(grad, posteriors, gradient):
     """gradient = grad[b] posteriors, in whatever precision the gradient has."""
     flat_posteriors, flat = posteriors.reshape(len(grad), -1), gradient.reshape(len(grad), -1)
@@ -103,7 +102,7 @@ def expected_gradient(grad, posteriors, gradient):
             flat[b, i] = grad[b] * flat_posteriors[b, i]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def likelihood_gradient(grad, heads, lengths, log_probs, posteriors, gradient):
     """grad[b] times what is observed less what is expected; 0 in rows whose heads are impossible."""
     weights = np.empty(len(grad))

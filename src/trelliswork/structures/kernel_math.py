@@ -6,17 +6,12 @@ bits runs in vector registers (about 0.5 ns) at full double precision.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
-# No `ninf`: real -inf scores must behave. `nnan` is sound because inputs are checked for NaN before.
-FAST = {"reassoc", "contract", "arcp", "nsz", "nnan"}
-KERNEL: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
-EXACT: dict[str, Any] = dict(cache=True, nogil=True, error_model="numpy")
+from trelliswork.runtime.compilation import EXACT, FAST, ORDERED, kernel
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 6.93145751953125e-1  # ln 2 in two parts: n * _LN2_HIGH is exact for |n| < 2048
@@ -42,7 +37,7 @@ def _float_as_bits(typing_context, number):
 
 
 # Reassociation would fold x - n*HIGH - n*LOW into x - n*ln2 and lose digits: contraction only.
-@njit(inline="always", fastmath={"contract", "nnan", "nsz"}, error_model="numpy")
+@kernel(ORDERED, inline=True)
 def exp(x):
     """e^x for x <= 0 (any -inf included), to about 1 ulp: 2^n e^r with |r| <= ln(2)/2 and a Taylor series."""
     clipped = max(x, _LOWEST)
@@ -67,7 +62,7 @@ def exp(x):
     return y if x >= _LOWEST else 0.0
 
 
-@njit(inline="always", fastmath={"contract", "nnan", "nsz"}, error_model="numpy")
+@kernel(ORDERED, inline=True)
 def log(x):
     """ln x for normal x > 0, to about 1 ulp: n ln 2 + 2 artanh((m-1)/(m+1)) with m in [1/√2, √2). ln 0 is -inf."""
     bits = _float_as_bits(x)
@@ -91,13 +86,13 @@ def log(x):
     return y if x > 0.0 else -np.inf
 
 
-@njit(inline="always")
+@kernel(EXACT, inline=True)
 def at(index, size):
     """The index into an axis that has one entry for all, or one for each."""
     return index if size > 1 else 0
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def highest(row, c):
     """max(row[:c]); four running maxima, so that comparisons need not wait for one another."""
     m0 = m1 = m2 = m3 = row[0]
@@ -111,7 +106,7 @@ def highest(row, c):
     return max(max(m0, m1), max(m2, m3))
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def subtract_highest(row):
     """row -= max(row); returns the maximum (-inf and no change if all are)."""
     top = highest(row, row.shape[0])
@@ -121,7 +116,7 @@ def subtract_highest(row):
     return top
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def first_best(scores, c):
     """(index, value) of the highest of the first c scores; the first among ties."""
     best = highest(scores, c)
@@ -131,7 +126,7 @@ def first_best(scores, c):
     return index, best
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def insert(value, origin, values, origins):
     """Put a value into a descending list at its place, after its equals; the lowest falls out."""
     r = values.shape[0] - 1
@@ -141,7 +136,7 @@ def insert(value, origin, values, origins):
     values[r], origins[r] = value, origin
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def draw(log_weights, weights, uniform):
     """The index that a uniform number in [0, 1) picks from unnormalised log weights; -inf is never picked."""
     c = log_weights.shape[0]
@@ -159,7 +154,7 @@ def draw(log_weights, weights, uniform):
     return chosen
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def right_padded(mask, lengths):
     """Fill in the lengths of right-padded rows; False if a row is empty or has a hole."""
     batch, n = mask.shape
@@ -176,7 +171,7 @@ def right_padded(mask, lengths):
     return True
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _first_bad(flat):
     bad = 0
     for i in range(flat.shape[0]):
@@ -188,7 +183,7 @@ def _first_bad(flat):
     return -1
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def first_not_a_score(*arrays):
     """(which array, index) of the first NaN or +inf in flat arrays, or (-1, -1). -inf is a score: it forbids."""
     for which in range(len(arrays)):

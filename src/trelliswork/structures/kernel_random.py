@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT
+from trelliswork.runtime.compilation import EXACT, kernel
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def uniform(state):
     """A number in [0, 1) by SplitMix64; state[0] moves on."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -19,7 +18,7 @@ def uniform(state):
     return (z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def draw(log_weights, size, state):
     """An index in proportion to exp(log_weights); -inf is never drawn."""
     top = -np.inf

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL, exp, log
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.structures.kernel_math import exp, log
 
 NEG_INF = -np.inf
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def labels_are_scores(labels, lengths):
     """False if a label that is read is NaN or +inf."""
     bad = 0
@@ -24,7 +24,7 @@ def labels_are_scores(labels, lengths):
     return bad == 0
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def _highest(row):
     top = NEG_INF
     for y in range(row.shape[0]):
@@ -32,7 +32,7 @@ def _highest(row):
     return top
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def best_labels(labels, arcs, best):
     """best = arcs + max_y labels; -inf where the arc is impossible."""
     best[:] = NEG_INF
@@ -43,7 +43,7 @@ def best_labels(labels, arcs, best):
                     best[b, h, m] = arcs[b, h, m] + _highest(labels[b, h, m])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def sum_labels(labels, arcs, summed):
     """summed = arcs + log Σ_y exp(labels); -inf where the arc is impossible."""
     summed[:] = NEG_INF
@@ -59,7 +59,7 @@ def sum_labels(labels, arcs, summed):
                         summed[b, h, m] = arcs[b, h, m] + top + log(total)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def label_gradients(grad, labels, arcs, summed, d_labels, d_arcs):
     """Derivatives of Σ grad * summed: grad by the arc, grad times p(label | arc) by each label."""
     for b in range(arcs.shape[0]):

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT
+from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.structures.threads import over_rows
 
 NEG_INF = -np.inf
@@ -90,7 +89,7 @@ def _split(heads: Array, labels: Array, fixed: int, banned: Array) -> tuple[Arra
     return np.tile(heads, (n_sets, 1)), np.tile(labels, (n_sets, 1)), words, all_banned
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _restrict(parts, free, free_labels, heads, labels, fixed, banned, arcs, choices):
     """The best score of each arc over the labels that a set allows, and which label that is."""
     size, n_labels = parts.shape[0], parts.shape[2]
@@ -110,7 +109,7 @@ def _restrict(parts, free, free_labels, heads, labels, fixed, banned, arcs, choi
                     arcs[i, h, split], choices[i, h, split] = parts[h, split, label], label
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _label(parts, heads, choices, possible, labels, scores):
     """The labels of the trees that were found, and their scores, added up in the order of words."""
     for i in range(heads.shape[0]):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit
-
-from trelliswork.structures.kernel_math import KERNEL
+from trelliswork.runtime.compilation import FAST, kernel
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def dot(a, b):
     """Σ a b"""
     total = 0.0
@@ -16,28 +14,28 @@ def dot(a, b):
     return total
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def add_scaled(a, scale, b):
     """a += scale · b"""
     for i in range(a.shape[0]):
         a[i] += scale * b[i]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def difference(a, b, out):
     """out = a - b"""
     for i in range(a.shape[0]):
         out[i] = a[i] - b[i]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def step_along(weights, step, direction, out):
     """out = weights + step · direction"""
     for i in range(weights.shape[0]):
         out[i] = weights[i] + step * direction[i]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def pseudo_gradient(weights, gradient, l1, out):
     """The least one-sided derivative of loss + l1 ‖w‖₁: 0 where no small move helps."""
     for i in range(weights.shape[0]):
@@ -54,7 +52,7 @@ def pseudo_gradient(weights, gradient, l1, out):
             out[i] = 0.0
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def keep_descent(direction, slope):
     """0 wherever the direction does not go down the slope."""
     for i in range(direction.shape[0]):
@@ -62,7 +60,7 @@ def keep_descent(direction, slope):
             direction[i] = 0.0
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def stay_in_orthant(weights, before, slope):
     """0 wherever a weight left the orthant of the point before; one that was 0 may go down the slope."""
     for i in range(weights.shape[0]):

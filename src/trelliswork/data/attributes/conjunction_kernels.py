@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT
+from trelliswork.runtime.compilation import EXACT, kernel
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def extend_rows(
     entries, ids, values, n_attributes, pair_offsets, partners, numbers, offsets, counts, out_ids, out_values
 ):

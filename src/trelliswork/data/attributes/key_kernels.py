@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT
+from trelliswork.runtime.compilation import EXACT, kernel
 
 SEED = np.uint64(0xCBF29CE484222325)
 PRIME = np.uint64(0x100000001B3)
 EMPTY = np.uint64(0)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def extend_by_text(keys, text):
     """Every key as if its name went on with `text`."""
     for t in range(keys.shape[0]):
@@ -22,7 +21,7 @@ def extend_by_text(keys, text):
         keys[t] = key
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def extend_by_column(keys, present, lengths, codes, texts, offsets, shift, outside, outside_offsets):
     """Every key as if its name went on with the value `shift` tokens further on.
 
@@ -45,20 +44,20 @@ def extend_by_column(keys, present, lengths, codes, texts, offsets, shift, outsi
         first += n
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _extended(key, texts, begin, end):
     for i in range(begin, end):
         key = (key ^ np.uint64(texts[i])) * PRIME
     return key
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def hash_texts(texts, offsets, keys):
     for i in range(keys.shape[0]):
         keys[i] = _extended(SEED, texts, offsets[i], offsets[i + 1])
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _slot(table, key):
     """Where a key is, or would go, in an open-addressing table of a power of two of slots."""
     mask = np.uint64(table.shape[0] - 1)
@@ -68,7 +67,7 @@ def _slot(table, key):
     return slot
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def add_keys(table, numbers, n_known, keys, first, ids):
     """ids[i] = the number of keys[i], a new one for a new key; stops early when the table is half full.
 
@@ -85,7 +84,7 @@ def add_keys(table, numbers, n_known, keys, first, ids):
     return keys.shape[0], n_known
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def find_keys(table, numbers, keys, ids):
     """ids[i] = the number of keys[i], -1 for a stranger."""
     for i in range(keys.shape[0]):
@@ -93,7 +92,7 @@ def find_keys(table, numbers, keys, ids):
         ids[i] = numbers[slot] if table[slot] != EMPTY else -1
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def by_token(keys, present, numbers, out, rows, counts):
     """The present ones of keys [rows, tokens], token by token, with the numbers of their rows; counts[t] are token t's.
 
@@ -110,7 +109,7 @@ def by_token(keys, present, numbers, out, rows, counts):
     return n
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def first_entries(ids, first):
     """first[id] = the first entry with that id; others stay as they are."""
     for e in range(ids.shape[0] - 1, -1, -1):

@@ -7,16 +7,15 @@ with states in the place of labels; `gold` are labels.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from trelliswork.models.feature_crf.online_kernels import _collect, score_tokens
+from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.structures.chain.path_kernels import best_paths
-from trelliswork.structures.kernel_math import EXACT
 
 NEG_INF = -np.inf
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def herding_epoch(
     order, lengths, starts, entries, ids, values, offsets, labels, arcs, arc_places, gold, weights, sums, clock, rate,
     batch, per_label,

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from trelliswork.data.attributes.key_kernels import find_keys
-from trelliswork.structures.kernel_math import EXACT
+from trelliswork.runtime.compilation import EXACT, kernel
 
 SCATTER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the product is one to one
 LARGEST = 30.0  # a weight beyond makes no difference
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def pairs_of_token(t, entries, ids, usable, n_atomic, n_attributes, keys):
     """Keys of the pairs of usable attributes of a token, at least one of them atomic; returns how many."""
     n = 0
@@ -27,7 +26,7 @@ def pairs_of_token(t, entries, ids, usable, n_atomic, n_attributes, keys):
     return n
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def list_pairs(tokens, entries, ids, usable, n_atomic, n_attributes, shares, keys, masses):
     """Keys of the pairs of some tokens, each with the share of its token, as long as there is room.
 
@@ -45,7 +44,7 @@ def list_pairs(tokens, entries, ids, usable, n_atomic, n_attributes, shares, key
     return n
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def tally(
     entries, ids, usable, n_atomic, n_attributes, table, numbers, marginals, gold, counts, observed, expected, variance
 ):
@@ -71,7 +70,7 @@ def tally(
                     variance[k, y] += p * (1.0 - p)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def gain_of(tokens, values, label, marginals, gold, l1, l2):
     """The most that one weight μ for (attribute, label) adds to the penalised log-likelihood, and that μ.
 
@@ -106,7 +105,7 @@ def gain_of(tokens, values, label, marginals, gold, l1, l2):
     return total, weight
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _derivatives(weight, tokens, values, label, marginals, gold):
     """Slope of the log-likelihood by one weight, and minus its curvature."""
     slope, curvature = 0.0, 0.0
@@ -120,13 +119,13 @@ def _derivatives(weight, tokens, values, label, marginals, gold):
     return slope, curvature
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _log_growth(p, x):
     """log(1 + p (e^x - 1)) without overflow."""
     return x + math.log(p + (1.0 - p) * math.exp(-x)) if x > 0 else math.log1p(p * math.expm1(x))
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def best_gains(offsets, tokens, values, allowed, marginals, gold, l1, l2, gains, labels):
     """gains[k] = the gain of the best single weight of attribute k, whose tokens begin at offsets[k]; labels[k] its
     label, among those that are allowed[k]."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.structures.chain import kernels as chain
-from trelliswork.structures.kernel_math import KERNEL
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def add_up(rows, t, table, loose, scores):
     """scores[:width] = Σ value · weight over the attributes of token t [S4.74]."""
     width = table.shape[1]
@@ -27,7 +26,7 @@ def add_up(rows, t, table, loose, scores):
         scores[rows.loose_labels[k]] += value * loose[rows.loose_weights[k]]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def spread(rows, t, d_scores, d_table, d_loose):
     """Add value · d_scores to the gradient of every weight of token t: the transpose of `add_up`."""
     width = d_table.shape[1]
@@ -43,7 +42,7 @@ def spread(rows, t, d_scores, d_table, d_loose):
         d_loose[rows.loose_weights[k]] += value * d_scores[rows.loose_labels[k]]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def emissions_of(first, last, rows, table, loose, emissions):
     """Emission scores of sentences first..last: [sentences, longest, c]."""
     c = emissions.shape[2]
@@ -55,7 +54,7 @@ def emissions_of(first, last, rows, table, loose, emissions):
                 emissions[s - first, i, j] = scores[j]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _observe(rows, s, b, gold, weight, emissions, transitions, d_emissions, d_transitions):
     """The score of the gold labels of a sentence; takes its parts off the gradient of log Z [S4.115]."""
     score, before = 0.0, -1
@@ -70,7 +69,7 @@ def _observe(rows, s, b, gold, weight, emissions, transitions, d_emissions, d_tr
     return score
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def loss_and_gradient(first, last, rows, gold, weights, transitions, table, loose, block):
     """Σ_s weights_s (log Z_s - score_s) of sentences first..last, and its gradients by transitions, table and loose.
 

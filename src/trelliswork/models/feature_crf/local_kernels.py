@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from trelliswork.models.feature_crf.kernels import add_up, spread
-from trelliswork.structures.kernel_math import KERNEL, exp, highest, log
+from trelliswork.runtime.compilation import FAST, kernel
+from trelliswork.structures.kernel_math import exp, highest, log
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _softmax(scores, c):
     """scores[:c] become probabilities; returns the log of their normaliser."""
     top, total = highest(scores, c), 0.0
@@ -21,7 +21,7 @@ def _softmax(scores, c):
     return top + log(total)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def local_loss_and_gradient(first, last, rows, gold, weights, transitions, table, loose):
     """-Σ_s weights_s Σ_t log p(y_t | y_{t-1}, x) of sentences first..last [S4.136-138], y_{t-1} being the gold label;
     and its gradients by transitions, table and loose."""
@@ -50,7 +50,7 @@ def local_loss_and_gradient(first, last, rows, gold, weights, transitions, table
     return total, d_transitions, d_table, d_loose
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def local_scores(first, last, lengths, starts, scores, transitions, emissions, arcs):
     """log p(label | label before) of rows first..last: at the first token into `emissions` [rows, n, c], then into
     `arcs` [rows, n-1, c, c]; what lies behind the end of a row is 0."""

@@ -8,14 +8,13 @@ Arrays as in `online_kernels.py`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from trelliswork.models.feature_crf.online_kernels import score_tokens
+from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.structures.chain.path_kernels import best_paths
-from trelliswork.structures.kernel_math import EXACT
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def worst_labels(first, n, entries, ids, values, offsets, labels, arcs, gold, weights, emissions, transitions, tags):
     """tags[0] = argmax_y score(y) + Δ(y), Δ the number of labels that are not gold; returns (Δ, the margin violated).
 
@@ -40,7 +39,7 @@ def worst_labels(first, n, entries, ids, values, offsets, labels, arcs, gold, we
     return cost, violated
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def hinge(order, lengths, starts, entries, ids, values, offsets, labels, arcs, gold, weights, c):
     """Σ of the margins violated, over the sentences: the loss without its regularizer."""
     longest = lengths.max()
@@ -54,7 +53,7 @@ def hinge(order, lengths, starts, entries, ids, values, offsets, labels, arcs, g
     return total
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _move(weight, amount, change, touched, n_touched):
     if np.isnan(change[weight]):
         change[weight] = 0.0
@@ -64,7 +63,7 @@ def _move(weight, amount, change, touched, n_touched):
     return n_touched
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _direction(
     s, first, n, entries, ids, values, offsets, labels, arc_places, tags, shares, arc_shares, change, touched
 ):
@@ -86,7 +85,7 @@ def _direction(
     return n_touched
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _mix_in(s, first, n, step, tags, shares, arc_shares, arc_places, n_states):
     """Move the dual variables of a sentence towards the tags."""
     for i in range(n):
@@ -101,7 +100,7 @@ def _mix_in(s, first, n, step, tags, shares, arc_shares, arc_places, n_states):
             arc_shares[s, place - n_states] += step
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def frank_wolfe_epoch(
     order, lengths, starts, entries, ids, values, offsets, labels, arcs, arc_places, gold, weights, sums, shares,
     arc_shares, clock, c2,

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from trelliswork.models.feature_crf.set_kernels import add_pairs
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.structures.chain.path_kernels import best_paths
-from trelliswork.structures.kernel_math import EXACT, KERNEL
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def score_tokens(first, last, entries, ids, values, offsets, labels, weights, emissions):
     """emissions[t] = Σ value · weight over the attributes of tokens first..last [S4.74]."""
     valued = values.shape[0] > 0
@@ -31,7 +30,7 @@ def score_tokens(first, last, entries, ids, values, offsets, labels, weights, em
                 row[labels[p]] += value * weights[p]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def best_labels(starts, emissions, transitions, tags):
     """The best labels of sentences that lie behind one another: tags[t] of emissions[t] [S4.100-103]."""
     c = emissions.shape[1]
@@ -45,7 +44,7 @@ def best_labels(starts, emissions, transitions, tags):
             best_paths(0, 1, scores, arcs, edge, edge, length, out, possible)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _weight_of(attribute, label, offsets, labels):
     """The weight of an (attribute, label) pair, -1 if it has none; labels of an attribute are sorted."""
     low, high = offsets[attribute], offsets[attribute + 1]
@@ -58,7 +57,7 @@ def _weight_of(attribute, label, offsets, labels):
     return low if low < offsets[attribute + 1] and labels[low] == label else -1
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _collect(first, n, entries, ids, values, offsets, labels, arc_places, gold, tags, change, touched):
     """change[w] = features of the gold labels less those of the tags, for the weights in `touched`, NaN for others.
 
@@ -80,7 +79,7 @@ def _collect(first, n, entries, ids, values, offsets, labels, arc_places, gold, 
     return n_touched
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _collect_pairs(first, n, edges, first_pair, gold, tags, c, change, touched, n_touched):
     """The same for the weights of pairs, which are weights[first_pair:]."""
     for i in range(1, n):
@@ -96,7 +95,7 @@ def _collect_pairs(first, n, edges, first_pair, gold, tags, c, change, touched, 
     return n_touched
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _change(weight, amount, change, touched, n_touched):
     if weight >= 0:
         if np.isnan(change[weight]):  # not touched yet; 0 would not tell, changes may cancel
@@ -107,7 +106,7 @@ def _change(weight, amount, change, touched, n_touched):
     return n_touched
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def epoch(
     order, lengths, starts, entries, ids, values, offsets, labels, arcs, arc_places, edges, gold,
     weights, sums, variance, clock, rule, aggressiveness, error_sensitive,
@@ -168,7 +167,7 @@ def epoch(
     return total, clock, n_wrong
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _rate(rule, loss, norm, aggressiveness):
     """How far to go along the change."""
     if rule == 0:

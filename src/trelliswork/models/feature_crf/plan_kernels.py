@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit
-
-from trelliswork.structures.kernel_math import EXACT
+from trelliswork.runtime.compilation import EXACT, kernel
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def count_entries(tokens, entries, ids, dense_row, weights, n_dense, n_loose):
     """n_dense[t] and n_loose[t]: how many dense rows and how many loose weights the t-th of `tokens` has.
 
@@ -23,7 +21,7 @@ def count_entries(tokens, entries, ids, dense_row, weights, n_dense, n_loose):
         n_dense[t], n_loose[t] = dense, loose
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def lay_out(tokens, entries, ids, values, dense_row, weights, labels, place, dense, loose):
     """Fill dense = (rows, values) and loose = (places, labels, values), token by token; no values are all 1."""
     valued = values.shape[0] > 0
@@ -44,7 +42,7 @@ def lay_out(tokens, entries, ids, values, dense_row, weights, labels, place, den
                 n += 1
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def mark_pairs(entries, ids, gold, seen):
     """seen[attribute, label] = True for the pairs that occur; tokens whose label is below 0 are passed over."""
     for t in range(gold.shape[0]):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit
-
-from trelliswork.structures.kernel_math import EXACT
+from trelliswork.runtime.compilation import EXACT, kernel
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def add_variances(entries, ids, values, offsets, labels, spread, out):
     """out[p] += Σ value² · spread[t, label of p], over the tokens t that have the attribute of weight p."""
     valued = values.shape[0] > 0

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from trelliswork.models.feature_crf.kernels import add_up, spread
+from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.structures.chain import kernels as chain
-from trelliswork.structures.kernel_math import KERNEL
 
 Array = np.ndarray[Any, Any]
 NEG_INF = -np.inf
@@ -64,13 +63,13 @@ def room_for(longest: int, c: int, by_position: bool) -> Room:
     )  # fmt: skip
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _clear(numbers):
     for i in range(numbers.shape[0]):  # a loop: a slice assignment would take a second to compile
         numbers[i] = 0.0
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def add_pairs(first, n, scale, edges, weights, shared, matrices):
     """matrices[0, i-1] = the shared scores, and scale · value · weight of the edge observations of token i [S4.81]."""
     c, m = shared.shape[2], max(n - 1, 1)
@@ -87,7 +86,7 @@ def add_pairs(first, n, scale, edges, weights, shared, matrices):
                 row[edges.pair_arcs[p]] += value * weights[p]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def spread_arcs(first, n, amount, edges, d_transitions, d_weights):
     """Add amount · value · d_transitions to each pair weight of the sentence: the transpose of `add_pairs`."""
     c = d_transitions.shape[2]
@@ -100,7 +99,7 @@ def spread_arcs(first, n, amount, edges, d_transitions, d_weights):
                 d_weights[p] += value * flat[i, edges.pair_arcs[p]]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def sum_over_paths(emissions, transitions, arcs, shifts, start, share, room, d_emissions, d_transitions):
     """log Z; share · posteriors are written to d_emissions and added to d_transitions."""
     _, n, c = emissions.shape
@@ -133,7 +132,7 @@ def sum_over_paths(emissions, transitions, arcs, shifts, start, share, room, d_e
     return room.log_z[0]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def sentence_loss(
     first, gold, sets, share, emissions, transitions, arcs, shifts, start, room, d_emissions, d_transitions
 ):
@@ -158,7 +157,7 @@ def sentence_loss(
     return share * (log_z - log_kept)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _observe(first, gold, share, emissions, transitions, d_emissions, d_transitions):
     """The score of known labels; takes their parts off the gradient [S4.115]."""
     score, by_position = 0.0, transitions.shape[1] > 1
@@ -173,7 +172,7 @@ def _observe(first, gold, share, emissions, transitions, d_emissions, d_transiti
     return score
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def loss_and_gradient(
     first, last, rows, edges, gold, sets, weights, columns, start, transitions, table, loose, pair_weights, room
 ):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from trelliswork.models.feature_crf.online_kernels import score_tokens
 from trelliswork.models.feature_crf.set_kernels import add_pairs, sentence_loss, spread_arcs
+from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.structures.chain import kernels as chain
-from trelliswork.structures.kernel_math import KERNEL
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def sgd_epoch(
     c, order, lengths, starts, entries, ids, values, offsets, labels, arcs, edges, gold, sets, shares, room,
     weights, scale, clock, first_clock, l2,

@@ -8,17 +8,17 @@ their product. Where a sum of exponents leaves the range of that, a plain loop t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.structures.chain import kernels as chain
-from trelliswork.structures.kernel_math import KERNEL, exp, log
+from trelliswork.structures.kernel_math import exp, log
 
 UNROLLED = 8  # units whose factors 1 + e^o are multiplied before one logarithm
 HIGHEST = 80.0  # of o: the product of eight such factors is still a float64
 NEGLIGIBLE = 1e-8  # a share of a label so small changes no float32 gradient
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def drive_units(t, rows, w, b, drive):
     """drive[h] = b_h + w_h · x_t for the attributes of token t."""
     n_units, valued = b.shape[0], rows.values.shape[0] > 0
@@ -30,7 +30,7 @@ def drive_units(t, rows, w, b, drive):
             drive[h] += value * row[h]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def exp_of(table, out):
     """out[:, :units] = e^table, 0 beyond; returns the highest absolute value of the table."""
     top = 0.0
@@ -43,7 +43,7 @@ def exp_of(table, out):
     return top
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def raise_drive(drive, raised):
     """raised = e^drive, 0 beyond the units; returns the highest drive."""
     top = -np.inf
@@ -53,7 +53,7 @@ def raise_drive(drive, raised):
     return top
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _log_of_product(raised, column):
     """Σ_h ln(1 + raised_h column_h); both have a multiple of eight entries."""
     r, c = raised.reshape(UNROLLED, -1), column.reshape(UNROLLED, -1)
@@ -67,7 +67,7 @@ def _log_of_product(raised, column):
     return total
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _sum_of_softplus(drive, column):
     """Σ_h ln(1 + e^{drive_h + column_h}) for any size of its terms."""
     total = 0.0
@@ -77,7 +77,7 @@ def _sum_of_softplus(drive, column):
     return total
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def score_labels(drive, raised, v, exp_v, widest, c, scores):
     """scores[y] = c_y + Σ_h ln(1 + e^{drive_h + V_hy}) [S4.144]; v is [labels, units]. True if exp space was enough."""
     moderate = widest < 250.0 and raise_drive(drive, raised) + widest < HIGHEST
@@ -86,7 +86,7 @@ def score_labels(drive, raised, v, exp_v, widest, c, scores):
     return moderate
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def spread_units(drive, raised, v, exp_v, moderate, share, d_v, d_drive):
     """Add share_y σ(o_hy) to d_v[y, h] and, summed over y, to d_drive[h] [S4.181, 188-189]."""
     n_units = drive.shape[0]
@@ -112,7 +112,7 @@ def spread_units(drive, raised, v, exp_v, moderate, share, d_v, d_drive):
                 d_drive[h] += found
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def score_tokens(rows, units, emissions):
     """Scores [tokens, labels]; π and τ are added at the first and the last token of each sentence."""
     n_units = units.b.shape[0]
@@ -130,7 +130,7 @@ def score_tokens(rows, units, emissions):
                 emissions[last - 1, y] += units.end[y]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _observe(begin, n, gold, units, emissions, d_emissions, d_transitions):
     """The score of the gold labels of a sentence; takes its parts off the gradient of log Z."""
     score, before = units.start[gold[begin]] + units.end[gold[begin + n - 1]], -1
@@ -145,7 +145,7 @@ def _observe(begin, n, gold, units, emissions, d_emissions, d_transitions):
     return score
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _spread_token(t, rows, d_drive, gradient, touched, seen, n_touched):
     """Add d_drive to the gradients of b and of the rows of W that token t has; returns how many were touched."""
     n_units, valued = d_drive.shape[0], rows.values.shape[0] > 0
@@ -163,7 +163,7 @@ def _spread_token(t, rows, d_drive, gradient, touched, seen, n_touched):
     return n_touched
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def batch_gradient(first, last, order, rows, gold, units, gradient, touched, seen):
     """Σ -log p of sentences order[first:last]; adds its gradient to `gradient`.
 

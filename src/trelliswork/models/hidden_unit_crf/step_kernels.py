@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
-from trelliswork.structures.kernel_math import KERNEL
+from trelliswork.runtime.compilation import FAST, kernel
 
 KEPT_MEAN, KEPT_SQUARE = 0.9, 0.999  # of the running means of a gradient and its square
 TINY = 1e-8
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def adam(weights, gradient, means, squares, rate, shrink):
     """One step along the gradient and `shrink` · weights; leaves the gradient 0. All are flat."""
     for i in range(weights.shape[0]):
@@ -23,7 +21,7 @@ def adam(weights, gradient, means, squares, rate, shrink):
         gradient[i] = 0.0
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def adam_rows(rows, shrinks, weights, gradient, means, squares, rate):
     """The same for some rows of a table, each with its own shrink: what no token of a batch has stays as it is."""
     for k in range(rows.shape[0]):
@@ -31,7 +29,7 @@ def adam_rows(rows, shrinks, weights, gradient, means, squares, rate):
         adam(weights[row], gradient[row], means[row], squares[row], rate, shrinks[k])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def move_rows(rows, source, target):
     """target[row] += source[row], source[row] = 0."""
     for row in rows:

@@ -7,15 +7,14 @@ that of M, and of the new vector; the gates θ_L, θ_R and the vector ẑ take t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from trelliswork.nn.kernel_math import exp_of
-from trelliswork.structures.kernel_math import KERNEL
+from trelliswork.runtime.compilation import FAST, kernel
 
 ROWS = 32  # that are worked on at once
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def mix(scores, bias, left, right, output):
     """scores + bias: softmax of two blocks and 0, tanh of the third, in place; output = θ_L z_L + θ_R z_R + θ_M ẑ.
 
@@ -34,7 +33,7 @@ def mix(scores, bias, left, right, output):
         _weigh(rows, middle, left[first:last], right[first:last], output[first:last])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _prepare(rows, bias, signs, middle):
     """What e^x is taken of: gates less the highest, -2 |x| for the tanh, whose signs are kept."""
     dim, zero = signs.shape[1], rows.dtype.type(0.0)
@@ -51,14 +50,14 @@ def _prepare(rows, bias, signs, middle):
             rows[i, 2 * dim + j] = -(abs(new) + abs(new))
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _exponentials(flat):
     """flat = e^flat, in place, for entries that are not above 0."""
     for j in range(flat.shape[0]):
         flat[j] = exp_of(flat[j])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _normalise(rows, signs, middle):
     """Exponentials become gates that sum to 1, and tanh from e^(-2 |x|)."""
     dim, one = signs.shape[1], rows.dtype.type(1.0)  # a plain 1.0 would make everything double
@@ -74,7 +73,7 @@ def _normalise(rows, signs, middle):
             rows[i, 2 * dim + j] = size if signs[i, j] > 0 else -size
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _weigh(rows, middle, left, right, output):
     n_rows, dim = left.shape
     for i in range(n_rows):
@@ -83,7 +82,7 @@ def _weigh(rows, middle, left, right, output):
             output[i, j] = rows[i, j] * left[i, j] + rows[i, dim + j] * right[i, j] + new
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def unmix(grad, state, left, right, output, by_scores):
     """by_scores: dL/d(scores) from dL/d(output) [S0.14-17]: θ ∘ (v - z) ∘ g of the gates, θ_M ∘ (1 - ẑ²) ∘ g."""
     n_rows, dim = left.shape
@@ -98,7 +97,7 @@ def unmix(grad, state, left, right, output, by_scores):
             by_scores[i, 2 * dim + j] = middle * grad[i, j] * (one - new * new)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def add_gated(grad, state, block, to):
     """to += θ ∘ grad with the gate of this block: what reaches a neighbour below without a product."""
     n_rows, dim = grad.shape

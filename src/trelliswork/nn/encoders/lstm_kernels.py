@@ -7,13 +7,11 @@ before the first step ahead of the others; the ones that this step begins with s
 
 from __future__ import annotations
 
-from numba import njit
-
 from trelliswork.nn.kernel_math import exp_of
-from trelliswork.structures.kernel_math import KERNEL
+from trelliswork.runtime.compilation import FAST, kernel
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def advance(gates, bias, recurrent, cells, squashed, states, start, before, count):
     """gates + bias + recurrent become i, f, g, o; cells = f c + i g, squashed = tanh(cells), states = o squashed.
 
@@ -32,7 +30,7 @@ def advance(gates, bias, recurrent, cells, squashed, states, start, before, coun
                 state[j] = row[3 * hidden + j] * tanh[j]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _activate(row, bias, recurrent, hidden):
     """σ of i, f and o, tanh of g: tanh x = 2 σ(2 x) - 1."""
     one = row.dtype.type(1.0)  # a plain 1.0 would make everything double
@@ -48,14 +46,14 @@ def _activate(row, bias, recurrent, hidden):
         g[j] += g[j] - one
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _new_cell(row, before, cell):
     hidden = cell.shape[0]
     for j in range(hidden):
         cell[j] = row[hidden + j] * before[j] + row[j] * row[2 * hidden + j]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _tanh(cell, tanh):
     one = cell.dtype.type(1.0)
     for j in range(cell.shape[0]):
@@ -64,7 +62,7 @@ def _tanh(cell, tanh):
         tanh[j] = size if cell[j] > 0 else -size
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def retreat(gates, cells, squashed, by_states, by_cells, by_gates, by_next, start, before, count, n_next):
     """by_gates: dL/d(gates before σ and tanh), from dL/d(states) and what comes back from the next step.
 
@@ -81,13 +79,13 @@ def retreat(gates, cells, squashed, by_states, by_cells, by_gates, by_next, star
             _back_row(row, cells[side, before + i], tanh, grad, by_cells[side, i], out)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _add(what, to):
     for j in range(to.shape[0]):
         to[j] += what[j]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _back_row(row, before, tanh, grad, by_cell, out):
     hidden, one = before.shape[0], row.dtype.type(1.0)
     for j in range(hidden):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from trelliswork.nn.kernel_math import exp_of
-from trelliswork.structures.kernel_math import KERNEL, log
+from trelliswork.runtime.compilation import FAST, kernel
+from trelliswork.structures.kernel_math import log
 
 LANES = 16  # rows are that many numbers, or a multiple: the rest of a row would run one by one
 FACTORS = 100  # each lies in 1..2, so that the product of so many is finite in single precision too
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def softplus_sums(inputs, by_tag, result):
     """result[t, y] = Σ_h max(z, 0) + ln Π_h (1 + e^-|z|), z = inputs[t, h] + by_tag[h, y]: few logarithms."""
     n_units, c = by_tag.shape
@@ -32,7 +32,7 @@ def softplus_sums(inputs, by_tag, result):
                 result[t, y] += total[y] + log(np.float64(product[y]))
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def softplus_gradients(inputs, by_tag, grad, to_inputs, to_by_tag):
     """σ(z) weighted by dL/d(result): summed over tags, and over tokens (added to `to_by_tag`)."""
     n_units, c = by_tag.shape

@@ -11,15 +11,14 @@ of a pair is 2 (q1 n2 + q2) + held. A move is (arc of the first, arc of the seco
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT
+from trelliswork.runtime.compilation import EXACT, kernel
 
 NO_ARC = -1
 FREE = -1
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _slot(keys, key):
     """Where a key is in the table, or the free place where it belongs."""
     mask = np.uint64(len(keys) - 1)
@@ -30,7 +29,7 @@ def _slot(keys, key):
     return place
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _with_room(keys, values, size):
     """The table, enlarged until `size` keys fill at most half of it."""
     while 2 * size >= len(keys):
@@ -43,7 +42,7 @@ def _with_room(keys, values, size):
     return keys, values
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _longer(array, size):
     """The array, or a copy with room for `size` numbers."""
     if size <= len(array):
@@ -53,7 +52,7 @@ def _longer(array, size):
     return out
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _seek(labels, low, high, label):
     """The first place in low..high with a label of at least `label`: steps that double, then halving."""
     step = 1
@@ -70,7 +69,7 @@ def _seek(labels, low, high, label):
     return low
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _silent_moves(q1, q2, held, first, second, moves):
     """Steps of one machine alone; returns how many, and where the symbols of each begin."""
     offsets1, arcs1, labels1, target1, _ = first
@@ -90,7 +89,7 @@ def _silent_moves(q1, q2, held, first, second, moves):
     return size, i, j
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _loud_moves(i, end1, j, end2, n2, first, second, moves, size):
     """Steps of both with the same symbol; runs of equal labels are crossed. Returns how many moves there are then.
 
@@ -120,7 +119,7 @@ def _loud_moves(i, end1, j, end2, n2, first, second, moves, size):
     return size
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _moves(q1, q2, held, first, second, moves):
     """Room with all moves out of a pair, and how many there are."""
     end1, end2, n2 = first[0][q1 + 1], second[0][q2 + 1], len(second[4])
@@ -137,7 +136,7 @@ def _moves(q1, q2, held, first, second, moves):
     return moves, size
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _starts(initial1, initial2):
     """Pairs of states in which both machines may begin."""
     n2, pairs, size = len(initial2), np.empty(16, np.int64), 0
@@ -150,7 +149,7 @@ def _starts(initial1, initial2):
     return pairs, size
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _enter(moves, keys, values, pairs, n_pairs, target):
     """Where the moves lead: pairs that are new get the next numbers. Returns how many pairs there are then."""
     for m in range(len(moves)):
@@ -163,7 +162,7 @@ def _enter(moves, keys, values, pairs, n_pairs, target):
     return n_pairs
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def compose(first, second, limit):
     """All reachable pairs of states and the arcs between them [S2, WFST composition].
 

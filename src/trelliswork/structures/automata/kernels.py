@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL, exp, log
+from trelliswork.runtime.compilation import EXACT, FAST, ORDERED, kernel
+from trelliswork.structures.kernel_math import exp, log
 from trelliswork.structures.kernel_random import draw
 
 NEG_INF = -np.inf
 # Sums keep their order: reassociation would add large numbers before they are taken from one another.
-ORDERED = {**KERNEL, "fastmath": KERNEL["fastmath"] - {"reassoc"}}
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def group(keys, n_groups):
     """(offsets, order): order[offsets[g]:offsets[g+1]] are the places where keys == g, in their order."""
     offsets = np.zeros(n_groups + 1, np.int64)
@@ -34,7 +33,7 @@ def group(keys, n_groups):
     return offsets, order
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def reach(offsets, order, ends, weights, begin):
     """Which states can be reached along arcs above -inf from those whose `begin` is above -inf."""
     n = len(begin)
@@ -54,14 +53,14 @@ def reach(offsets, order, ends, weights, begin):
     return reached
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def live_states(out, into, source, target, weights, initial, final):
     """States on some path from start to end of a weight above -inf."""
     forward = reach(out[0], out[1], target, weights, initial)
     return forward & reach(into[0], into[1], source, weights, final)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def topological(out, source, target, weights, live):
     """Live states so that every live arc leads onwards; shorter than the number of live states if there is a cycle."""
     n = len(live)
@@ -89,14 +88,14 @@ def topological(out, source, target, weights, live):
     return order[:size]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _join(first, second):
     """log(e^first + e^second), at least one of them above -inf."""
     top = max(first, second)
     return top + log(exp(first - top) + exp(second - top))
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _level(q, into, begin, alpha):
     """α of some state that leads to q, 0 if none does. Sums relative to it keep digits, however long paths are."""
     for place in range(into[0][q], into[0][q + 1]):
@@ -105,7 +104,7 @@ def _level(q, into, begin, alpha):
     return 0.0
 
 
-@njit(**ORDERED)
+@kernel(ORDERED)
 def sum_forward(states, into, begin, weights, start, alpha):
     """α(q) = start(q) ⊕ ⊕_{arcs p → q} α(p) ⊗ w in log space, for states in topological order [S2, WFST paths]."""
     alpha[:] = NEG_INF
@@ -124,7 +123,7 @@ def sum_forward(states, into, begin, weights, start, alpha):
         alpha[q] = level + (top + log(total))
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def sum_final(states, alpha, final):
     """log Z = log Σ_q exp(α(q) + final(q)) [S2, WFST normaliser]."""
     log_z = NEG_INF
@@ -134,7 +133,7 @@ def sum_final(states, alpha, final):
     return log_z
 
 
-@njit(**ORDERED)
+@kernel(ORDERED)
 def posteriors(states, into, source, weights, initial, final, alpha, log_z, scale, d_arcs, d_initial, d_final):
     """scale times the probability of each arc, first and last state; from the end to the front, all factors ≤ 1."""
     expected = np.zeros(len(initial))
@@ -159,7 +158,7 @@ def posteriors(states, into, source, weights, initial, final, alpha, log_z, scal
             expected[source[arc]] += d_arcs[arc]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def best_ahead(states, out, target, weights, final, ahead):
     """The best weight from each state to an end, for states in topological order."""
     ahead[:] = NEG_INF
@@ -172,7 +171,7 @@ def best_ahead(states, out, target, weights, final, ahead):
         ahead[q] = best
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def best_walk(out, target, weights, initial, final, ahead):
     """The first state and the arcs of the best path of an acyclic machine, by what is ahead; the first among ties."""
     first = 0
@@ -191,7 +190,7 @@ def best_walk(out, target, weights, initial, final, ahead):
     return first, path[:size]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def relax(source, target, weights, final, live, ahead):
     """The same with cycles (Bellman-Ford); False if going round some cycle gains, so that there is no best path."""
     n_live = 0
@@ -213,7 +212,7 @@ def relax(source, target, weights, final, live, ahead):
     return False
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def close(matrix, summed):
     """Lehmann's sweep in place over log weights [S2, Floyd-Warshall], I included: sums or the best. False: diverges."""
     m = len(matrix)
@@ -238,7 +237,7 @@ def close(matrix, summed):
     return True
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def sample_path(out, target, weights, starts, log_starts, final, beta, choices, state):
     """The arcs of one path and the state it begins in, drawn in proportion to its weight: forwards by β.
 

@@ -15,15 +15,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import KERNEL, at, exp, highest, subtract_highest
+from trelliswork.runtime.compilation import FAST, kernel
+from trelliswork.structures.kernel_math import at, exp, highest, subtract_highest
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 NEG_INF = -np.inf
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def shifted_exp(scores, weights):
     """weights = exp(scores - highest) entry by entry; returns the highest (0 if all are -inf)."""
     shift = highest(scores, scores.shape[0])
@@ -35,14 +35,14 @@ def shifted_exp(scores, weights):
     return shift
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _copy(source, target):
     """target[: len(source)] = source, as a loop: each slice assignment would take a second to compile."""
     for j in range(source.shape[0]):
         target[j] = source[j]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _clear(table, b, first):
     """table[b, first:] = 0: outputs are written everywhere, so that they may start as any memory."""
     for t in range(first, table.shape[1]):
@@ -50,7 +50,7 @@ def _clear(table, b, first):
             table[b, t, j] = 0.0
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def exp_arcs(transitions, arcs, shifts):
     """exp of every transition matrix, each shifted by its own highest score [S4.59].
 
@@ -69,7 +69,7 @@ def exp_arcs(transitions, arcs, shifts):
                     arcs[b, t, i, j] = 0.0
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _times_matrix(row, matrix, out):
     """out = row @ matrix, four rows of the matrix a pass."""
     c, width = matrix.shape
@@ -89,7 +89,7 @@ def _times_matrix(row, matrix, out):
         i += 1
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _matrix_times(matrix, column, out):
     """out = matrix @ column, four rows of the matrix a pass."""
     c, width = matrix.shape
@@ -111,7 +111,7 @@ def _matrix_times(matrix, column, out):
         i += 1
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _vanished(alpha, arc_scores, emission, weights):
     """Is a tag reachable although its weight is (almost) gone? Only then a path may have been lost."""
     c = weights.shape[0]
@@ -123,7 +123,7 @@ def _vanished(alpha, arc_scores, emission, weights):
     return False
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _start_vanished(start, emission, weights):
     for j in range(start.shape[0]):
         if weights[j] < SMALLEST and start[j] > NEG_INF and emission[j] > NEG_INF:
@@ -131,7 +131,7 @@ def _start_vanished(start, emission, weights):
     return False
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _end_vanished(alpha, end, final):
     for j in range(end.shape[0]):
         if final < SMALLEST and alpha[j] > 0.0 and end[j] > NEG_INF:
@@ -139,7 +139,7 @@ def _end_vanished(alpha, end, final):
     return False
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def forward_scaled(
     first, last, emissions, transitions, arcs, arc_shifts, start, end, lengths, alphas, emits, finals, log_z, wide
 ):
@@ -199,7 +199,7 @@ def forward_scaled(
             finals[b], log_z[b] = final, log_total + math.log(product) + math.log(final)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _add_arcs(alphas, outgoing, length, d_arcs):
     """d_arcs_ij += Σ_t α_{t-1}(i) outgoing_t(j), four positions a pass; [c, width] like the arcs."""
     c, width = d_arcs.shape
@@ -220,7 +220,7 @@ def _add_arcs(alphas, outgoing, length, d_arcs):
         t += 1
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def backward_scaled(first, last, alphas, emits, arcs, end, finals, lengths, grad, d_emissions, outgoing, by_row):
     """Posteriors times the incoming gradient [S4.107, 115], and what the transition gradient needs.
 
@@ -260,7 +260,7 @@ def backward_scaled(first, last, alphas, emits, arcs, end, finals, lengths, grad
     return d_arcs
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def edge_gradients(d_emissions, lengths, d_start, d_end):
     """Start and end scores belong to the first and last tag: their gradients are sums of those tags' posteriors."""
     for b in range(d_emissions.shape[0]):
@@ -269,7 +269,7 @@ def edge_gradients(d_emissions, lengths, d_start, d_end):
             d_end[j] += d_emissions[b, lengths[b] - 1, j]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def arc_posteriors(alphas, arcs, outgoing, d_transitions):
     """d_transitions[b, t-1, i, j] = α_{t-1}(i) arcs_ij outgoing_t(j), for arcs that vary by position [S4.106]."""
     batch, n, c = alphas.shape
@@ -281,7 +281,7 @@ def arc_posteriors(alphas, arcs, outgoing, d_transitions):
                     d_transitions[b, t - 1, i, j] = alphas[b, t - 1, i] * matrix[i, j] * outgoing[b, t, j]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _log_arrivals(log_alpha, arc_scores, tops, arrived):
     """arrived_j = log Σ_i exp(log_alpha_i + arc_ij) [S3.9]; -inf where nothing arrives."""
     c = arrived.shape[0]
@@ -301,7 +301,7 @@ def _log_arrivals(log_alpha, arc_scores, tops, arrived):
         arrived[j] = tops[j] + math.log(arrived[j]) if arrived[j] > 0.0 else NEG_INF
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, arrivals, log_z):
     """δ_t(j) = log Σ_i exp(δ_{t-1}(i) + a_ij) + e_t(j) [S3.9], each δ_t shifted so that its highest is 0.
 
@@ -332,7 +332,7 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
         log_z[b] = total + math.log(weight) if total > NEG_INF else NEG_INF
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, grad, d_emissions, d_transitions):
     """∂C/∂δ_{t-1}(i) = Σ_j ∂C/∂δ_t(j) exp(δ_{t-1}(i) + a_ij - logadd_j) [S3, delta gradient]: all probabilities.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.structures.chain import kernels, path_kernels
-from trelliswork.structures.kernel_math import KERNEL, first_not_a_score, right_padded
+from trelliswork.structures.kernel_math import first_not_a_score, right_padded
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def forward_rows(emissions, transitions, start, end, tags, mask, lengths, arcs, alphas, emits, finals, log_probs):
     """log p(tags) = score(tags) - log Z [S4.114] of every row; False where a row wants the general way.
 
@@ -37,7 +37,7 @@ def forward_rows(emissions, transitions, start, end, tags, mask, lengths, arcs, 
     return True
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def backward_rows(tags, lengths, grad, end, arcs, alphas, emits, finals, d_emissions):
     """Gradients of Σ_b grad[b] log p(tags_b): what is observed less what is expected [S4.115-120].
 

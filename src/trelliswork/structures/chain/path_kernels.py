@@ -6,11 +6,9 @@ Same conventions as `kernels.py`; `best_paths` also takes float32, the others fl
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.structures.kernel_math import (
-    EXACT,
-    KERNEL,
     at,
     draw,
     first_best,
@@ -24,7 +22,7 @@ NEG_INF = -np.inf
 SHIFT_EVERY = 16
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def path_scores(emissions, transitions, start, end, lengths, tags, scores):
     """score(y) of each row [S3, sentence score]. Returns the flat index of the first tag out of range, or -1."""
     batch, n, c = emissions.shape
@@ -44,7 +42,7 @@ def path_scores(emissions, transitions, start, end, lengths, tags, scores):
     return -1
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start, d_end):
     """Add grad[b] at every part of the path: the observed counts of [S4.115; S2, log-linear gradient]."""
     for b in range(tags.shape[0]):
@@ -60,7 +58,7 @@ def add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start,
         d_end[before] += grad[b]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _best_arrivals(deltas, t, arc_scores, arrived):
     """arrived_j = max_i deltas[t, i] + arc_ij, four sources a pass."""
     c, width = arc_scores.shape
@@ -82,7 +80,7 @@ def _best_arrivals(deltas, t, arc_scores, arrived):
         i += 1
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _padded(matrix):
     """A copy whose rows are filled up with -inf to whole vector registers: a third faster to run over."""
     c = matrix.shape[0]
@@ -96,7 +94,7 @@ def _padded(matrix):
     return out
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def best_paths(first, last, emissions, transitions, start, end, lengths, tags, possible):
     """Viterbi [S4.100-103, 111]: δ forward without back-pointers, then the argmax only along the best path.
 
@@ -132,7 +130,7 @@ def best_paths(first, last, emissions, transitions, start, end, lengths, tags, p
             tags[b, t] = tag
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def decode_rows(emissions, transitions, start, end, mask):
     """(fine, lengths, tags): everything that decoding a right-padded batch needs, in one call.
 
@@ -150,7 +148,7 @@ def decode_rows(emissions, transitions, start, end, mask):
     return fine, lengths, tags
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def top_paths(first, last, emissions, transitions, start, end, lengths, tags, scores):
     """The k best paths: δ_t(j) holds the k best prefixes ending in tag j; a prefix is (tag before, its rank).
 
@@ -195,7 +193,7 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
                 place = origins[t, place // k, place % k]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def sample_paths(first, last, log_alphas, transitions, end, lengths, uniforms, tags):
     """Backward sampling: y_L ~ α_L e^{end}, then y_t ~ α_t(i) e^{a(i, y_{t+1})}; α may be scaled per position."""
     _, _, c = log_alphas.shape

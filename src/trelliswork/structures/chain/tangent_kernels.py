@@ -8,15 +8,13 @@ kept.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trelliswork.runtime.compilation import FAST_WITH_NAN, kernel
 from trelliswork.structures.chain.kernels import NEG_INF, SMALLEST, shifted_exp
-from trelliswork.structures.kernel_math import EXACT, FAST, at, exp
-
-TANGENT = {**EXACT, "fastmath": FAST - {"nnan"}}
+from trelliswork.structures.kernel_math import at, exp
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def _before_scaled(alpha, arcs, totals, before):
     """before[i, j] = w(i, j) = α̂_i A_ij / Σ_i α̂_i A_ij; 0 where nothing leads to j."""
     c = alpha.shape[0]
@@ -32,7 +30,7 @@ def _before_scaled(alpha, arcs, totals, before):
             before[i, j] *= totals[j]
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def _before_log(log_alpha, arc_scores, arrived, before):
     """The same from log α and the logadd of what arrives at j."""
     c = arrived.shape[0]
@@ -42,7 +40,7 @@ def _before_log(log_alpha, arc_scores, arrived, before):
             before[i, j] = exp(min(log_alpha[i] + arc_scores[i, j] - arrived[j], 0.0)) if possible else 0.0
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def _before(b, t, r, transitions, arcs, alphas, log_alphas, arrivals, totals, before):
     """w_t of row b, which is row r of those in log space, or of none (-1)."""
     if r < 0:
@@ -52,7 +50,7 @@ def _before(b, t, r, transitions, arcs, alphas, log_alphas, arrivals, totals, be
         _before_log(log_alphas[r, t - 1], scores, arrivals[r, t], before)
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def _push(before, x_before, v_arcs, means):
     """means_j = Σ_i w(i, j) (x_{t-1}(i) + v_ij): how log Σ_i of what arrives at j moves."""
     c = means.shape[0]
@@ -62,7 +60,7 @@ def _push(before, x_before, v_arcs, means):
             means[j] += before[i, j] * (x_before[i] + v_arcs[i, j])
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def _pull(before, x_before, v_arcs, means, p, d_p, d_arcs, p_before, d_before):
     """From p(y_t), its change and w to those of y_{t-1}; adds the change of each arc's posterior to d_arcs."""
     c = means.shape[0]
@@ -78,7 +76,7 @@ def _pull(before, x_before, v_arcs, means, p, d_p, d_arcs, p_before, d_before):
         p[i], d_p[i] = p_before[i], d_before[i]
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def _last(alpha, is_log, end, x_last, p, d_p):
     """p(y_L) and its change: p_j (x_j - Σ_i p_i x_i)."""
     c = end.shape[0]
@@ -96,7 +94,7 @@ def _last(alpha, is_log, end, x_last, p, d_p):
         d_p[j] = p[j] * (x_last[j] - mean) if p[j] > 0.0 else 0.0
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def posterior_changes(
     first, last, wide_at, transitions, arcs, end, lengths, alphas, log_alphas, arrivals, log_z, v_emissions, v_arcs,
     d_emissions, d_transitions,

@@ -8,16 +8,16 @@ Entries beyond a row's end are -inf.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.structures.constituency.label_kernels import LOWEST
-from trelliswork.structures.kernel_math import EXACT, KERNEL, exp, log
+from trelliswork.structures.kernel_math import exp, log
 
 NEG_INF = -np.inf
 FOLDED, SPLITS, INSIDE = range(3)  # planes: labels summed; splits summed; both
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _pair_sums(left, right, sums, tops):
     """sums = left + right, and tops keeps the maximum."""
     for e in range(tops.shape[0]):
@@ -25,20 +25,20 @@ def _pair_sums(left, right, sums, tops):
         tops[e] = max(tops[e], sums[e])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _add_exp(sums, tops, totals):
     for e in range(tops.shape[0]):
         totals[e] += exp(sums[e] - tops[e])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _close_splits(tops, totals, folded, splits, inside):
     for e in range(tops.shape[0]):
         splits[e] = tops[e] + log(totals[e])
         inside[e] = splits[e] + folded[e]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def fill(planes, n, size, sums, work):
     """The inside recursion of a block of B = size rows, narrow spans first; `math.md`, (4) and (5)."""
     inside = planes[INSIDE]
@@ -55,7 +55,7 @@ def fill(planes, n, size, sums, work):
         _close_splits(tops, totals, planes[FOLDED, w, :m], planes[SPLITS, w, :m], inside[w, :m])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _share_out(amounts, totals, left, right, left_bars, right_bars):
     """Pass derivatives by `totals` on to the pairs they sum, in proportion."""
     for e in range(amounts.shape[0]):
@@ -64,7 +64,7 @@ def _share_out(amounts, totals, left, right, left_bars, right_bars):
         right_bars[e] += share
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def fill_bars(rows, lengths, planes, grad, bars):
     """Derivatives of Σ grad log Z by the weights of spans, from the widest to the narrowest; `math.md`, (7)."""
     n, size, chart = planes.shape[1], rows.shape[0], planes[INSIDE]
@@ -81,7 +81,7 @@ def fill_bars(rows, lengths, planes, grad, bars):
             )  # fmt: skip
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def tree_scores(spans, nodes, scores):
     """Σ spans over the nodes of each row's tree; -1 ends a row."""
     for b in range(spans.shape[0]):
@@ -93,7 +93,7 @@ def tree_scores(spans, nodes, scores):
         scores[b] = total
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def add_trees(nodes, grad, d_spans):
     """d_spans += grad at the nodes of each row's tree."""
     for b in range(nodes.shape[0]):
@@ -103,7 +103,7 @@ def add_trees(nodes, grad, d_spans):
             d_spans[b, nodes[b, r, 0], nodes[b, r, 1] - 1, nodes[b, r, 2]] += grad[b]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def first_not_a_tree(nodes, lengths, c):
     """The first row whose nodes, parents before children and left before right, are no binary tree; -1 if all are."""
     stack = np.empty((nodes.shape[1] + 1, 2), np.int64)
@@ -137,7 +137,7 @@ def first_not_a_tree(nodes, lengths, c):
     return -1
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def first_not_a_score(spans, lengths):
     """(row, i, j, label) of the first NaN or +inf that is read; (-1, -1, -1, -1) if all are scores."""
     c = spans.shape[3]

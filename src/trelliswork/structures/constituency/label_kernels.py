@@ -6,21 +6,21 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL, exp, log
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.structures.kernel_math import exp, log
 
 NEG_INF = -np.inf
 LOWEST = -1e300  # stands for -inf where it is subtracted: -inf - LOWEST is -inf, and no NaN
 LANES = 8
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def _higher(one, other):
     return one if one > other else other
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _highest(scores, c, lanes, tops):
     """tops_s = max_y scores[s c + y]: eight labels side by side; the last eight may overlap those before."""
     for s in range(scores.shape[0] // c):
@@ -38,7 +38,7 @@ def _highest(scores, c, lanes, tops):
         tops[s] = _higher(left, right)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _highest_of_few(scores, c, tops):
     for s in range(scores.shape[0] // c):
         top = scores[s * c]
@@ -47,7 +47,7 @@ def _highest_of_few(scores, c, tops):
         tops[s] = top
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _are_scores(numbers):
     wrong = False
     for e in range(numbers.shape[0]):
@@ -55,13 +55,13 @@ def _are_scores(numbers):
     return not wrong
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def _from(flat, b, i, length, n, c):
     """The labels of the spans that start at token i, one span after the other."""
     return flat[b, (i * n + i) * c : (i * n + length) * c]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def highest_labels(spans, rows, lengths, tops, fine):
     """The highest label of each span of a block, and for each row whether neither NaN nor +inf was met."""
     batch, n, _, c = spans.shape
@@ -82,7 +82,7 @@ def highest_labels(spans, rows, lengths, tops, fine):
         fine[row] = met
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _exp_below(scores, limits, c, weights):
     """weights = exp(scores - limits), one limit a span; the exponentials of all spans are taken in one run."""
     for s in range(scores.shape[0] // c):
@@ -93,7 +93,7 @@ def _exp_below(scores, limits, c, weights):
         weights[e] = exp(weights[e])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _sums(weights, c, totals):
     for s in range(weights.shape[0] // c):
         total, row = 0.0, weights[s * c : s * c + c]
@@ -102,13 +102,13 @@ def _sums(weights, c, totals):
         totals[s] = total
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _add_log(totals, folded):
     for e in range(folded.shape[0]):
         folded[e] += log(totals[e])
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def fold(spans, rows, lengths, tops, weights, folded):
     """folded = log Σ_y exp(spans); weights = exp(spans - the highest label of their span), where they are read."""
     batch, n, _, c = spans.shape
@@ -130,7 +130,7 @@ def fold(spans, rows, lengths, tops, weights, folded):
         _add_log(totals[w], folded[w])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _scale(amounts, weights, c, found):
     for s in range(weights.shape[0] // c):
         amount, row, out = amounts[s], weights[s * c : s * c + c], found[s * c : s * c + c]
@@ -138,14 +138,14 @@ def _scale(amounts, weights, c, found):
             out[y] = amount * row[y]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _over_totals(bars, tops, folded):
     """bars / Σ_y weights."""
     for e in range(bars.shape[0]):
         bars[e] *= exp(max(tops[e], LOWEST) - max(folded[e], LOWEST))
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def share_among_labels(weights, rows, lengths, tops, folded, bars, d_spans):
     """d_spans[b, i, j, y] = bars exp(spans - folded), for the spans (i, j) of a block; uses `bars` up."""
     batch, n, _, c = weights.shape

@@ -8,12 +8,12 @@ with a weight of 1 at most: a row whose total is not far above that is *wide*, a
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.structures.constituency import kernels
 from trelliswork.structures.constituency.kernels import FOLDED, INSIDE
 from trelliswork.structures.constituency.label_kernels import LOWEST, fold, share_among_labels
-from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+from trelliswork.structures.kernel_math import exp
 
 TINY, MARGIN = 1e-305, 1e20
 GROWTH = 4.0  # there are fewer than 4^n binary trees over n tokens
@@ -21,13 +21,13 @@ LONGEST = 250  # tokens, so that GROWTH^n stays far from overflow
 WEIGHTS = kernels.SPLITS  # the plane that log space has for its splits
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _exp_below(scores, limits, out):
     for e in range(out.shape[0]):
         out[e] = exp(min(scores[e] - limits[e], 0.0))
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _shift(folded, rows, lengths, shifts, totals):
     """The shift of each row's wider spans, repeated for every i, and the sum of all shifts of one tree."""
     size = rows.shape[0]
@@ -43,13 +43,13 @@ def _shift(folded, rows, lengths, shifts, totals):
             shifts[i * size + b] = top
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _add_products(sums, left, right):
     for e in range(sums.shape[0]):
         sums[e] += left[e] * right[e]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _fill(planes, n, size, shifts):
     """The inside recursion of a block of B = size rows; `math.md`, (4) over (+, ·)."""
     weights, inside = planes[WEIGHTS], planes[INSIDE]
@@ -67,7 +67,7 @@ def _fill(planes, n, size, shifts):
         sums *= weights[w, :m]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def inside(spans, rows, lengths, tops, planes, try_exp, weights, is_scaled, log_z):
     """log Z of the rows of a block; the planes [3, n, n B] and weights of labels are kept for the gradient."""
     n, size = planes.shape[1], rows.shape[0]
@@ -90,14 +90,14 @@ def inside(spans, rows, lengths, tops, planes, try_exp, weights, is_scaled, log_
         is_scaled[rows[b]] = done
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _share_out(bars, left, right, left_bars, right_bars):
     for e in range(bars.shape[0]):
         left_bars[e] += bars[e] * right[e]
         right_bars[e] += bars[e] * left[e]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _fill_bars(rows, lengths, planes, grad, bars):
     """Derivatives of Σ grad log Z by the log weights of spans, from the widest to the narrowest; `math.md`, (10)."""
     n, size = planes.shape[1], rows.shape[0]
@@ -120,7 +120,7 @@ def _fill_bars(rows, lengths, planes, grad, bars):
         bars[w, :m] *= chart[w, :m] * grads[:m]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def outside(weights, rows, lengths, tops, planes, is_scaled, grad, d_spans):
     """∂ Σ grad log Z / ∂ spans; d_spans comes as zeros."""
     bars = np.zeros(planes.shape[1:])

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.structures.constituency.kernels import FOLDED, INSIDE
-from trelliswork.structures.kernel_math import EXACT, KERNEL, insert
+from trelliswork.structures.kernel_math import insert
 from trelliswork.structures.kernel_random import draw
 
 NEG_INF = -np.inf
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _keep_higher(left, right, tops):
     for e in range(tops.shape[0]):
         tops[e] = max(tops[e], left[e] + right[e])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _fill_best(folded, n, size, chart):
     """The inside recursion of a block in (max, +)."""
     chart[0] = folded[0]
@@ -32,7 +32,7 @@ def _fill_best(folded, n, size, chart):
         tops += folded[w, :m]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _first(scores, size, wanted):
     """The first index of a score."""
     for y in range(size):
@@ -41,7 +41,7 @@ def _first(scores, size, wanted):
     return -1
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _put(stack, waiting, i, split, j):
     """The halves of tokens i..j, the left on top."""
     stack[waiting, 0], stack[waiting, 1] = split + 1, j
@@ -49,7 +49,7 @@ def _put(stack, waiting, i, split, j):
     return waiting + 2
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _trace(spans, n, best, folded, chart, b, size, stack, work, state, nodes):
     """A tree of a block's row b, from the whole row down: at each node a label and a split, the best or drawn."""
     c, waiting, found = spans.shape[2], 1, 0
@@ -71,7 +71,7 @@ def _trace(spans, n, best, folded, chart, b, size, stack, work, state, nodes):
         waiting = _put(stack, waiting, i, split, j)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def best_trees(spans, rows, lengths, tops, nodes, possible):
     """The best tree of each row of a block, given the highest labels; among ties the lowest label and first split."""
     n, size = tops.shape[0], rows.shape[0]
@@ -85,7 +85,7 @@ def best_trees(spans, rows, lengths, tops, nodes, possible):
             _trace(spans[row], lengths[row], True, tops, chart, b, size, stack, work, state, nodes[row])
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def sample_trees(spans, rows, lengths, planes, seeds, nodes):
     """Exact, independent samples from the planes of `inside` in log space: O(n (c + n)) each."""
     n, size, folded, chart = planes.shape[1], rows.shape[0], planes[FOLDED], planes[INSIDE]
@@ -96,7 +96,7 @@ def sample_trees(spans, rows, lengths, planes, seeds, nodes):
             _trace(spans[row], lengths[row], False, folded, chart, b, size, stack, work, state, nodes[s, row])
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _insert_pairs(left, right, code, values, origins):
     """Insert left_a + right_b for all pairs that can be among the k highest, with origin (code k + a) k + b."""
     k = values.shape[0]
@@ -110,7 +110,7 @@ def _insert_pairs(left, right, code, values, origins):
             insert(value, (code * k + a) * k + b, values, origins)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _best_of_span(spans, i, j, lists, works):
     """The k best trees over tokens i..j: lists of labels, of splits, and of pairs of both."""
     values, origins, labels, splits = lists
@@ -131,7 +131,7 @@ def _best_of_span(spans, i, j, lists, works):
     origins[i, j] = pair_origins
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _trace_rank(n, rank, lists, stack, nodes):
     """The tree of one rank: every entry of a list remembers where it came from."""
     _, origins, labels, splits = lists
@@ -151,7 +151,7 @@ def _trace_rank(n, rank, lists, stack, nodes):
         waiting += 2
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def top_trees(first, last, spans, lengths, nodes, scores):
     """The k best trees of each row and their scores, -inf where there are fewer."""
     k, n_most = scores.shape[0], spans.shape[1]

@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.structures.kernel_math import exp
 
 NEG_INF = -np.inf
 CELLS = 1024  # states that are done together: enough for long loops, few enough to stay in the cache
@@ -28,7 +28,7 @@ NOTHING = -1e308  # the exponent of 0, below that of any score
 LOWEST = -1e300  # scores below are taken as this
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def gather(scores, targets, lengths, target_lengths, blank, emissions, bars):
     """emissions[0, t, b, u] is the blank's score, emissions[1, t, b, u] label u's; -inf where there is no frame or
     label. bars[b, u] is -inf where label u must not follow label u-1 at once."""
@@ -51,14 +51,14 @@ def gather(scores, targets, lengths, target_lengths, blank, emissions, bars):
                 named[u] = NEG_INF
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def _lowered(mantissa, exponent, top):
     """A mantissa at a higher exponent; 0 if it is two or more above: less than the last digit of what is there."""
     below = exponent - top
     return mantissa if below > -0.5 else (mantissa * DOWN if below > -1.5 else 0.0)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _weigh(scores, mantissas, exponents):
     """e^score as mantissas in [2^-512, 1] and exponents; -inf is 0."""
     n_wide = 0
@@ -75,7 +75,7 @@ def _weigh(scores, mantissas, exponents):
         mantissas[u] = exp(rest) if scores[u] > NEG_INF else 0.0
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _multiply(mantissas, exponents, weights, weight_exponents):
     """Multiply by weights and bring the mantissas back into their range."""
     for u in range(weights.shape[0]):
@@ -86,7 +86,7 @@ def _multiply(mantissas, exponents, weights, weight_exponents):
         exponents[u] = exponent + moved if mantissa > 0.0 else NOTHING
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _enter(blanks, blank_ups, labels, label_ups, bars, shares, label_shares, sums, ups, new_labels, new_ups):
     """The sums of one frame of α [S4.655-656, 659-661], two of two: `sums` into blanks, `new_labels` into labels.
 
@@ -110,7 +110,7 @@ def _enter(blanks, blank_ups, labels, label_ups, bars, shares, label_shares, sum
         new_labels[u], new_ups[u] = total, top
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _finish(blank, blank_up, label, label_up):
     """(share of the total that ends in the last blank, log of the total) [S4.657]."""
     top = max(blank_up, label_up)
@@ -121,7 +121,7 @@ def _finish(blank, blank_up, label, label_up):
     return in_blank / total, math.log(total) + top * UNIT
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _longest(lengths):
     most = 0
     for b in range(lengths.shape[0]):
@@ -129,7 +129,7 @@ def _longest(lengths):
     return most
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _forward_rows(cell, emissions, bars, lengths, target_lengths, shares, ends, log_z):
     """`forward` for rows whose cells are done together, from `cell` on; emissions and shares are [2, t, cells]."""
     rows, size = bars.shape
@@ -163,7 +163,7 @@ def _forward_rows(cell, emissions, bars, lengths, target_lengths, shares, ends, 
                 ends[b], log_z[b] = _finish(blanks[here, last], blank_ups[here, last], label, label_ups[here, last])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def forward(first, last, emissions, bars, lengths, target_lengths, shares, ends, log_z):
     """log p(ℓ | x) of rows first..last [S4.650, 654-657], and the shares of predecessors that the way back follows.
 
@@ -181,7 +181,7 @@ def forward(first, last, emissions, bars, lengths, target_lengths, shares, ends,
         )  # fmt: skip
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _step_back(blank_mass, label_mass, bars, shares, label_shares, sums, new_blanks, new_labels):
     """The occupancies of the frame before: each state's mass goes back to its predecessors by their shares."""
     for u in range(bars.shape[0]):
@@ -194,7 +194,7 @@ def _step_back(blank_mass, label_mass, bars, shares, label_shares, sums, new_bla
         new_labels[u] += after_sums[u] * (1.0 - after_shares[u])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _backward_rows(cell, bars, shares, ends, log_z, targets, lengths, target_lengths, blank, grad, occupancies):
     """`backward` for rows whose cells are done together; theirs begin at `cell`."""
     rows, size = bars.shape
@@ -222,7 +222,7 @@ def _backward_rows(cell, bars, shares, ends, log_z, targets, lengths, target_len
             here = 1 - here
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def backward(first, last, bars, shares, ends, log_z, targets, lengths, target_lengths, blank, grad, occupancies):
     """Add grad[b] p(π_t = symbol | ℓ, x) to occupancies [b, t, c]: the gradient of log p(ℓ | x) by frame scores."""
     _, n_frames, batch, size = shares.shape
@@ -236,7 +236,7 @@ def backward(first, last, bars, shares, ends, log_z, targets, lengths, target_le
         )  # fmt: skip
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def fill_exponentials(log_probs, lengths, grad, found):
     """found[t, b, k] = grad[b] y_k^t at real frames, 0 at others, for log probabilities [t, b, c]."""
     n_frames, batch, c = log_probs.shape
@@ -259,7 +259,7 @@ def fill_exponentials(log_probs, lengths, grad, found):
                     row[k] = weight * np.exp(float(scores[k]))
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def first_bad_label(targets, target_lengths, c, blank):
     """(row, place) of the first label that is no symbol, or the blank; (-1, -1) if there is none."""
     for b in range(targets.shape[0]):
@@ -269,7 +269,7 @@ def first_bad_label(targets, target_lengths, c, blank):
     return -1, -1
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def first_bad_frame(log_probs, lengths):
     """(t, b, symbol) of the first NaN or +inf in a real frame of [t, b, c]; (-1, -1, -1) if there is none."""
     n_frames, batch, c = log_probs.shape

@@ -9,20 +9,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, insert
+from trelliswork.runtime.compilation import EXACT, kernel
+from trelliswork.structures.kernel_math import insert
 
 NEG_INF = -np.inf
 STAY, STEP, SKIP = 0, 1, 2  # a move goes back this many states
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _symbol(s, targets, blank):
     return blank if s % 2 == 0 else targets[s // 2]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _n_moves(s, bars):
     """How many moves lead into state s: 1 at the first, 2 at blanks and repeats, 3 at labels that may be skipped to."""
     if s % 2 == 1 and s > 1 and bars[s // 2] == 0.0:
@@ -30,7 +30,7 @@ def _n_moves(s, bars):
     return 2 if s > 0 else 1
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def best_paths(first, last, emissions, bars, targets, lengths, target_lengths, blank, paths, possible):
     """Viterbi: [S4.654-657] with max. Among ties a path ends in the blank, and looks back to where it already is."""
     _, n_frames, _, size = emissions.shape
@@ -60,7 +60,7 @@ def best_paths(first, last, emissions, bars, targets, lengths, target_lengths, b
             s -= moves[t, s] if t > 0 and possible[b] else 0
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def top_paths(first, last, emissions, bars, targets, lengths, target_lengths, blank, paths, scores):
     """The k best paths: descending lists in place of numbers; an origin is move * k + rank in the list it came from."""
     k = paths.shape[0]
@@ -98,7 +98,7 @@ def top_paths(first, last, emissions, bars, targets, lengths, target_lengths, bl
                         s, rank = s - origin // k, origin % k
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _offer(candidates, base, added, values, origins):
     """Merge a descending list, moved by `added`, into the list that ends in `values`."""
     for r in range(candidates.shape[0]):
@@ -108,7 +108,7 @@ def _offer(candidates, base, added, values, origins):
         insert(value, base + r, values, origins)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def sample_paths(first, last, bars, shares, ends, targets, lengths, target_lengths, blank, uniforms, paths):
     """Exact samples, from the last frame to the first: predecessors are drawn by their shares."""
     for b in range(first, last):
@@ -128,13 +128,13 @@ def sample_paths(first, last, bars, shares, ends, targets, lengths, target_lengt
 # --- prefix search -------------------------------------------------------------------------------------------
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _log_add(x, y):
     top = max(x, y)
     return top if top == NEG_INF else top + math.log(math.exp(x - top) + math.exp(y - top))
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def extend_prefix(scores, blank, label, reaching, in_label, in_blank):
     """A prefix with one more label: log weights of the paths of frames 0..t that collapse to it and end in the label,
     or in a blank. reaching[t]: those that may begin the label at frame t. Returns the weight of the string itself."""
@@ -146,7 +146,7 @@ def extend_prefix(scores, blank, label, reaching, in_label, in_blank):
     return _log_add(label_weight, blank_weight)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def prefix_masses(scores, rest, blank, last, in_label, in_blank, reaching, repeating, masses):
     """masses[k]: the log weight of all paths whose string goes on with label k, whatever follows [S4, prefix search].
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, insert
+from trelliswork.runtime.compilation import EXACT, kernel
+from trelliswork.structures.kernel_math import insert
 
 NEG_INF = -np.inf
 N_OPERATIONS = 3
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _origin(i, j, operation):
     """The cell that a step into (i, j) leaves: substitute, delete, insert."""
     return i - (operation != 2), j - (operation != 1)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def forward(first, last, scores, lengths, target_lengths, shares, log_z):
     """log Z of rows first..last, and shares[b, i, j]: how much of α(i, j) comes by each step."""
     alpha = np.empty(scores.shape[1:3])
@@ -48,7 +48,7 @@ def forward(first, last, scores, lengths, target_lengths, shares, log_z):
         log_z[b] = alpha[n, m]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def backward(first, last, shares, log_z, lengths, target_lengths, marginals):
     """marginals[b, i, j, operation]: the probability of the step; those of other cells are left alone."""
     mass = np.empty(marginals.shape[1:3])
@@ -67,14 +67,14 @@ def backward(first, last, shares, log_z, lengths, target_lengths, marginals):
                         mass[x, y] += moved
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _reverse(steps, count):
     """The first `count` steps, last to first."""
     for r in range(count // 2):
         steps[r], steps[count - 1 - r] = steps[count - 1 - r], steps[r]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def best_scripts(first, last, scores, lengths, target_lengths, steps, possible):
     """The script of the highest score; among ties the operation with the lowest number, from the end backwards."""
     alpha, came_by = np.empty(scores.shape[1:3]), np.zeros(scores.shape[1:3], np.int8)
@@ -96,7 +96,7 @@ def best_scripts(first, last, scores, lengths, target_lengths, steps, possible):
         _reverse(steps[b], count)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def top_scripts(first, last, scores, lengths, target_lengths, steps, found):
     """The k best scripts: descending lists in place of numbers; an origin is operation * k + rank."""
     k_best = steps.shape[0]
@@ -127,7 +127,7 @@ def top_scripts(first, last, scores, lengths, target_lengths, steps, found):
             _reverse(steps[r, b], count)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def sample_scripts(first, last, shares, lengths, target_lengths, uniforms, steps):
     """Exact samples, from the last cell backwards: steps are drawn by their shares."""
     for b in range(first, last):

@@ -11,17 +11,16 @@ Arrays: theta [scores] are the row's scores, entries that a forbidden value make
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.structures.factors.gibbs_kernels import climb, score_of
 from trelliswork.structures.factors.projection_kernels import best_entry, digit, project
-from trelliswork.structures.kernel_math import EXACT
 
 NEG_INF = -np.inf
 AT_REST = 1e-18  # mean squared residual: nothing moves any more
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def first_best(scores, start, size):
     """The index, counted from start, of the highest of `size` scores."""
     best = 0
@@ -31,13 +30,13 @@ def first_best(scores, start, size):
     return best
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _copy(values, to):
     for v in range(values.shape[0]):
         to[v] = values[v]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def upper_bound(theta, graph, pull):
     """Σ_a max over its entries of theta + Σ_e pull_e + the best of variables without factors: never below the MAP."""
     bound = 0.0
@@ -49,7 +48,7 @@ def upper_bound(theta, graph, pull):
     return bound
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def prepare(flat, graph, theta, p, pull):
     """theta, a uniform p over allowed values, and the unary scores shared out over the edges. False if a variable or a
     factor has nothing left."""
@@ -81,7 +80,7 @@ def prepare(flat, graph, theta, p, pull):
     return True
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _spread(theta, graph):
     """The mean range of the finite scores of a factor: the scale on which rho is chosen."""
     total, n_factors = 0.0, graph.offsets.shape[0]
@@ -95,7 +94,7 @@ def _spread(theta, graph):
     return max(total / max(n_factors, 1), 1e-3)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _agree(graph, marginals, p, pull, rho):
     """p_v = the mean of its edges' marginals; pull_e -= rho (marginals_e - p_v). Returns both squared residuals."""
     apart, moved = 0.0, 0.0
@@ -118,7 +117,7 @@ def _agree(graph, marginals, p, pull, rho):
     return apart, moved
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _round(flat, graph, p, values, scores, forbidden):
     """The likeliest value of each variable under p (of its own scores without factors), then uphill."""
     for v in range(graph.sizes.shape[0]):
@@ -128,7 +127,7 @@ def _round(flat, graph, p, values, scores, forbidden):
     return score_of(flat, graph, values)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _aim(graph, p, pull, rho, targets):
     """targets_e = p_v + pull_e / rho: what each factor's marginals should be near."""
     for e in range(graph.scopes.shape[0]):
@@ -136,7 +135,7 @@ def _aim(graph, p, pull, rho, targets):
             targets[e, x] = p[graph.scopes[e], x] + pull[e, x] / rho
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def ad3(flat, graph, most_entries, max_iterations, tolerance, best, p):
     """One row: fills the best assignment found and p; returns its score, the bound, the number of iterations, and
     whether it ended before they ran out."""
@@ -175,7 +174,7 @@ def ad3(flat, graph, most_entries, max_iterations, tolerance, best, p):
     return score, bound, max_iterations, False
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def polish(first, last, flat, graph, values, scores):
     """Assignments moved uphill, one variable at a time, and their scores."""
     gains, forbidden = np.empty(graph.c), np.empty(graph.c, np.int64)

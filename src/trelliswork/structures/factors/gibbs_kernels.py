@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT
+from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.structures.kernel_random import uniform
 
 NEG_INF = -np.inf
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def table_entry(graph, factor, values):
     """Where the score of a factor lies, for these values."""
     entry = graph.offsets[factor]
@@ -20,7 +19,7 @@ def table_entry(graph, factor, values):
     return entry
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def condition(flat, graph, v, values, scores, forbidden):
     """scores[x]: the sum of the finite scores that variable v is part of if it is x, the others as they are;
     forbidden[x]: how many more are -inf."""
@@ -42,7 +41,7 @@ def condition(flat, graph, v, values, scores, forbidden):
                 scores[x] += score
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def conditional(flat, graph, v, values, weights, forbidden):
     """weights[x] = p(y_v = x | all others). While the others allow nothing, the values that break least share all."""
     size = graph.sizes[v]
@@ -61,7 +60,7 @@ def conditional(flat, graph, v, values, weights, forbidden):
         weights[x] /= total
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def pick(weights, size, state):
     """An index in proportion to weights that sum to 1."""
     left, drawn = uniform(state), -1
@@ -74,7 +73,7 @@ def pick(weights, size, state):
     return drawn
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def score_of(flat, graph, values):
     total = 0.0
     for v in range(graph.sizes.shape[0]):
@@ -84,7 +83,7 @@ def score_of(flat, graph, values):
     return total
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def gibbs(first, last, flat, graph, seeds, burn_in, thin, sums, squares, samples, scores):
     """Each variable in turn drawn from its conditional, sweep after sweep.
 
@@ -114,7 +113,7 @@ def gibbs(first, last, flat, graph, seeds, burn_in, thin, sums, squares, samples
                     scores[row, chain, kept] = score_of(flat[row], graph, values)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def climb(flat, graph, values, scores, forbidden):
     """The best value of one variable after the other, until none changes: a local maximum (for one row)."""
     changed = True

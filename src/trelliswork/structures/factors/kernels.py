@@ -10,14 +10,14 @@ vector begin within `maps`, arrivals[child_ptr[b]:child_ptr[b + 1]] where those 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL, exp, log
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.structures.kernel_math import exp, log
 
 NEG_INF = -np.inf
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _fill(flat, tree, b, table, messages):
     """table = the variable's own scores + those of factors that the bucket reads + messages from below."""
     size, n_values, own = table.shape[0], tree.n_values[b], tree.own[b]
@@ -36,7 +36,7 @@ def _fill(flat, tree, b, table, messages):
             table[e] += message[places[e]]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _tops(table, n_values, tops):
     """The highest entry for each entry of the separator."""
     for s in range(tops.shape[0]):
@@ -46,7 +46,7 @@ def _tops(table, n_values, tops):
         tops[s] = top
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _normalise(table, n_values, message):
     """log-sum-exp over the variable; the table becomes p(variable | separator), 0 where nothing is possible."""
     _tops(table, n_values, message)
@@ -66,7 +66,7 @@ def _normalise(table, n_values, message):
             table[first + x] /= weight
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def collect(first, last, flat, tree, best, tables, messages, totals):
     """Messages from the leaves to the roots; totals [rows] are log Z [S4.66], and the tables conditionals.
 
@@ -87,7 +87,7 @@ def collect(first, last, flat, tree, best, tables, messages, totals):
         totals[row] = total
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _joint(table, above, n_values, joint, own):
     """p(clique) = p(separator) p(variable | separator), and its sum over the separator into `own`."""
     for s in range(above.shape[0]):
@@ -98,7 +98,7 @@ def _joint(table, above, n_values, joint, own):
             own[x] += joint[s * n_values + x]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def distribute(first, last, tree, tables, totals, weights, marginals):
     """weights[row] times the marginals of variables and factors, added into `marginals`, laid out like the scores.
 
@@ -128,7 +128,7 @@ def distribute(first, last, tree, tables, totals, weights, marginals):
                     marginals[row, places[e]] += joint[e]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _entry(tree, b, values):
     """The entry of bucket b's separator that agrees with the values chosen so far."""
     entry = 0
@@ -137,7 +137,7 @@ def _entry(tree, b, values):
     return entry
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def descend_best(first, last, tree, tables, values):
     """From the roots to the leaves, the best value of each variable given its separator; the lowest among ties."""
     for row in range(first, last):
@@ -150,7 +150,7 @@ def descend_best(first, last, tree, tables, values):
             values[row, tree.variables[b]] = best
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def descend_sample(first, last, tree, tables, uniforms, values):
     """From the roots to the leaves, a value of each variable drawn given its separator; values [samples, rows, n]."""
     for s in range(values.shape[0]):

@@ -7,15 +7,14 @@ eliminated variable and its rank in the list of each child, so different scores 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.structures.factors.kernels import _entry
-from trelliswork.structures.kernel_math import EXACT
 
 NEG_INF = -np.inf
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _place(scores, score):
     """Where a score goes in a descending list, behind its equals; lower ones move back, the last one falls out. The
     length of the list if it has no place."""
@@ -30,7 +29,7 @@ def _place(scores, score):
     return at
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _join(scores, ranks, slot, other, new_scores, new_ranks):
     """The k best sums of two descending lists, back in `scores`; the rank in the other list goes to ranks[:, slot].
 
@@ -56,7 +55,7 @@ def _join(scores, ranks, slot, other, new_scores, new_ranks):
             ranks[r, c] = new_ranks[r, c]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _reset(scores, first):
     """A list of one score."""
     for r in range(scores.shape[0]):
@@ -64,7 +63,7 @@ def _reset(scores, first):
     scores[0] = first
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _collect_bucket(flat, tree, b, lists, values, ranks, scores, own, spare_scores, spare):
     """The lists of one bucket's message: for each value of the variable the best sums with its children's, merged."""
     k, n_values = scores.shape[0], tree.n_values[b]
@@ -94,7 +93,7 @@ def _collect_bucket(flat, tree, b, lists, values, ranks, scores, own, spare_scor
                     ranks[here, at, c] = own[rank, c]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _descend(tree, values, ranks, of_bucket, found):
     """The assignment in which the root buckets have these ranks."""
     for b in range(tree.n_values.shape[0] - 1, -1, -1):
@@ -105,7 +104,7 @@ def _descend(tree, values, ranks, of_bucket, found):
             of_bucket[tree.children[tree.child_ptr[b] + c]] = ranks[here, rank, c]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def top_k(first, last, flat, tree, most_children, found, totals):
     """found [k, rows, n] and totals [k, rows], best first; -inf where a row has fewer."""
     k, n_buckets, n_entries = totals.shape[0], tree.n_values.shape[0], tree.message_start[-1]

@@ -7,22 +7,21 @@ and writes those of its own factor. The problem and the active set that solves i
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT
+from trelliswork.runtime.compilation import EXACT, kernel
 
 NEG_INF = -np.inf
 TINY = 1e-9
 MOST_STEPS = 200  # of one quadratic problem; far more than it takes
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def digit(graph, e, entry):
     """The value that an entry of a factor's table gives to the variable of edge e."""
     return (entry // graph.strides[e]) % graph.sizes[graph.scopes[e]]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def best_entry(theta, graph, a, weight, forces):
     """argmax over the entries of factor a of weight * theta + Σ_e forces[e, value], and the maximum; -1 if none."""
     first, last = graph.scope_ptr[a], graph.scope_ptr[a + 1]
@@ -42,7 +41,7 @@ def best_entry(theta, graph, a, weight, forces):
     return best, highest
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def solve(system, right, size):
     """Gaussian elimination with pivoting, in place; the solution is in `right`."""
     for i in range(size):
@@ -66,7 +65,7 @@ def solve(system, right, size):
         right[i] /= system[i, i]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def agreements(graph, a, one, other):
     """How many variables of factor a have the same value in two entries: the inner product of their indicators."""
     same = 0
@@ -75,7 +74,7 @@ def agreements(graph, a, one, other):
     return same
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _kkt(graph, a, active, size, system):
     """[G 1; 1' 0], with G the agreements of the active entries."""
     for i in range(size):
@@ -85,14 +84,14 @@ def _kkt(graph, a, active, size, system):
     system[size, size] = 0.0
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _drop(active, weights, size, gone):
     for i in range(gone, size - 1):
         active[i], weights[i] = active[i + 1], weights[i + 1]
     return size - 1
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _enter(graph, a, active, weights, size, entry, system, right):
     """One more active entry. If its indicators are an affine combination of the others', weight flows to it along that
     combination, which leaves all marginals alone, until another entry is empty; that one leaves."""
@@ -120,7 +119,7 @@ def _enter(graph, a, active, weights, size, entry, system, right):
     return _drop(active, weights, size + 1, gone)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _towards(graph, a, active, weights, size, theta, targets, rho, system, right):
     """The best weights on the active entries, if they are not negative; else a step towards them until an entry is
     empty, which leaves. Returns the number of entries, the multiplier τ, and whether the best weights were reached."""
@@ -142,7 +141,7 @@ def _towards(graph, a, active, weights, size, theta, targets, rho, system, right
     return _drop(active, weights, size, gone), right[size], False
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _residuals(graph, a, active, weights, size, targets, marginals, forces):
     """marginals of the factor's distribution, and forces = targets - marginals."""
     for e in range(graph.scope_ptr[a], graph.scope_ptr[a + 1]):
@@ -154,7 +153,7 @@ def _residuals(graph, a, active, weights, size, targets, marginals, forces):
             forces[e, x] = targets[e, x] - marginals[e, x]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def project(theta, graph, a, rho, targets, active, weights, size, marginals, forces, system, right):
     """The distribution q over the entries of factor a that minimises ½ Σ_e |marginals_e - targets_e|² - theta·q / rho,
     by an active set that begins with the last one. Fills `marginals`; returns the number of active entries."""

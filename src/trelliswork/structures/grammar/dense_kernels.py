@@ -9,15 +9,15 @@ many lexical, and where four blocks of pairs start: left phrases or others (0, 1
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.structures.kernel_math import exp
 
 NEG_INF = -np.inf
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _highest(scores):
     top = NEG_INF
     for a in range(scores.shape[0]):
@@ -25,7 +25,7 @@ def _highest(scores):
     return top
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _exp_below(scores, top, out):
     """out = exp(scores - top); how many possible ones all but vanished."""
     n_lost = 0
@@ -36,7 +36,7 @@ def _exp_below(scores, top, out):
     return n_lost
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _exp_scaled(scores, out):
     """out = exp(scores - highest); the highest, and whether a possible one all but vanished."""
     top = _highest(scores)
@@ -46,7 +46,7 @@ def _exp_scaled(scores, out):
     return top, _exp_below(scores, top, out) > 0
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def exp_rules(scores, places, weights):
     """weights[b, places] = exp(scores[b] - highest); the highest of each row, and whether one was lost."""
     tops, lost, work = np.empty(scores.shape[0]), False, np.empty(scores.shape[1])
@@ -58,7 +58,7 @@ def exp_rules(scores, places, weights):
     return tops, lost
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def gather_rules(by_weight, weights, phrases, columns, first, last, found):
     """found[b, r] += the derivative by the weight of rule r, times the weight, if it lies in columns first..last."""
     for b in range(found.shape[0]):
@@ -69,7 +69,7 @@ def gather_rules(by_weight, weights, phrases, columns, first, last, found):
                 found[b, r] += by_weight[b, phrases[r], column] * mine[phrases[r], column]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def start(lexical, nodes, lengths, chart, scales):
     """Weights of single tokens; True if one was lost."""
     batch, n, n_lexical = lexical.shape
@@ -87,7 +87,7 @@ def start(lexical, nodes, lengths, chart, scales):
     return lost
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def piece(wide, half, n_phrases, n_lexical, n_symbols):
     """The phrases (half 0) or the others (1) among the symbols that can stand above one token, or more."""
     if half == 1:
@@ -95,7 +95,7 @@ def piece(wide, half, n_phrases, n_lexical, n_symbols):
     return (0, n_phrases) if wide else (min(n_symbols - n_lexical, n_phrases), n_phrases)
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def block_of(row, starts, half, other, n_phrases, n_symbols):
     """The pairs of left and right phrases, or others, as a matrix."""
     n_left = n_symbols - n_phrases if half else n_phrases
@@ -104,7 +104,7 @@ def block_of(row, starts, half, other, n_phrases, n_symbols):
     return row[start : start + n_left * n_right].reshape((n_left, n_right))
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _top_scale(scales, w, b, i):
     top = NEG_INF
     for s in range(w):
@@ -112,7 +112,7 @@ def _top_scale(scales, w, b, i):
     return top
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _add_outer(share, left, right, block):
     """block[p, r] += share left_p right_r."""
     for p in range(block.shape[0]):
@@ -121,13 +121,13 @@ def _add_outer(share, left, right, block):
             block[p, r] += amount * right[r]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _add_product(share, one, other, out):
     for q in range(out.shape[0]):
         out[q] += share * one[q] * other[q]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def widen(phrases, wide):
     """wide[0, p P + r] = phrases_p and wide[1, p P + r] = phrases_r: their product is the outer product, in one run."""
     size = phrases.shape[0]
@@ -136,7 +136,7 @@ def widen(phrases, wide):
         wide[1, p * size : p * size + size] = phrases
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def pair_weights(w, chart, widened, scales, lengths, columns, tops, pairs):
     """pairs[b, i, column of (l, r)] = Σ over splits of left times right weight, relative to e^tops; `math.md`, (8)."""
     n_phrases, n_lexical, starts = columns
@@ -162,7 +162,7 @@ def pair_weights(w, chart, widened, scales, lengths, columns, tops, pairs):
                             _add_outer(share, left[la:lb], right[ra:rb], inner)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def normalise(w, sums, tops, shifts, nodes, lengths, chart, widened, scales, inverses):
     """Scale the phrases of one width; True if a weight (almost) vanished: only log space can tell if it matters."""
     batch, _, n_phrases = sums.shape
@@ -196,7 +196,7 @@ def normalise(w, sums, tops, shifts, nodes, lengths, chart, widened, scales, inv
     return lost
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def finish(chart, scales, root, lengths, log_z):
     """log Z of each row."""
     n_symbols = root.shape[1]
@@ -214,7 +214,7 @@ def finish(chart, scales, root, lengths, log_z):
             log_z[b] = scales[w, b, 0] + top + np.log(total)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def start_back(scales, root, lengths, log_z, grad, bars):
     """Derivatives of log Z by the weights of whole rows."""
     for b in range(lengths.shape[0]):
@@ -224,7 +224,7 @@ def start_back(scales, root, lengths, log_z, grad, bars):
                 bars[w, b, 0, a] = grad[b] * np.exp(min(mine[a] + scales[w, b, 0] - log_z[b], 700.0))
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _unwiden(by_wide, bars):
     """What `widen` copied, differentiated."""
     size = bars.shape[0]
@@ -235,7 +235,7 @@ def _unwiden(by_wide, bars):
             bars[r] += by_wide[1, p * size + r]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def before_rules(w, bars, by_widened, nodes, inverses, lengths, by_sum):
     """by_sum[b, i, a]: derivatives by the sums that `normalise` took."""
     n_phrases = by_sum.shape[2]
@@ -251,7 +251,7 @@ def before_rules(w, bars, by_widened, nodes, inverses, lengths, by_sum):
                 by_sum[b, i, a] = bars[w, b, i, a] * factors[a] * inverses[w, b, i]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _share_outer(share, block, left, right, left_bars, right_bars):
     """What `_add_outer` summed, differentiated."""
     for p in range(block.shape[0]):
@@ -262,14 +262,14 @@ def _share_outer(share, block, left, right, left_bars, right_bars):
         left_bars[p] += share * total
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _share_product(share, by_out, one, other, by_one, by_other):
     for q in range(by_out.shape[0]):
         by_one[q] += share * by_out[q] * other[q]
         by_other[q] += share * by_out[q] * one[q]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def push_pairs(w, by_pair, chart, widened, scales, lengths, columns, tops, bars, by_widened):
     """Derivatives by pairs passed on to the weights of narrower spans; `math.md`, (9)."""
     n_phrases, n_lexical, starts = columns
@@ -296,13 +296,13 @@ def push_pairs(w, by_pair, chart, widened, scales, lengths, columns, tops, bars,
                             _share_outer(share, inner, left[la:lb], right[ra:rb], left_bars[la:lb], right_bars[ra:rb])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _add_row(amount, row, out):
     for q in range(out.shape[0]):
         out[q] += amount * row[q]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def product(left, right, out):
     """out[b] += left[b] @ right[b]; a right side of one matrix serves all rows."""
     for b in range(left.shape[0]):
@@ -313,7 +313,7 @@ def product(left, right, out):
                     _add_row(left[b, i, k], mine[k], out[b, i])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _dot(one, other):
     total = 0.0
     for q in range(one.shape[0]):
@@ -321,7 +321,7 @@ def _dot(one, other):
     return total
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def dots(left, right, out):
     """out[b] = left[b] @ right[b]ᵀ; a right side of one matrix serves all rows."""
     for b in range(left.shape[0]):
@@ -331,7 +331,7 @@ def dots(left, right, out):
                 out[b, i, a] = _dot(left[b, i], mine[a])
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def collect(chart, bars, lengths, d_nodes, d_lexical, d_root):
     """Posteriors of nodes: each weight times the derivative by it; those of tokens and whole rows among them."""
     batch, n_symbols = chart.shape[1], chart.shape[3]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.structures.grammar.dense_kernels import block_of, piece, widen
-from trelliswork.structures.kernel_math import EXACT, KERNEL
 
 NEG_INF = -np.inf
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _highest_sum(one, other, work):
     """max_q one_q + other_q: quarters against one another, then halves, which runs in vector registers."""
     size = one.shape[0]
@@ -35,7 +34,7 @@ def _highest_sum(one, other, work):
     return top
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _keep_higher_outer(left, right, block):
     """block[p, r] = max(itself, left_p + right_r)."""
     for p in range(block.shape[0]):
@@ -44,13 +43,13 @@ def _keep_higher_outer(left, right, block):
             block[p, r] = max(block[p, r], amount + right[r])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _keep_higher_sum(one, other, out):
     for q in range(out.shape[0]):
         out[q] = max(out[q], one[q] + other[q])
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _best_pairs(chart, widened, i, j, columns, pairs):
     """pairs[column of (l, r)] = the best split's left + right."""
     n_phrases, n_lexical, starts = columns
@@ -72,7 +71,7 @@ def _best_pairs(chart, widened, i, j, columns, pairs):
                     _keep_higher_outer(left[la:lb], right[ra:rb], inner)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _edge_scores(rules, chart, n, starts, edges):
     """The best rule with one token below: edges[0, j, p, a] of a -> p token j, edges[1, i, p, a] of a -> token i p."""
     n_phrases = rules.shape[0]
@@ -89,7 +88,7 @@ def _edge_scores(rules, chart, n, starts, edges):
                 edges[0, i, p, a], edges[1, i, p, a] = ending, beginning
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _best_at_edges(ending, before, beginning, after, found):
     """found_a = the best of splits with one token on the right, or on the left."""
     n_phrases = found.shape[0]
@@ -100,7 +99,7 @@ def _best_at_edges(ending, before, beginning, after, found):
             found[a] = max(found[a], best)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _keep_best_rules(rules, pairs, found):
     """found_a = max(itself, max_q rules[a, q] + pairs_q); four running maxima need not wait for one another."""
     size = pairs.shape[0]
@@ -115,7 +114,7 @@ def _keep_best_rules(rules, pairs, found):
         found[a] = max(max(top0, top1), max(top2, top3))
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _best_inner_pairs(chart, widened, i, j, n_phrases, pairs):
     """Like `_best_pairs`, of splits with two or more tokens on both sides: phrases only."""
     pairs[:] = NEG_INF
@@ -127,7 +126,7 @@ def _best_inner_pairs(chart, widened, i, j, n_phrases, pairs):
             _keep_higher_outer(chart[i, k, :n_phrases], chart[k + 1, j, :n_phrases], block)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _fill_span(rules, chart, widened, edges, i, j, columns, first_narrow, pairs, work):
     """The phrases over tokens i..j."""
     n_phrases, found = rules.shape[0], chart[i, j]
@@ -144,7 +143,7 @@ def _fill_span(rules, chart, widened, edges, i, j, columns, first_narrow, pairs,
         found[a] = _highest_sum(rules[a, lo:hi], pairs[lo:hi], work)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _fill(rules, lexical, nodes, n, columns, first_narrow, chart, widened, edges, pairs, work):
     """The inside recursion in (max, +); `edges` is empty where phrases can stand above single tokens."""
     n_lexical, n_phrases, n_symbols = lexical.shape[1], rules.shape[0], chart.shape[2]
@@ -165,7 +164,7 @@ def _fill(rules, lexical, nodes, n, columns, first_narrow, chart, widened, edges
                 widen(chart[i, i + w, :n_phrases], widened[i, i + w])
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _first_best(one, other):
     """The first index of the highest sum."""
     found = 0
@@ -175,7 +174,7 @@ def _first_best(one, other):
     return found
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _best_rule(scores, pairs, columns, n_symbols):
     """The symbols of the best rule: the lowest left, then right, among ties."""
     n_phrases, _, starts = columns
@@ -192,7 +191,7 @@ def _best_rule(scores, pairs, columns, n_symbols):
     return left, right
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _trace(rules, n, root_symbol, columns, chart, widened, pairs, stack, found):
     """The best derivation, from the root down: at each node the best rule, then its best split."""
     waiting, done = 1, 0
@@ -216,13 +215,13 @@ def _trace(rules, n, root_symbol, columns, chart, widened, pairs, stack, found):
         waiting += 2
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _place(scores, places, out):
     for r in range(places.shape[0]):
         out[places[r]] = scores[r]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def best_derivations(
     first, last, rules, lexical, root, nodes, lengths, columns, places, n_phrases, first_narrow, small, found, possible
 ):

@@ -8,34 +8,34 @@ the pairs, the pair of each rule, where the rules of each phrase start, ranges o
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL, at, exp, log
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.structures.kernel_math import at, exp, log
 from trelliswork.structures.kernel_random import draw
 
 NEG_INF = -np.inf
 LOWEST = -1e300  # stands for -inf where it is subtracted
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _keep_higher(left, right, lefts, rights, tops):
     for q in range(tops.shape[0]):
         tops[q] = max(tops[q], left[lefts[q]] + right[rights[q]])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _add_exp(left, right, lefts, rights, tops, totals):
     for q in range(tops.shape[0]):
         totals[q] += exp(left[lefts[q]] + right[rights[q]] - tops[q])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _close(tops, totals):
     for q in range(tops.shape[0]):
         tops[q] += log(totals[q])
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def fill_pairs(chart, i, j, grammar, best, pairs, totals):
     """pairs_q = log Σ (or max) over splits of left + right; `math.md`, (3)."""
     lefts, rights, _, _, ranges = grammar
@@ -54,7 +54,7 @@ def fill_pairs(chart, i, j, grammar, best, pairs, totals):
     _close(pairs, totals)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _highest_rule(pairs, pair_of, rules):
     top = NEG_INF
     for r in range(rules.shape[0]):
@@ -62,7 +62,7 @@ def _highest_rule(pairs, pair_of, rules):
     return top
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _sum_of_rules(pairs, pair_of, rules, top):
     total = 0.0
     for r in range(rules.shape[0]):
@@ -70,7 +70,7 @@ def _sum_of_rules(pairs, pair_of, rules, top):
     return top + np.log(total)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _fill_row(rules, lexical, nodes, n, grammar, best, chart, pairs, totals):
     """The inside recursion, narrow spans first; `math.md`, (2) to (4)."""
     _, _, pair_of, starts, _ = grammar
@@ -94,7 +94,7 @@ def _fill_row(rules, lexical, nodes, n, grammar, best, chart, pairs, totals):
                 chart[i, j] += nodes[i, j]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _total(chart, root, n, best, work):
     """log Σ (or max) over symbols of the whole row with the root's score."""
     top, total = NEG_INF, 0.0
@@ -108,7 +108,7 @@ def _total(chart, root, n, best, work):
     return top + np.log(total)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def inside(first, last, rules, lexical, root, nodes, lengths, grammar, charts, log_z):
     """log Z of rows first..last-1 [S2, CKY], and their charts [row, i, j, symbol]."""
     n_pairs = grammar[0].shape[0]
@@ -120,7 +120,7 @@ def inside(first, last, rules, lexical, root, nodes, lengths, grammar, charts, l
         log_z[b] = _total(charts[b], root[at(b, root.shape[0])], lengths[b], False, work)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _outside_span(chart, bars, i, j, here, base, grammar, pairs, totals, d_rules):
     """Pass the derivatives by the symbols of a span on to rules and to the symbols below; `math.md`, (6)."""
     lefts, rights, pair_of, starts, ranges = grammar
@@ -144,7 +144,7 @@ def _outside_span(chart, bars, i, j, here, base, grammar, pairs, totals, d_rules
                     bars[k + 1, j, rights[q]] += share
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def outside(
     first, last, rules, root, nodes, lengths, grammar, charts, log_z, grad, d_rules, d_lexical, d_root, d_nodes
 ):
@@ -173,7 +173,7 @@ def outside(
             d_lexical[b, i] = bars[i, i, n_symbols - d_lexical.shape[2] :]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _pick(scores, size, best, state):
     """The index of the highest score, the first among ties; or one drawn in proportion."""
     if not best:
@@ -185,7 +185,7 @@ def _pick(scores, size, best, state):
     return found
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _trace(rules, root, n, grammar, best, chart, stack, works, state, found):
     """A derivation from the chart, from the root down: at each node a rule and a split, the best or drawn."""
     lefts, rights, pair_of, starts, _ = grammar
@@ -214,7 +214,7 @@ def _trace(rules, root, n, grammar, best, chart, stack, works, state, found):
         waiting += 2
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _works(grammar, n_symbols, n):
     n_pairs, most = grammar[0].shape[0], max(n_symbols, n)
     for a in range(grammar[3].shape[0] - 1):
@@ -222,7 +222,7 @@ def _works(grammar, n_symbols, n):
     return np.empty(n_pairs), np.empty(n_pairs), np.empty(most)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def best_derivations(first, last, rules, lexical, root, nodes, lengths, grammar, found, possible):
     """The best derivation of each row; among ties the lowest symbols, the first rule, the first split."""
     n_most, n_symbols = lexical.shape[1], root.shape[1]
@@ -237,7 +237,7 @@ def best_derivations(first, last, rules, lexical, root, nodes, lengths, grammar,
             _trace(here, mine, n, grammar, True, chart, stack, works, state, found[b])
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def sample_derivations(first, last, rules, root, lengths, grammar, charts, seeds, found):
     """Exact, independent samples from the charts of `inside`."""
     n_most = charts.shape[1]

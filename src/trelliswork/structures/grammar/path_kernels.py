@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, at, insert
+from trelliswork.runtime.compilation import EXACT, kernel
+from trelliswork.structures.kernel_math import at, insert
 
 NEG_INF = -np.inf
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _insert_pairs(left, right, score, code, values, origins):
     """Insert left_a + right_b + score for all pairs that can be among the k highest; origin (code k + a) k + b."""
     k = values.shape[0]
@@ -24,7 +24,7 @@ def _insert_pairs(left, right, score, code, values, origins):
             insert(value, (code * k + a) * k + b, values, origins)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _fill_lists(rules, lexical, nodes, n, grammar, values, origins):
     """The k best derivations of every symbol and span, narrow spans first."""
     lefts, rights, pair_of, starts, _ = grammar
@@ -47,7 +47,7 @@ def _fill_lists(rules, lexical, nodes, n, grammar, values, origins):
                 values[i, j, a] += nodes[i, j, a]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _trace(n, symbol, rank, grammar, origins, stack, found):
     """The derivation of one rank of a symbol above the whole row."""
     lefts, rights, pair_of, _, _ = grammar
@@ -69,7 +69,7 @@ def _trace(n, symbol, rank, grammar, origins, stack, found):
         waiting += 1
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def top_derivations(first, last, rules, lexical, root, nodes, lengths, grammar, found, scores):
     """The k best derivations of each row and their scores, -inf where there are fewer."""
     k, n_most, n_symbols = scores.shape[0], lexical.shape[1], root.shape[1]

@@ -8,16 +8,16 @@ whose root joins at the end, else 0.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.structures.kernel_math import exp
 from trelliswork.structures.kernel_random import draw
 
 NEG_INF = -np.inf
 RIGHT, RIGHT_T, LEFT, LEFT_T, OPEN_RIGHT, OPEN_LEFT_T, JOINED = range(7)
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def _add_pairs(left, right, size, sums):
     """sums_k = left_k + right_k; their maximum."""
     top = NEG_INF
@@ -28,7 +28,7 @@ def _add_pairs(left, right, size, sums):
     return top
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def _combine(left, right, size, best, sums):
     """log Σ_k exp(left_k + right_k), or the maximum."""
     top = _add_pairs(left, right, size, sums)
@@ -40,7 +40,7 @@ def _combine(left, right, size, best, sums):
     return top + np.log(total)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _fill(arcs, n, low, best, chart, sums):
     """The inside recursion, narrow spans first; `math.md`, equations (2) to (4)."""
     right, right_t, left, left_t = chart[RIGHT], chart[RIGHT_T], chart[LEFT], chart[LEFT_T]
@@ -58,7 +58,7 @@ def _fill(arcs, n, low, best, chart, sums):
             left[i, j] = left_t[j, i] = _combine(left[i, i:], open_left_t[j, i:], w, best, sums)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _total(arcs, n, low, best, chart, roots, sums):
     """log Z or the best score; `roots` gets the weight of each root word of single-root trees."""
     if low == 0:
@@ -68,7 +68,7 @@ def _total(arcs, n, low, best, chart, roots, sums):
     return _combine(roots, chart[RIGHT_T, n, 1:], n, best, sums)
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def _share_out(amount, total, left, right, size, left_bar, right_bar):
     """Pass a derivative by `total` on to the pairs it sums, in proportion."""
     if amount == 0.0 or total == NEG_INF:
@@ -79,7 +79,7 @@ def _share_out(amount, total, left, right, size, left_bar, right_bar):
         right_bar[k] += share
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _outside(arcs, n, low, chart, bars, posteriors):
     """From the widest span to the narrowest: what each part of the chart contributes to log Z."""
     right, right_t, left, left_t = chart[RIGHT], chart[RIGHT_T], chart[LEFT], chart[LEFT_T]
@@ -106,13 +106,13 @@ def _outside(arcs, n, low, chart, bars, posteriors):
             )  # fmt: skip
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def log_chart(size):
     """Room for `log_row`."""
     return np.empty((7, size, size)), np.empty((7, size, size)), np.empty(size), np.empty(size)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def log_row(arcs, n, low, room, posteriors):
     """log Z of one row and, unless that array is empty, the arcs' posteriors, whatever the range of scores."""
     chart, bars, sums, roots = room
@@ -132,7 +132,7 @@ def log_row(arcs, n, low, room, posteriors):
     return log_z
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _pick(left, right, size, best, sums, state):
     """The split of the best sum, the first among ties; or one drawn in proportion."""
     top = _add_pairs(left, right, size, sums)
@@ -144,7 +144,7 @@ def _pick(left, right, size, best, sums, state):
     return k
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _push(stack, size, i, j, plane):
     if i != j:
         stack[size, 0], stack[size, 1], stack[size, 2] = i, j, plane
@@ -152,7 +152,7 @@ def _push(stack, size, i, j, plane):
     return size
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _trace(n, low, best, chart, roots, stack, sums, state, heads):
     """A tree from the chart, from the widest span to the narrowest: at each, one split."""
     right, right_t, left, left_t = chart[RIGHT], chart[RIGHT_T], chart[LEFT], chart[LEFT_T]
@@ -183,14 +183,14 @@ def _trace(n, low, best, chart, roots, stack, sums, state, heads):
         waiting = _push(stack, waiting, split + 1, j, LEFT)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _work(size):
     """A chart and what goes with it."""
     chart, sums, roots = np.empty((7, size, size)), np.empty(size), np.empty(size)
     return chart, sums, roots, np.empty((4 * size, 3), np.int64), np.zeros(1, np.uint64)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _best_tree(arcs, n, low, work, heads):
     chart, sums, roots, stack, state = work
     _fill(arcs, n, low, True, chart, sums)
@@ -200,7 +200,7 @@ def _best_tree(arcs, n, low, work, heads):
     return True
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def best_trees(first, last, arcs, lengths, single_root, heads, possible):
     """The best tree of each row."""
     work = _work(arcs.shape[1])
@@ -208,7 +208,7 @@ def best_trees(first, last, arcs, lengths, single_root, heads, possible):
         possible[b] = _best_tree(arcs[b], lengths[b], 1 if single_root else 0, work, heads[b])
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def sample_trees(first, last, arcs, lengths, single_root, seeds, heads):
     """Exact, independent samples: O(n³) once a row, then O(n²) each at most."""
     size, low = arcs.shape[1], 1 if single_root else 0

@@ -10,10 +10,10 @@ A plane [w, i] is for the spans (i, i + w): sums over splits run along rows, all
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.structures.arc_kernels import highest_heads, highest_root
-from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+from trelliswork.structures.kernel_math import exp
 from trelliswork.structures.projective.kernels import log_chart, log_row
 
 NEG_INF = -np.inf
@@ -24,13 +24,13 @@ FORTH, BACK, JOINED, OPEN_RIGHT, OPEN_LEFT, RIGHT, LEFT = range(7)
 BAR_OPEN_RIGHT, BAR_OPEN_LEFT, BAR_RIGHT, BAR_LEFT = range(4)
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def _add_products(sums, left, right, size):
     for i in range(size):
         sums[i] += left[i] * right[i]
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def _share_out(bar, left, right, left_bar, right_bar, size):
     """Pass the derivative by a sum of products left * right on to both."""
     for i in range(size):
@@ -38,7 +38,7 @@ def _share_out(bar, left, right, left_bar, right_bar, size):
         right_bar[i] += bar[i] * left[i]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _weights(arcs, n, low, tops, planes, row):
     """exp of the arcs between nodes low..n, shifted by columns, as planes: forth i -> i + w and back i + w -> i."""
     highest_heads(arcs, n, low, tops)
@@ -52,7 +52,7 @@ def _weights(arcs, n, low, tops, planes, row):
             forth[m - h, h - low] = row[m]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _inside(n_nodes, planes):
     """`math.md`, equations (2) to (4), narrow spans first."""
     forth, back, joined, right, left = planes[FORTH], planes[BACK], planes[JOINED], planes[RIGHT], planes[LEFT]
@@ -74,7 +74,7 @@ def _inside(n_nodes, planes):
             _add_products(left[w], left[s], open_left[w - s, s:], size)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _outside(n_nodes, planes, bars, bar_joined):
     """Derivatives of the total by everything in the chart, from the widest span to the narrowest."""
     forth, back, right, left = planes[FORTH], planes[BACK], planes[RIGHT], planes[LEFT]
@@ -93,7 +93,7 @@ def _outside(n_nodes, planes, bars, bar_joined):
             _share_out(bar_joined, right[s], left[w - s - 1, s + 1 :], bar_right[s], bar_left[w - s - 1, s + 1 :], size)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _total(arcs, n, low, tops, planes, roots):
     """(Z in shifted weights, the sum of all shifts); `roots` gets the weight of each root arc of single-root trees."""
     shifts, z = 0.0, 0.0
@@ -110,7 +110,7 @@ def _total(arcs, n, low, tops, planes, roots):
     return z, shifts + root_top
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _seed(n, low, planes, roots, bars, posteriors, z):
     """Derivatives of the total by what it is made of; the posteriors of root words."""
     bars[:, : n + 1 - low] = 0.0
@@ -124,7 +124,7 @@ def _seed(n, low, planes, roots, bars, posteriors, z):
         posteriors[0, r + 1] = min(roots[r] * before * after / z, 1.0)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _posteriors(n, low, planes, bars, z, posteriors):
     for w in range(1, n + 1 - low):
         for i in range(n + 1 - low - w):
@@ -133,7 +133,7 @@ def _posteriors(n, low, planes, bars, z, posteriors):
             posteriors[m, h] = min(bars[BAR_OPEN_LEFT, w, i] * planes[OPEN_LEFT, w, i] / z, 1.0)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def inside_outside(first, last, arcs, lengths, single_root, log_z, marginals):
     """log Z of rows first..last-1 and, unless that array is empty, the arcs' posteriors."""
     size, low = arcs.shape[1], 1 if single_root else 0

@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import KERNEL, exp, highest, log, subtract_highest
+from trelliswork.runtime.compilation import FAST, ORDERED, kernel
+from trelliswork.structures.kernel_math import exp, highest, log, subtract_highest
 from trelliswork.structures.segments.part_kernels import arriving, clear, collect, leaving, n_durations
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
@@ -27,13 +27,13 @@ LOG_SMALLEST = math.log(SMALLEST)
 NEG_INF, POS_INF = -np.inf, np.inf
 
 
-@njit(inline="always", fastmath={"contract", "nnan", "nsz"}, error_model="numpy")
+@kernel(ORDERED, inline=True)
 def _joined(gamma, score, offset):
     """gamma + score - offset in one order, forward and back: posteriors are ratios of the two."""
     return score + (gamma - offset)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def exp_arcs(transitions, arcs):
     """arcs = exp(transitions - highest); returns the highest (0 if all are -inf, or there are none)."""
     c = transitions.shape[0]
@@ -47,7 +47,7 @@ def exp_arcs(transitions, arcs):
     return shift
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _lost(log_alpha, transitions, entered):
     """Is a label reachable although its weight is (almost) gone?"""
     c = entered.shape[0]
@@ -59,7 +59,7 @@ def _lost(log_alpha, transitions, entered):
     return False
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _enter_exactly(log_alpha, transitions, tops, entered):
     """entered_y = log Σ_x exp(log_alpha_x + a_xy), each label shifted by its own highest."""
     c = entered.shape[0]
@@ -75,7 +75,7 @@ def _enter_exactly(log_alpha, transitions, tops, entered):
         entered[y] = tops[y] + math.log(entered[y]) if entered[y] > 0.0 else NEG_INF
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _enter(log_alpha, transitions, arcs, arc_shift, weights, entered):
     """γ(y) = log Σ_x exp(α(x) + a_xy); without transitions the same sum for every label."""
     c = entered.shape[0]
@@ -103,7 +103,7 @@ def _enter(log_alpha, transitions, arcs, arc_shift, weights, entered):
         entered[y] = arc_shift + log(entered[y])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _arrive_exactly(arrivals, m, log_alpha):
     """log_alpha_y = log Σ_{d<m} exp(arrivals[d c + y]), each label shifted by its own highest."""
     c = log_alpha.shape[0]
@@ -116,7 +116,7 @@ def _arrive_exactly(arrivals, m, log_alpha):
         log_alpha[y] = top + math.log(total) if total > 0.0 else NEG_INF
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _arrive(parts, b, gammas, steps, j, m, arrivals, weights, log_alpha):
     """α_j(y) = log Σ_d exp(γ_{j-d}(y) + f(j-d, d, y)) [S0.3], relative to the shift of position j-1; m durations.
 
@@ -152,7 +152,7 @@ def _arrive(parts, b, gammas, steps, j, m, arrivals, weights, log_alpha):
         log_alpha[y] = top + log(log_alpha[y])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _softmax(log_alpha, end, weights):
     """weights = softmax(log_alpha + end); returns the log of the sum, -inf if nothing is possible."""
     c, total = end.shape[0], 0.0
@@ -169,7 +169,7 @@ def _softmax(log_alpha, end, weights):
     return top + math.log(total)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def forward_log(first, last, parts, transitions, arcs, arc_shift, start, end, lengths, alphas, gammas, steps, log_z):
     """α and γ of [S0.3] and log Z [S0.5]: alphas[b, j] for j = 1..L, gammas[b, i] for i = 0..L-1, steps[b, j]."""
     k, c = n_durations(parts), start.shape[0]
@@ -190,7 +190,7 @@ def forward_log(first, last, parts, transitions, arcs, arc_shift, start, end, le
         log_z[b] = total + _softmax(alphas[b, length], end, tops)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _leave(gamma, alphas, steps, ended, i, m, posteriors, started):
     """p(i, d, y) = p(y ends at i+d) exp(γ_i(y) + f(i, d, y) - α_{i+d}(y)) [S0.6, 10] for d <= m; started sums over d.
 
@@ -209,7 +209,7 @@ def _leave(gamma, alphas, steps, ended, i, m, posteriors, started):
             started[y] += posterior
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _is_exact(gamma, arc_shift):
     """Did `_enter` need log space here?"""
     for y in range(gamma.shape[0]):
@@ -218,7 +218,7 @@ def _is_exact(gamma, arc_shift):
     return False
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _return(log_alpha, gamma, started, transitions, arcs, arc_shift, weights, ratios, ended, d_scaled, d_arcs):
     """p(x, y at this boundary) = p(y starts) exp(α(x) + a_xy - γ(y)) [S0.6, 8]; ended_x sums over y.
 
@@ -253,7 +253,7 @@ def _return(log_alpha, gamma, started, transitions, arcs, arc_shift, weights, ra
             ended[x] = weight * total
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def backward_log(
     first, last, parts, transitions, arcs, arc_shift, end, lengths, alphas, gammas, steps, log_z, grad,
     gradients, d_arcs, d_start, d_end,

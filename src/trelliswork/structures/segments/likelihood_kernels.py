@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL, first_not_a_score
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.structures.kernel_math import first_not_a_score
 from trelliswork.structures.segments import path_kernels, scaled_kernels
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _are_segmentations(starts, lengths, k, c):
     """Do all rows begin with a segment, with labels in 0..c-1 and at most k positions a segment?"""
     for b in range(starts.shape[0]):
@@ -25,7 +25,7 @@ def _are_segmentations(starts, lengths, k, c):
     return True
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def forward_rows(
     segments, scores, transitions, start, end, lengths, starts, arcs, shifts, alphas, gammas, levels, finals, log_probs
 ):
@@ -52,7 +52,7 @@ def forward_rows(
     return True
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def backward_rows(
     scores, starts, lengths, grad, end, arcs, shifts, alphas, gammas, levels, finals, d_segments, d_scores
 ):

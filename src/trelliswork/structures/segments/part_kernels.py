@@ -12,15 +12,10 @@ Gradients come in the same shapes. numba picks one of two implementations by the
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import types
-from numba.extending import overload
 
-from trelliswork.structures.kernel_math import FAST
-
-OPTIONS: Any = {"fastmath": FAST, "error_model": "numpy", "nogil": True}
+from trelliswork.runtime.compilation import FAST, overload
 
 
 def n_durations(parts):
@@ -28,7 +23,7 @@ def n_durations(parts):
     raise NotImplementedError
 
 
-@overload(n_durations, jit_options=OPTIONS)
+@overload(n_durations, FAST)
 def _n_durations(parts):
     if isinstance(parts, types.Array):
         return lambda parts: parts.shape[2]
@@ -40,7 +35,7 @@ def arriving(parts, b, j, m, scores):
     raise NotImplementedError
 
 
-@overload(arriving, jit_options=OPTIONS)
+@overload(arriving, FAST)
 def _arriving(parts, b, j, m, scores):
     def whole(parts, b, j, m, scores):
         c = parts.shape[3]
@@ -72,7 +67,7 @@ def arriving_with(parts, b, j, m, y, scores):
     raise NotImplementedError
 
 
-@overload(arriving_with, jit_options=OPTIONS)
+@overload(arriving_with, FAST)
 def _arriving_with(parts, b, j, m, y, scores):
     def whole(parts, b, j, m, y, scores):
         for d in range(m):
@@ -95,7 +90,7 @@ def leaving(parts, b, i, m, scores):
     raise NotImplementedError
 
 
-@overload(leaving, jit_options=OPTIONS)
+@overload(leaving, FAST)
 def _leaving(parts, b, i, m, scores):
     def whole(parts, b, i, m, scores):
         c = parts.shape[3]
@@ -127,7 +122,7 @@ def score_of(parts, b, i, d, y):
     raise NotImplementedError
 
 
-@overload(score_of, jit_options=OPTIONS)
+@overload(score_of, FAST)
 def _score_of(parts, b, i, d, y):
     def whole(parts, b, i, d, y):
         return parts[b, i, d, y]
@@ -151,7 +146,7 @@ def clear(gradients, b):
     raise NotImplementedError
 
 
-@overload(clear, jit_options=OPTIONS)
+@overload(clear, FAST)
 def _clear(gradients, b):
     def whole(gradients, b):
         rest = gradients[b].ravel()
@@ -176,7 +171,7 @@ def collect(gradients, b, i, m, posteriors):
     raise NotImplementedError
 
 
-@overload(collect, jit_options=OPTIONS)
+@overload(collect, FAST)
 def _collect(gradients, b, i, m, posteriors):
     def whole(gradients, b, i, m, posteriors):
         c = gradients.shape[3]
@@ -211,7 +206,7 @@ def collect_one(gradients, b, i, d, y, weight):
     raise NotImplementedError
 
 
-@overload(collect_one, jit_options=OPTIONS)
+@overload(collect_one, FAST)
 def _collect_one(gradients, b, i, d, y, weight):
     def whole(gradients, b, i, d, y, weight):
         gradients[b, i, d, y] += weight

@@ -7,15 +7,15 @@ elsewhere. `best_starts` also takes float32, the others float64.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, KERNEL, draw, first_best, insert
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.structures.kernel_math import draw, first_best, insert
 from trelliswork.structures.segments.part_kernels import arriving, arriving_with, collect_one, n_durations, score_of
 
 NEG_INF = -np.inf
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _next_start(starts, first, length):
     """Where the segment that starts at `first` ends."""
     last = first + 1
@@ -24,7 +24,7 @@ def _next_start(starts, first, length):
     return last
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def path_scores(parts, transitions, start, end, lengths, starts, scores):
     """G(s, x) of each row [S0, score]."""
     for b in range(starts.shape[0]):
@@ -40,7 +40,7 @@ def path_scores(parts, transitions, start, end, lengths, starts, scores):
         scores[b] = score + end[before]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def add_path_gradients(starts, lengths, grad, gradients, d_arcs, d_start, d_end):
     """Add grad[b] at every part of the segmentation: the indicator of [S0.7]."""
     for b in range(starts.shape[0]):
@@ -56,7 +56,7 @@ def add_path_gradients(starts, lengths, grad, gradients, d_arcs, d_start, d_end)
         d_end[b, before] += grad[b]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _enter_best(alpha, transitions, gamma):
     """γ(y) = max_x α(x) + a_xy; without transitions the same for every label."""
     c = gamma.shape[0]
@@ -73,7 +73,7 @@ def _enter_best(alpha, transitions, gamma):
             gamma[y] = max(gamma[y], weight + row[y])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def best_starts(first, last, parts, transitions, start, end, lengths, starts, possible):
     """Viterbi [S0.18]: V forward without back-pointers, then the argmax again along the best segmentation only."""
     n, k, c = starts.shape[1], n_durations(parts), start.shape[0]
@@ -113,7 +113,7 @@ def best_starts(first, last, parts, transitions, start, end, lengths, starts, po
                 label, _ = first_best(by_label, c)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _enter_top(alpha, transitions, gamma, origins):
     """The best entries into each label from the lists alpha [c, k_best]; an origin is label * k_best + rank."""
     c, k_best = gamma.shape
@@ -131,7 +131,7 @@ def _enter_top(alpha, transitions, gamma, origins):
                 gamma[y, r], origins[y, r] = gamma[0, r], origins[0, r]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def top_starts(first, last, parts, transitions, start, end, lengths, starts, scores):
     """The k best: α_j(y) and γ_i(y) are descending lists, each entry with its origin; different origins differ.
 
@@ -179,7 +179,7 @@ def top_starts(first, last, parts, transitions, start, end, lengths, starts, sco
                     place = labels[j, label, origin % k_best]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def sample_starts(first, last, parts, transitions, end, lengths, alphas, gammas, steps, uniforms, starts):
     """Backward sampling: y ~ α_L e^{end}; then d ~ γ_{j-d}(y) e^{f(j-d, d, y)} and y' ~ α(y') e^{a(y', y)} in turn."""
     k, c = n_durations(parts), end.shape[0]

@@ -18,9 +18,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import KERNEL, exp, highest
+from trelliswork.runtime.compilation import FAST, ORDERED, kernel
+from trelliswork.structures.kernel_math import exp, highest
 from trelliswork.structures.segments.kernels import SMALLEST
 
 NEG_INF = -np.inf
@@ -29,20 +29,20 @@ MOST_LIFTED = 345.0  # what was lost before a level sank by this much is still b
 HIGHEST_LOG = 330.0  # log of the highest weight that a reachable segment can have
 
 
-@njit(inline="always", fastmath={"contract", "nnan", "nsz"}, error_model="numpy")
+@kernel(ORDERED, inline=True)
 def _relative(score, level, reached):
     """score + (level - reached), in this order: the difference is exact."""
     return score + (level - reached)
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _whole_shift(scores):
     """The highest score rounded up; 0 if all are -inf or there are none."""
     top = highest(scores, scores.shape[0]) if scores.shape[0] > 0 else NEG_INF
     return np.ceil(top) if top > NEG_INF else 0.0
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def exp_arcs(transitions, start, end, arcs, shifts):
     """arcs = exp(transitions - shift); fills in the shifts of transitions, start and end scores."""
     shifts[0], shifts[1], shifts[2] = _whole_shift(transitions.ravel()), _whole_shift(start), _whole_shift(end)
@@ -51,7 +51,7 @@ def exp_arcs(transitions, start, end, arcs, shifts):
             arcs[x, y] = exp(transitions[x, y] - shifts[0])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _times(row, matrix, out):
     """out = row @ matrix, four rows of the matrix a pass."""
     size, c = matrix.shape
@@ -70,7 +70,7 @@ def _times(row, matrix, out):
         x += 1
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _tile(row, m, tiled):
     """tiled [m, c]: m copies of the row; whether any of it is above 0."""
     above = 0
@@ -82,7 +82,7 @@ def _tile(row, m, tiled):
     return above > 0
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _some_below(row, bound):
     n_small = 0
     for y in range(row.shape[0]):
@@ -90,7 +90,7 @@ def _some_below(row, bound):
     return n_small > 0
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _alpha_lost(segments, gammas, j, alpha, bound):
     """Is there a label whose weight is (almost) gone although a segment leads to it?"""
     _, k, c = segments.shape
@@ -102,7 +102,7 @@ def _alpha_lost(segments, gammas, j, alpha, bound):
     return False
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _gamma_lost(alpha, transitions, gamma):
     c = gamma.shape[0]
     for y in range(c):
@@ -113,7 +113,7 @@ def _gamma_lost(alpha, transitions, gamma):
     return False
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _start_lost(start, weights):
     for y in range(start.shape[0]):
         if start[y] > NEG_INF and weights[y] < SMALLEST:
@@ -121,7 +121,7 @@ def _start_lost(start, weights):
     return False
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _end_lost(end, alpha, total):
     if total < SMALLEST:
         for y in range(end.shape[0]):
@@ -130,13 +130,13 @@ def _end_lost(end, alpha, total):
     return False
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _scale(flat, size, factor):
     for e in range(size):
         flat[e] *= factor
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _sink(pending, size, level, top_log, levels, i, k):
     """The new level when α has fallen far below the old one; +inf if too much may have been lost for that."""
     above = highest(pending, size) if size > 0 else 0.0
@@ -152,7 +152,7 @@ def _sink(pending, size, level, top_log, levels, i, k):
     return level + change
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _push(scores, top, size, tiled, entered, level, pending):
     """Add γ_i(y) e^{f(i, d, y)} to α_{i+d}(y) for all d, y [S0.3]; returns the level, which rises with the scores."""
     if top == NEG_INF:
@@ -167,7 +167,7 @@ def _push(scores, top, size, tiled, entered, level, pending):
     return level
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _enter(alpha, arcs, gamma):
     """γ(y) = Σ_x α(x) e^{a_xy}; without transitions the same sum for every label."""
     if arcs.shape[0] > 0:
@@ -180,7 +180,7 @@ def _enter(alpha, arcs, gamma):
         gamma[y] = total
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _row_forward(segments, scores, transitions, arcs, shifts, length, alphas, gammas, levels, tops, push_levels, tiled):
     """α and γ of one row; False if it is wide."""
     _, k, c = segments.shape
@@ -215,7 +215,7 @@ def _row_forward(segments, scores, transitions, arcs, shifts, length, alphas, ga
     return True
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def forward_scaled(
     first, last, segments, scores, transitions, arcs, shifts, start, end, lengths,
     alphas, gammas, levels, finals, log_z, wide,
@@ -241,7 +241,7 @@ def forward_scaled(
         log_z[b] = levels[b, length] + shifts[2] + math.log(total) if total > 0.0 else NEG_INF
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _leave(scores, size, tiled, entered, reached, after, flat, posteriors, pull):
     """p(i, d, y) = γ_i(y) e^{f(i, d, y)} β_{i+d}(y) [S0.6, 10]; pull(y) = Σ_d e^{f(i, d, y)} β_{i+d}(y) [S0.4].
 
@@ -261,7 +261,7 @@ def _leave(scores, size, tiled, entered, reached, after, flat, posteriors, pull)
         flat[e] = 0.0
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _return(pull, arcs_to, alpha, before):
     """β(x) = Σ_y e^{a_xy} pull(y) [S0.4]."""
     c = alpha.shape[0]
@@ -277,7 +277,7 @@ def _return(pull, arcs_to, alpha, before):
         before[x] = before[x] if alpha[x] > 0.0 else 0.0
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _row_backward(
     scores, arcs_to, shifts, length, alphas, gammas, levels, after, reached, tiled, flat, posteriors, pulls
 ):
@@ -298,7 +298,7 @@ def _row_backward(
             _return(pull, arcs_to, alphas[i], after[i])
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _arc_gradient(alphas, pulls, length, arcs, row, d_arcs):
     """d_arcs(x, y) = e^{a_xy} Σ_i α_i(x) pull_i(y) [S0.8]."""
     c, n_left = arcs.shape[0], (length - 1) % 4
@@ -317,7 +317,7 @@ def _arc_gradient(alphas, pulls, length, arcs, row, d_arcs):
             d_arcs[x, y] = row[y] * arcs[x, y]
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def backward_scaled(
     first, last, scores, arcs, shifts, end, lengths, alphas, gammas, levels, finals, wide, grad,
     d_segments, d_scores, d_arcs, d_start, d_end,

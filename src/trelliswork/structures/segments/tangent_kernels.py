@@ -9,21 +9,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, FAST, exp
+from trelliswork.runtime.compilation import FAST_WITH_NAN, kernel
+from trelliswork.structures.kernel_math import exp
 
-TANGENT = {**EXACT, "fastmath": FAST - {"nnan"}}
 NEG_INF = -np.inf
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def _share(part, whole):
     """exp(part - whole), a probability; 0 where nothing is possible."""
     return exp(min(part - whole, 0.0)) if part > NEG_INF else 0.0
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def _go_on(alpha, alpha_moved, arcs, v_arcs, gamma, gamma_moved):
     """γ(y) = log Σ_x exp(α(x) + a(x, y)), and how it moves."""
     c = gamma.shape[0]
@@ -40,7 +39,7 @@ def _go_on(alpha, alpha_moved, arcs, v_arcs, gamma, gamma_moved):
         gamma_moved[y] = moved / weight if weight > 0.0 else 0.0
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def _arrive(j, segments, v_segments, gamma, gamma_moved, alpha, alpha_moved):
     """α_j(y) = log Σ_d exp(γ_{j-d}(y) + f(j-d, d, y)), and how it moves."""
     k, c = segments.shape[1:]
@@ -57,7 +56,7 @@ def _arrive(j, segments, v_segments, gamma, gamma_moved, alpha, alpha_moved):
         alpha_moved[j, y] = moved / weight if weight > 0.0 else 0.0
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def _at_end(alpha, alpha_moved, end, ends, ends_moved):
     """p(the last label) and its change p_y (x_y - Σ p x); False if the row has no segmentation."""
     c = end.shape[0]
@@ -78,7 +77,7 @@ def _at_end(alpha, alpha_moved, end, ends, ends_moved):
     return True
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def _leave(
     i, length, segments, v_segments, gamma, gamma_moved, alpha, alpha_moved, ends, ends_moved, d_segments, begins
 ):
@@ -96,7 +95,7 @@ def _leave(
             begins[1, y] += moved
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def _return(alpha, alpha_moved, arcs, v_arcs, gamma, gamma_moved, begins, ends, ends_moved, d_arcs):
     """From the segments that begin here to those that end here; adds the changes of label pairs to d_arcs."""
     c = gamma.shape[0]
@@ -110,7 +109,7 @@ def _return(alpha, alpha_moved, arcs, v_arcs, gamma, gamma_moved, begins, ends, 
             d_arcs[x, y] += moved
 
 
-@njit(**TANGENT)
+@kernel(FAST_WITH_NAN)
 def posterior_changes(first, last, segments, arcs, start, end, lengths, v_segments, v_arcs, d_segments):
     """d/dε of the posteriors at scores + ε v: forwards how log α and log γ move, backwards posteriors and changes.
 

@@ -11,10 +11,10 @@ trees, 1 (a word stays). The row and column of an eliminated node keep what they
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.structures.arc_kernels import highest_heads, highest_root
-from trelliswork.structures.kernel_math import EXACT, KERNEL, exp
+from trelliswork.structures.kernel_math import exp
 from trelliswork.structures.spanning.log_kernels import log_row, swap
 
 NEG_INF = -np.inf
@@ -22,7 +22,7 @@ SMALLEST, LARGEST = 1e-140, 1e140
 FINE, IMPOSSIBLE, WIDE = 0, 1, 2
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _weights(arcs, n, single_root, work, tops):
     """exp of the arcs, shifted by columns; (sum of all shifts, whether a possible arc has become too small).
 
@@ -49,7 +49,7 @@ def _weights(arcs, n, single_root, work, tops):
     return shifts + root_top, too_small > 0
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def _head_weight(work, low, alive, m):
     total = 0.0
     for h in range(low, alive + 1):
@@ -58,7 +58,7 @@ def _head_weight(work, low, alive, m):
     return total
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def _add_around(row, through, factor, size):
     """row += factor * through; how many possible products are too small."""
     too_small = 0
@@ -69,7 +69,7 @@ def _add_around(row, through, factor, size):
     return too_small
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _eliminate(work, n, low, order, d):
     """A[h, m] += A[h, v] A[v, m] / d_v for v = n..low+1; (status, Σ log d_v)."""
     log_det, too_small = 0.0, 0
@@ -91,7 +91,7 @@ def _eliminate(work, n, low, order, d):
     return (WIDE if too_small else FINE), log_det
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _stationary(work, n, d, pi):
     """π_1 = 1, π_v = Σ_{m<v} π_m A[v, m] / d_v, and Σ_r ρ_r π_r; whether the range was too large."""
     pi[1] = 1.0
@@ -111,7 +111,7 @@ def _stationary(work, n, d, pi):
     return root, wide
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _root_gradients(work, n, d, pi, root, pi_bar, gradient):
     """Derivatives of log Σ_r ρ_r π_r: by ρ into row 0; by π into pi_bar, which the elimination passes on."""
     for v in range(1, n + 1):
@@ -122,7 +122,7 @@ def _root_gradients(work, n, d, pi, root, pi_bar, gradient):
             pi_bar[m] += pi_bar[v] * (work[v, m] / d[v])
 
 
-@njit(inline="always")
+@kernel(FAST, inline=True)
 def _dot(left, right, low, high):
     total = 0.0
     for i in range(low, high):
@@ -130,7 +130,7 @@ def _dot(left, right, low, high):
     return total
 
 
-@njit(**KERNEL)
+@kernel(FAST)
 def _undo(work, n, low, d, pi, pi_bar, gradient, column):
     """gradient[h, m] = ∂ log Z / ∂ A[h, m], from the smallest graph to the whole; 0 where A is 0."""
     for v in range(low + 1, n + 1):
@@ -158,7 +158,7 @@ def _undo(work, n, low, d, pi, pi_bar, gradient, column):
                 gradient[v, m] = 0.0
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _copy(source, target):
     """Entry by entry: assigning whole arrays compiles three seconds of checks and messages."""
     for i in range(source.shape[0]):
@@ -166,7 +166,7 @@ def _copy(source, target):
             target[i, j] = source[i, j]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def matrix_tree(first, last, arcs, lengths, single_root, log_z, marginals):
     """log Z of rows first..last-1 [S2, matrix-tree] and, unless that array is empty, the arcs' posteriors.
 
@@ -211,7 +211,7 @@ def matrix_tree(first, last, arcs, lengths, single_root, log_z, marginals):
         _posteriors(gradient, weights, n, order, marginals[b])
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _posteriors(gradient, weights, n, order, marginals):
     """gradient times weight, each word back in its place; rounding must not pass 0 or 1."""
     for i in range(n + 1):

@@ -7,15 +7,14 @@ word, 1 (a word stays). Only sums of positive numbers, so logarithms carry them 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT, exp, log
+from trelliswork.runtime.compilation import EXACT, FAST_WITH_NAN, kernel
+from trelliswork.structures.kernel_math import exp, log
 
 NEG_INF = -np.inf
-SUMS = EXACT | {"fastmath": {"reassoc", "contract", "nsz"}}  # -inf less -inf may appear beside what is selected
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def swap(work, order, n, a, b):
     """Two words change places, with all that is stored for them."""
     order[a], order[b] = order[b], order[a]
@@ -25,7 +24,7 @@ def swap(work, order, n, a, b):
         work[h, a], work[h, b] = work[h, b], work[h, a]
 
 
-@njit(**SUMS)
+@kernel(FAST_WITH_NAN)
 def _log_sum(row, low, high):
     """log Σ exp(row[low:high])."""
     top, total = NEG_INF, 0.0
@@ -38,7 +37,7 @@ def _log_sum(row, low, high):
     return top + log(total)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _log_heads(work, low, alive, m, column):
     """log Σ_h A[h, m] over the nodes that are alive; log A[m, m] is -inf."""
     for h in range(low, alive + 1):
@@ -46,7 +45,7 @@ def _log_heads(work, low, alive, m, column):
     return _log_sum(column, low, alive + 1)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _add_around(row, through, shift, size):
     """row = log(exp(row) + exp(shift + through))."""
     for m in range(1, size):
@@ -56,7 +55,7 @@ def _add_around(row, through, shift, size):
         row[m] = top + log(1.0 + exp(gap))
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _eliminate(work, n, low, order, log_d, column):
     """Equation (4) for v = n..low+1; Σ log d_v, -inf if there is no tree."""
     log_det = 0.0
@@ -78,7 +77,7 @@ def _eliminate(work, n, low, order, log_d, column):
     return log_det
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _stationary(work, n, log_d, log_pi, terms):
     """Equation (5): log π, and log Σ_r ρ_r π_r."""
     log_pi[1] = 0.0
@@ -91,7 +90,7 @@ def _stationary(work, n, log_d, log_pi, terms):
     return _log_sum(terms, 1, n + 1)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _root_gradients(work, n, log_d, log_root, log_bar, terms):
     """log g of equation (8): derivatives of log Σ_r ρ_r π_r by π, which the elimination passes on."""
     for r in range(n, 0, -1):
@@ -101,7 +100,7 @@ def _root_gradients(work, n, log_d, log_root, log_bar, terms):
         log_bar[r] = _log_sum(terms, r, n + 1)
 
 
-@njit(**SUMS)
+@kernel(FAST_WITH_NAN)
 def _sum_over_heads(log_gradient, work, low, v, log_d, tops, sums):
     """sums[m] = log Σ_h G[h, m] A[h, v] / d_v, side by side for all m."""
     for m in range(1, v):
@@ -118,7 +117,7 @@ def _sum_over_heads(log_gradient, work, low, v, log_d, tops, sums):
         sums[m] = tops[m] + log(sums[m]) - log_d
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _log_plus(log_sum, rest):
     """log(exp(log_sum) + rest) for a rest of any sign, -inf where rounding leaves nothing."""
     if log_sum < 0.0:
@@ -126,7 +125,7 @@ def _log_plus(log_sum, rest):
     return log_sum + np.log1p(max(rest * np.exp(-log_sum), -1.0))
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _undo(work, n, low, log_d, log_pi, log_bar, log_gradient, tops, sums):
     """Equations (6) and (7) from the smallest graph to the whole; -inf where A is 0."""
     for v in range(low + 1, n + 1):
@@ -145,7 +144,7 @@ def _undo(work, n, low, log_d, log_pi, log_bar, log_gradient, tops, sums):
         log_gradient[v, v] = NEG_INF
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def log_row(arcs, n, low, posteriors):
     """log Z of one row and, unless that array is empty, the arcs' posteriors, whatever the range of scores."""
     size = n + 1

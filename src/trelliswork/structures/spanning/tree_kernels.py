@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from trelliswork.structures.kernel_math import EXACT
+from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.structures.kernel_random import draw
 
 NEG_INF = -np.inf
@@ -17,14 +16,14 @@ NONE, OPEN, DONE = 0, 1, 2
 # Tables are [node, head]: what enters a node lies in one row.
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _better(count, score, best_count, best_score):
     return score > NEG_INF and (
         best_score == NEG_INF or count > best_count or (count == best_count and score > best_score)
     )
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _prepare(arcs, n, single_root, counts, scores, arc_heads, arc_words):
     """Every arc between words and from the root as a weight, with the arc of the input that it stands for."""
     wide = 2 * n + 1
@@ -38,7 +37,7 @@ def _prepare(arcs, n, single_root, counts, scores, arc_heads, arc_words):
         counts[m, 0] = -1 if single_root else 0
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _best_head(node, n_nodes, parent, counts, scores):
     """The best arc into a node from another one that is not contracted; -1 if there is none."""
     best, best_count, best_score = -1, 0, NEG_INF
@@ -48,7 +47,7 @@ def _best_head(node, n_nodes, parent, counts, scores):
     return best
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _contract(cycle, new, parent, chosen, counts, scores, arc_heads, arc_words):
     """A cycle becomes one node: an arc into it replaces the cycle's own arc there, an arc out of it is the best one."""
     for member in cycle:
@@ -67,7 +66,7 @@ def _contract(cycle, new, parent, chosen, counts, scores, arc_heads, arc_words):
                 arc_heads[u, new], arc_words[u, new] = arc_heads[u, y], arc_words[u, y]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _best_tree(arcs, n, single_root, work, heads):
     """Chu-Liu/Edmonds in O(n²): grow a path along best heads, contract each cycle it closes. False if no tree."""
     counts, scores, arc_heads, arc_words, parent, chosen, state, path = work
@@ -106,7 +105,7 @@ def _best_tree(arcs, n, single_root, work, heads):
     return not single_root or _count_zeros(heads, n) == 1
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _expand(n, n_nodes, parent, chosen, arc_heads, arc_words, heads):
     """From the last contraction to the first: the arc that enters a node also enters the member that holds its word."""
     into_head, into_word = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
@@ -121,7 +120,7 @@ def _expand(n, n_nodes, parent, chosen, arc_heads, arc_words, heads):
         heads[m - 1] = into_head[m]
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _count_zeros(heads, n):
     count = 0
     for m in range(n):
@@ -129,7 +128,7 @@ def _count_zeros(heads, n):
     return count
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _work(size):
     wide = 2 * size
     return (
@@ -139,7 +138,7 @@ def _work(size):
     )  # fmt: skip
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def best_trees(first, last, arcs, lengths, single_root, heads, possible):
     """The best tree of each row, the true single-root optimum included."""
     work = _work(arcs.shape[1])
@@ -152,14 +151,14 @@ def best_trees(first, last, arcs, lengths, single_root, heads, possible):
 # --- samples -------------------------------------------------------------------------------------------------
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _log_add(a, b):
     if a < b:
         a, b = b, a
     return a if b == NEG_INF else a + np.log1p(np.exp(b - a))
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _eliminate_log(work, n, log_d):
     """Nodes n..1 of a graph with root 0, as in `structure.py`; rows and columns keep what they held."""
     for v in range(n, 0, -1):
@@ -172,7 +171,7 @@ def _eliminate_log(work, n, log_d):
                     work[h, m] = _log_add(work[h, m], work[h, v] + work[v, m] - log_d[v])
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _way(arcs, work, log_d, n, h, m, level, log_weights, state):
     """Which eliminated node an arc h -> m of the graph of nodes 0..level-1 goes through last; 0 if it is direct."""
     log_weights[0] = arcs[h, m]
@@ -181,7 +180,7 @@ def _way(arcs, work, log_d, n, h, m, level, log_weights, state):
     return draw(log_weights, n + 1, state)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _hangs_below(node, through, into, v):
     """Whether a node's way to the root, in the graph of nodes below v, meets an arc that goes through v."""
     while node != 0:
@@ -191,7 +190,7 @@ def _hangs_below(node, through, into, v):
     return False
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _sample_tree(arcs, work, log_d, n, into, through, log_weights, state):
     """A tree on nodes 0..n with root 0, from the smallest graph to the whole: `math.md`, equation (9)."""
     for v in range(1, n + 1):
@@ -206,7 +205,7 @@ def _sample_tree(arcs, work, log_d, n, into, through, log_weights, state):
         through[v] = _way(arcs, work, log_d, n, head, v, v + 1, log_weights, state)
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def _rooted(arcs, n, root, order, graph):
     """The graph whose root is `root`: for a word, the others in order and without arcs into it. Returns its size."""
     order[0], size = root, 0
@@ -220,7 +219,7 @@ def _rooted(arcs, n, root, order, graph):
     return size
 
 
-@njit(**EXACT)
+@kernel(EXACT)
 def sample_trees(first, last, arcs, lengths, single_root, roots, seeds, heads):
     """Exact, independent samples in O(n³) a row and root word, then about O(n²) each, however wide the scores.
 

@@ -1,0 +1,149 @@
+"""Every kernel states how it is compiled; nothing is left to the caller that happens to compile it first."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from numba.core import cpu, targetconfig
+from numba.core.compiler import Flags
+from numba.core.dispatcher import Dispatcher
+
+import trelliswork
+from trelliswork.runtime.compilation import EXACT, FAST, FAST_WITH_NAN, ORDERED, kernel, options, overload
+
+PACKAGE = Path(trelliswork.__file__).parent
+DECORATORS = {
+    "njit",
+    "jit",
+    "vectorize",
+    "guvectorize",
+    "cfunc",
+    "stencil",
+    "overload",
+    "register_jitable",
+    "generated_jit",
+}
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages([str(PACKAGE)], "trelliswork.")
+    return [each.name for each in found if not each.name.endswith("__main__")]
+
+
+def dispatchers() -> dict[str, Any]:
+    """Every compiled function of the package, by its full name."""
+    found = {}
+    for name in modules():
+        for each in vars(importlib.import_module(name)).values():
+            if isinstance(each, Dispatcher) and each.py_func.__module__.startswith("trelliswork."):
+                found[f"{each.py_func.__module__}.{each.py_func.__qualname__}"] = each
+    return found
+
+
+def inherited(given: dict[str, Any]) -> set[str]:
+    """The flags that a function with these options takes over from a caller with other ones."""
+    caller = Flags()
+    cpu.CPUTargetOptions.parse_as_flags(caller, dict(fastmath=True, error_model="numpy", forceinline=True))
+    with targetconfig.ConfigStack().enter(caller):
+        inside = cpu.CPUTargetOptions.parse_as_flags(Flags(), dict(given))
+    outside = cpu.CPUTargetOptions.parse_as_flags(Flags(), dict(given))
+    names = ("fastmath", "error_model", "forceinline", "nrt", "boundscheck")
+    return {name for name in names if getattr(inside, name) != getattr(outside, name)}
+
+
+def test_no_kernel_leaves_an_option_to_its_caller() -> None:
+    found = dispatchers()
+    assert len(found) > 400
+    assert {name: inherited(each.targetoptions) for name, each in found.items() if inherited(each.targetoptions)} == {}
+    inlined = [name for name, each in found.items() if each.targetoptions.get("inline", "never") != "never"]
+    assert inlined == [], "numba's own inlining gives a helper the arithmetic of its caller"
+
+
+def test_the_check_sees_what_is_inherited() -> None:
+    assert inherited({"nopython": True}) == {"fastmath", "error_model", "forceinline"}
+    assert inherited({"nopython": True, "error_model": "numpy"}) == {"fastmath", "forceinline"}
+    assert inherited({**options(EXACT), "nopython": True}) == set()
+
+
+def numba_decorators(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "numba":
+            yield from (alias.name for alias in node.names if alias.name in DECORATORS)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("numba", "extending", "numba.extending"):
+            yield from {node.attr} & DECORATORS
+
+
+def test_decorators_of_numba_are_used_in_one_file() -> None:
+    users = {
+        str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if [*numba_decorators(file.read_text("utf-8"))]
+    }
+    assert users == {"runtime/compilation.py"}
+    assert [*numba_decorators("from numba import njit\nimport numba\nnumba.vectorize")] == ["njit", "vectorize"]
+
+
+@kernel(EXACT)
+def _count_nans(row):  # type: ignore[no-untyped-def]
+    found = 0
+    for i in range(row.shape[0]):
+        found += not (row[i] < np.inf)
+    return found
+
+
+@kernel(FAST)
+def _from_fast_code(row):  # type: ignore[no-untyped-def]
+    return _count_nans(row)
+
+
+def test_a_check_for_nan_survives_a_fast_caller() -> None:
+    """The first compilation of `_count_nans` happens inside a kernel that assumes there is no NaN."""
+    row = np.array([1.0, np.nan, np.inf, -np.inf])
+    assert _from_fast_code(row) == 2
+    assert _count_nans(row) == 2
+
+
+def _value(x):  # type: ignore[no-untyped-def]
+    raise AssertionError("for kernels only")
+
+
+@overload(_value, EXACT, inline=True)
+def _value_of(x):  # type: ignore[no-untyped-def]
+    return lambda x: x if x == x else -1.0
+
+
+@kernel(FAST)
+def _overloaded(x):  # type: ignore[no-untyped-def]
+    return _value(x)
+
+
+def test_an_overload_keeps_its_own_arithmetic() -> None:
+    assert _overloaded(np.nan) == -1.0
+
+
+@pytest.mark.parametrize("arithmetic", [EXACT, ORDERED, FAST, FAST_WITH_NAN])
+def test_infinities_are_scores_in_every_arithmetic(arithmetic: frozenset[str]) -> None:
+    assert "ninf" not in arithmetic and "fast" not in arithmetic
+
+
+def test_the_exponential_keeps_its_digits_inside_fast_code() -> None:
+    """Its two-part reduction would lose digits if the caller's licence to reassociate reached it."""
+    from trelliswork.structures.kernel_math import exp, log
+
+    @numba.njit(fastmath=True, error_model="numpy", forceinline=False)
+    def exps(row):  # type: ignore[no-untyped-def]
+        return np.array([exp(x) for x in row])
+
+    @numba.njit(fastmath=True, error_model="numpy", forceinline=False)
+    def logs(row):  # type: ignore[no-untyped-def]
+        return np.array([log(x) for x in row])
+
+    row = -np.random.default_rng(0).uniform(0, 700, 20_000)
+    np.testing.assert_allclose(exps(row), np.exp(row), rtol=4.5e-16, atol=0)
+    np.testing.assert_allclose(logs(-row), np.log(-row), rtol=4.5e-16, atol=0)
