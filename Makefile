@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test lint bench accuracy clean
+.PHONY: help demo test lint portability bench accuracy clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -19,12 +19,15 @@ demo: $(READY)   ## train, score, decode and explain on the built-in corpus; wri
 	$(BIN)/trelliswork demo --out demo-output
 
 test: lint       ## lint, type check and run every test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 $(TESTS)
 
 lint: $(READY)   ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+portability: $(READY) ## make demo and make test in fresh clones, in both orders, under other processors and threads
+	$(BIN)/python -m tests.portability
 
 BENCHMARKS := chain segments constituency dependency ctc automata beam features tagging neural
 

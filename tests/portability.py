@@ -1,0 +1,94 @@
+"""`make portability`: the two commands in fresh clones, in both orders, and the tests under other processors and threads.
+
+Takes about an hour on two cores. Each variant runs in a temporary clone of HEAD without the sibling data; the last
+lines of a failed run are printed.
+
+python -m tests.portability                      # everything
+python -m tests.portability "no AVX-512" ...     # some variants
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from llvmlite import binding
+
+from tests.docs.documents import ROOT
+
+# What depends on the processor, and what a user sees of it.
+TESTS = (
+    "tests/contract tests/docs tests/structures tests/nn tests/cli/test_demo.py tests/cli/test_train.py tests/runtime"
+)
+
+
+class Variant(NamedTuple):
+    """Commands for one clone, with settings of the environment."""
+
+    commands: tuple[str, ...]
+    settings: dict[str, str] = {}
+    copies: int = 1
+
+
+def without(prefix: str) -> str:
+    """The features of this processor, with those that begin like this switched off."""
+    features = dict(binding.get_host_cpu_features())
+    return ",".join(f"{'+' if on and not name.startswith(prefix) else '-'}{name}" for name, on in features.items())
+
+
+SOME = (f"make test TESTS='{TESTS}'",)
+VARIANTS = {
+    "demo, then test": Variant(("make demo", "make test")),
+    "test, then demo": Variant(("make test", "make demo")),
+    "generic processor": Variant(SOME, {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}),
+    "no AVX-512": Variant(SOME, {"NUMBA_CPU_FEATURES": without("avx512")}),
+    "torch without vector units": Variant(SOME, {"ATEN_CPU_CAPABILITY": "default"}),
+    "1 OpenMP thread": Variant(SOME, {"OMP_NUM_THREADS": "1"}),
+    "4 OpenMP threads": Variant(SOME, {"OMP_NUM_THREADS": "4"}),
+    "two copies at once": Variant(SOME, copies=2),
+}
+
+
+def clone(folder: Path) -> Path:
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
+    return folder
+
+
+def run(commands: tuple[str, ...], settings: dict[str, str], folder: Path) -> str:
+    """The last lines of the first command that fails; empty if all pass."""
+    for command in commands:
+        done = subprocess.run(
+            command, shell=True, cwd=folder, env={**os.environ, **settings}, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            return "\n".join([f"$ {command}", *(done.stdout + done.stderr).splitlines()[-40:]])
+        print(f"    {command.split(' TESTS')[0]}: {done.stdout.strip().splitlines()[-1]}", flush=True)
+    return ""
+
+
+def passes(name: str, variant: Variant) -> bool:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor() as pool:
+        folders = [clone(Path(place) / f"copy{i}" / "trelliswork") for i in range(variant.copies)]
+        failures = [*pool.map(lambda folder: run(variant.commands, variant.settings, folder), folders)]
+    failed = [text for text in failures if text]
+    print(
+        f"{name}: {'FAILED' if failed else 'passed'} in {time.monotonic() - began:.0f} s", *failed, sep="\n", flush=True
+    )
+    return not failed
+
+
+def main(names: list[str]) -> int:
+    results = [passes(name, VARIANTS[name]) for name in names or VARIANTS]
+    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
