@@ -1,4 +1,4 @@
-"""`make portability`: the two commands in fresh clones, in both orders, and the tests under other processors and threads.
+"""`make portability`: both commands in fresh clones, in either order; the tests under other processors and threads.
 
 Takes about an hour on two cores. Each variant runs in a temporary clone of HEAD without the sibling data; the last
 lines of a failed run are printed.
@@ -14,8 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from llvmlite import binding
@@ -32,7 +34,7 @@ class Variant(NamedTuple):
     """Commands for one clone, with settings of the environment."""
 
     commands: tuple[str, ...]
-    settings: dict[str, str] = {}
+    settings: Mapping[str, str] = MappingProxyType({})
     copies: int = 1
 
 
@@ -60,7 +62,7 @@ def clone(folder: Path) -> Path:
     return folder
 
 
-def run(commands: tuple[str, ...], settings: dict[str, str], folder: Path) -> str:
+def run(commands: tuple[str, ...], settings: Mapping[str, str], folder: Path) -> str:
     """The last lines of the first command that fails; empty if all pass."""
     for command in commands:
         done = subprocess.run(
