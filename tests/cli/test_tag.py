@@ -137,7 +137,7 @@ def test_batches_are_read_as_they_are_needed(model: Path) -> None:
 
 
 def test_a_closed_pipe_is_quiet(model: Path, data: Path) -> None:
-    command = [sys.executable, "-m", "trelliswork.cli.main", "tag", str(model), str(data / "train.conll")]
+    command = [sys.executable, "-m", "trelliswork", "tag", str(model), str(data / "train.conll")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
