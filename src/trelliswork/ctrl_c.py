@@ -1,27 +1,22 @@
 """Ctrl-C on the command line: one quiet line and exit status 130, also while libraries are being imported.
 
-This module imports nothing heavy, so that it is in place before anything heavy is imported.
+This module imports next to nothing, so that it is in place before anything else is imported.
 """
 
 from __future__ import annotations
 
-import _thread
 import os
 import signal
 import sys
-import threading
-from types import FrameType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
 
 STATUS = 130
-RETRY_SECONDS = 0.05
 _IMPORT = "<frozen importlib._bootstrap>"
-
-
-class _State:
-    """Of the one Ctrl-C that waits for the end of an import."""
-
-    waiting = False
-    retried = False  # by the timer, not by the user
+_to_undo: list[Callable[[], object]] = []
 
 
 def install() -> None:
@@ -31,27 +26,34 @@ def install() -> None:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise `KeyboardInterrupt`, but not inside an import; a second Ctrl-C there ends the process at once.
+    """Raise `KeyboardInterrupt`; inside an import, end the process on the spot.
 
-    Libraries in C turn an exception within their import into another one, print it or drop it.
+    Libraries in C turn an exception within their import into another one, print it or drop it, and a long import would
+    not be worth waiting for.
     """
-    retried, _State.retried = _State.retried, False
     if not _is_importing(frame):
-        _State.waiting = False
         raise KeyboardInterrupt
-    if _State.waiting and not retried:
-        say_interrupted()
-        os._exit(STATUS)
-    _State.waiting = True
-    timer = threading.Timer(RETRY_SECONDS, _try_again)
-    timer.daemon = True
-    timer.start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for undo in reversed(_to_undo):
+        try:
+            undo()
+        except Exception:
+            continue
+    say_interrupted()
+    os._exit(STATUS)
 
 
-def _try_again() -> None:
-    if _State.waiting:
-        _State.retried = True
-        _thread.interrupt_main()
+class Undone:
+    """Inside `with`, what is to be undone if the process is ended on the spot; a normal end does it by itself."""
+
+    def __init__(self, undo: Callable[[], object]) -> None:
+        self.undo = undo
+
+    def __enter__(self) -> None:
+        _to_undo.append(self.undo)
+
+    def __exit__(self, *_: object) -> None:
+        _to_undo.remove(self.undo)
 
 
 def say_interrupted() -> None:

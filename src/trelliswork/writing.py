@@ -7,12 +7,14 @@ import errno
 import hashlib
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from trelliswork import ctrl_c
 from trelliswork.errors import OutputError
 
 PART = ".part"
@@ -75,15 +77,29 @@ def _renamed(target: Path, mode: str) -> Iterator[IO[Any]]:
     """A temporary file that gets the name of `target` in the end."""
     handle, name = tempfile.mkstemp(prefix=part_prefix(target), suffix=PART, dir=target.parent)
     temporary = Path(name)
-    try:
+    with removed_at_end(temporary):
         with _open(handle, mode) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.chmod(_mode_for(target))
         os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def removed_at_end(path: Path) -> Iterator[None]:
+    """Remove a temporary file or folder, if it is still there, however the block ends."""
+
+    def remove() -> None:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        path.unlink(missing_ok=True)
+
+    with ctrl_c.Undone(remove):
+        try:
+            yield
+        finally:
+            remove()
 
 
 def _open(file: int | str | Path, mode: str) -> IO[Any]:

@@ -143,3 +143,13 @@ def test_a_closed_pipe_is_quiet(model: Path, data: Path) -> None:
     process.stdout.close()
     assert process.stderr.read() == ""
     assert process.wait() == 141
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="this system has no /dev/stdout")
+def test_standard_output_by_its_name(model: Path, data: Path) -> None:
+    command = [sys.executable, "-m", "trelliswork", "tag", str(model), str(data / "test.conll")]
+    plain, named = (
+        subprocess.run([*command, *out], capture_output=True, text=True, check=True).stdout
+        for out in ([], ["--out", "/dev/stdout"])
+    )
+    assert named == plain != ""

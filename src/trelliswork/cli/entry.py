@@ -1,6 +1,8 @@
-"""The command `trelliswork` as a process: Ctrl-C is handled before anything heavy is imported."""
+"""The command `trelliswork` as a process: Ctrl-C is handled before anything else is imported."""
 
 from __future__ import annotations
+
+import signal
 
 from trelliswork import ctrl_c
 
@@ -15,3 +17,6 @@ def main() -> int:
     except KeyboardInterrupt:
         ctrl_c.say_interrupted()
         return ctrl_c.STATUS
+    finally:
+        if signal.getsignal(signal.SIGINT) is ctrl_c.interrupt:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to be undone

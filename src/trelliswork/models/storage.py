@@ -24,7 +24,7 @@ import safetensors
 from trelliswork import __version__
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.stored_metrics import check_metrics
-from trelliswork.writing import PART, is_part_of, part_prefix
+from trelliswork.writing import PART, is_part_of, part_prefix, removed_at_end
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -60,19 +60,16 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
     """
     target = Path(directory)
     check_output(target)
-    partial: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=part_prefix(target), suffix=PART, dir=target.parent))
-        partial.chmod(0o755)
-        _write_files(partial, model)
-        _replace(target, partial)
+        with removed_at_end(partial):
+            partial.chmod(0o755)
+            _write_files(partial, model)
+            _replace(target, partial)
     except (OSError, safetensors.SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise OutputError(f"{target}: cannot be written: {reason}; free space or choose another folder") from error
-    finally:
-        if partial is not None and partial.exists():
-            shutil.rmtree(partial, ignore_errors=True)
 
 
 def clear_partial(directory: str | Path) -> None:

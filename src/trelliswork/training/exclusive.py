@@ -9,10 +9,11 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from trelliswork import ctrl_c
 from trelliswork.errors import OutputError
 from trelliswork.models.storage import LOCK
 from trelliswork.training.strays import clear_strays
@@ -36,14 +37,23 @@ def exclusive(out: Path | None) -> Iterator[None]:
         yield
         return
     made = _make(out)
+    path = out / LOCK
     try:
-        with _locked(out):
+        descriptor = _acquire(path)
+    except BaseException:
+        _unmake(made)
+        raise
+
+    def release() -> None:
+        _release(path, descriptor)
+        _unmake(made)
+
+    with ctrl_c.Undone(release):
+        try:
             clear_strays(out)
             yield
-    finally:
-        with suppress(OSError):  # not empty
-            for folder in made:
-                folder.rmdir()
+        finally:
+            release()
 
 
 def _make(folder: Path) -> list[Path]:
@@ -56,14 +66,10 @@ def _make(folder: Path) -> list[Path]:
     return new
 
 
-@contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    path = out / LOCK
-    descriptor = _acquire(path)
-    try:
-        yield
-    finally:
-        _release(path, descriptor)
+def _unmake(made: Sequence[Path]) -> None:
+    with suppress(OSError):  # not empty
+        for folder in made:
+            folder.rmdir()
 
 
 def _acquire(path: Path) -> int:
