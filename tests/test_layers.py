@@ -14,7 +14,7 @@ import trelliswork
 
 PACKAGE = Path(trelliswork.__file__).parent
 LAYERS = (
-    {"errors"},
+    {"ctrl_c", "errors", "writing"},
     {"runtime"},
     {"draw", "semirings"},
     {"structures"},

@@ -12,7 +12,6 @@ Names are imported when first used: `import trelliswork` alone loads neither tor
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from trelliswork.errors import (
     ConstraintError,
@@ -23,7 +22,10 @@ from trelliswork.errors import (
     TrellisworkError,
 )
 
+TYPE_CHECKING = False  # typing alone takes longer to import than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from trelliswork import draw, fst, nn, semirings
     from trelliswork.data import Sentence, read_conll, read_jsonl
     from trelliswork.data.corpus import builtin_corpus

@@ -1,8 +1,12 @@
 """`python -m trelliswork`."""
 
+import os
 import sys
 
-from trelliswork.cli.main import run
-
 if __name__ == "__main__":
-    sys.exit(run())
+    # Python has put the current folder first; no command runs the files there (see cli/given_function.py).
+    if not sys.flags.safe_path and sys.path[:1] == [os.getcwd()]:
+        del sys.path[0]
+    from trelliswork.cli.entry import main
+
+    sys.exit(main())

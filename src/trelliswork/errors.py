@@ -8,7 +8,9 @@ The command line prints the sentence and exits with status 2; a library user cat
 
 from __future__ import annotations
 
-from pathlib import Path
+TYPE_CHECKING = False  # importing nothing, this can be imported before all else
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class TrellisworkError(ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import types
 from pathlib import Path
@@ -14,7 +15,7 @@ from trelliswork.data import Sentence
 from trelliswork.data.attributes import FeatureFunction, Templates
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.errors import DataError, ModelError
-from trelliswork.models import FeatureTagger, LearningConfig
+from trelliswork.models import FeatureTagger, LearningConfig, load_tagger
 
 SENTENCES = [
     Sentence(("Ann", "sings"), ("N", "V"), (("x", "y"),), line=4, file="a.conll"),
@@ -47,11 +48,11 @@ def test_attributes_are_those_of_dicts() -> None:
 
 
 @pytest.mark.parametrize("function", [attributes, Inside.names])
-def test_a_model_finds_its_function_again(function: Any, tmp_path: Path) -> None:
+def test_a_model_goes_on_with_its_function(function: Any, tmp_path: Path) -> None:
     tagger = FeatureTagger.fit(SENTENCES, QUICK, features=function)
     assert tagger.tag(SENTENCES) == [list(each.tags or ()) for each in SENTENCES]
     tagger.save(tmp_path / "model")
-    again = FeatureTagger.load(tmp_path / "model")
+    again = FeatureTagger.load(tmp_path / "model", features=function)
     assert again.features is not None and again.features.function is function
     assert again.features.path == f"{__name__}:{function.__qualname__}"
     assert again.confidences(SENTENCES[:2]) == tagger.confidences(SENTENCES[:2])
@@ -125,11 +126,41 @@ def test_a_model_imports_nothing_by_itself(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "soon_gone", module)
     tagger = FeatureTagger.fit(SENTENCES, QUICK, features=module.f)
     tagger.save(tmp_path / "model")
+    message = "does not import by itself; add --features soon_gone:f, or in Python"
+    with pytest.raises(ModelError, match=message):  # the module is loaded, which makes no difference
+        FeatureTagger.load(tmp_path / "model")
     monkeypatch.delitem(sys.modules, "soon_gone")
-    with pytest.raises(ModelError, match="does not import by itself; add --features soon_gone:f, or in Python"):
+    with pytest.raises(ModelError, match=message):
         FeatureTagger.load(tmp_path / "model")
     with pytest.raises(ModelError, match="the feature function soon_gone:f cannot be imported: there is no module"):
         FeatureTagger.load(tmp_path / "model", features="soon_gone:f")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("sys:exit", "add --features sys:exit, or in Python"),
+        ("builtins:input", "add --features builtins:input"),
+        ("__main__:wipe", "add --features __main__:wipe"),
+        ("os:system; reboot", r"expected the name of a function, .*, got 'os:system; reboot'; copy the model again"),
+        (["sys:exit"], r"expected the name of a function, .*, got \['sys:exit'\]"),
+    ],
+)
+def test_a_model_folder_never_chooses_code(
+    name: object, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wipe(sentence: Sentence) -> list[list[str]]:
+        pytest.fail("a model called a function that nobody gave")
+
+    monkeypatch.setattr(sys.modules["__main__"], "wipe", wipe, raising=False)
+    FeatureTagger.fit(SENTENCES, QUICK, features=attributes).save(tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "features": name}))
+    for load in (FeatureTagger.load, load_tagger):
+        with pytest.raises(ModelError, match=message):
+            load(tmp_path / "model")
+    again = FeatureTagger.load(tmp_path / "model", features=attributes)
+    assert again.tag(SENTENCES[0]) == ["N", "V"]
 
 
 def test_what_is_no_function() -> None:

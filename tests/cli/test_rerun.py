@@ -48,7 +48,8 @@ def made_twice(cli: Cli, folder: Path, *command: object) -> None:
     """Train by options, then by the settings that this leaves: the same bytes."""
     first = cli("train", *command, "--quiet", "--out", folder / "first", "--seed", "3")
     assert first.status == 0, first.err
-    again = cli("train", folder / "first" / "config.toml", "--quiet", "--out", folder / "again")
+    function = ["--features", command[command.index("--features") + 1]] if "--features" in command else []
+    again = cli("train", folder / "first" / "config.toml", "--quiet", "--out", folder / "again", *function)
     assert again.status == 0, again.err
     for name in ("config.json", "weights.safetensors"):
         assert (folder / "first" / name).read_bytes() == (folder / "again" / name).read_bytes()

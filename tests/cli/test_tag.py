@@ -137,9 +137,19 @@ def test_batches_are_read_as_they_are_needed(model: Path) -> None:
 
 
 def test_a_closed_pipe_is_quiet(model: Path, data: Path) -> None:
-    command = [sys.executable, "-m", "trelliswork.cli.main", "tag", str(model), str(data / "train.conll")]
+    command = [sys.executable, "-m", "trelliswork", "tag", str(model), str(data / "train.conll")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
     assert process.stderr.read() == ""
     assert process.wait() == 141
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="this system has no /dev/stdout")
+def test_standard_output_by_its_name(model: Path, data: Path) -> None:
+    command = [sys.executable, "-m", "trelliswork", "tag", str(model), str(data / "test.conll")]
+    plain, named = (
+        subprocess.run([*command, *out], capture_output=True, text=True, check=True).stdout
+        for out in ([], ["--out", "/dev/stdout"])
+    )
+    assert named == plain != ""

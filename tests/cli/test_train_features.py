@@ -120,7 +120,6 @@ def test_a_function_where_the_command_runs(
     assert answer.status == 0
     assert "round 1 of 5: loss" in answer.err and "conjunction" in answer.err
     given = ["--features", "my_attributes:attributes"]
-    monkeypatch.delitem(sys.modules, "my_attributes")  # as in another process
     refused = cli("tag", tmp_path / "model", data / "test.conll")
     assert refused.status == 2 and "add --features my_attributes:attributes" in refused.err
     for command in ("evaluate", "tag"):
@@ -128,6 +127,7 @@ def test_a_function_where_the_command_runs(
     assert "my_attributes:attributes" in cli("info", tmp_path / "model", *given).out
     explained = cli("explain", tmp_path / "model", data / "test.conll", "--limit", 2, *given)
     assert explained.status == 0 and "word:" in explained.out
+    monkeypatch.delitem(sys.modules, "my_attributes")
 
 
 def test_hashed_attributes_are_numbers(cli: Cli, data: Path, tmp_path: Path) -> None:

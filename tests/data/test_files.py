@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,3 +123,56 @@ def test_a_full_device_is_named_and_left_as_it_is() -> None:
     ):
         file.write("x" * 100_000)
     assert Path("/dev/full").is_char_device()
+
+
+TO_STREAM = """
+import sys
+from trelliswork.writing import atomic_write
+print("before")
+with atomic_write(sys.argv[1]) as file:
+    file.write("through\\n")
+print("after")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "stream"), [("/dev/stdout", "stdout"), ("/dev/fd/1", "stdout"), ("/dev/stderr", "stderr")]
+)
+def test_an_open_stream_is_written_to(name: str, stream: str) -> None:
+    if not os.path.exists(name):
+        pytest.skip(f"this system has no {name}")
+    answer = subprocess.run([sys.executable, "-c", TO_STREAM, name], capture_output=True, text=True, check=True)
+    expected = {"stdout": ("before\nthrough\nafter\n", ""), "stderr": ("before\nafter\n", "through\n")}
+    assert (answer.stdout, answer.stderr) == expected[stream]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="this system has no /dev/stdout")
+def test_a_file_behind_a_stream_is_not_begun_again(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("earlier\n")
+    with path.open("a") as file:
+        subprocess.run([sys.executable, "-c", TO_STREAM, "/dev/stdout"], stdout=file, check=True)
+    assert path.read_text() == "earlier\nbefore\nthrough\nafter\n"
+    assert names(tmp_path) == ["log"]
+
+
+def test_nothing_is_left_of_what_goes_to_the_null_device() -> None:
+    with atomic_write(os.devnull) as file:
+        file.write("x")
+    assert not Path(os.devnull).is_file()
+
+
+@pytest.mark.parametrize("name", ["n" * 255, "\u00e9" * 127])
+def test_long_names(tmp_path: Path, name: str) -> None:
+    for text in ("one", "two"):
+        with atomic_write(tmp_path / name) as file:
+            file.write(text)
+    assert (tmp_path / name).read_text() == "two" and names(tmp_path) == [name]
+
+
+def test_names_that_are_too_long_are_refused_at_once(tmp_path: Path) -> None:
+    with (
+        pytest.raises(OutputError, match="n: cannot be written: the name is too long; choose a shorter one"),
+        atomic_write(tmp_path / ("n" * 256)),
+    ):
+        pytest.fail("too late")

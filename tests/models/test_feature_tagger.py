@@ -199,3 +199,11 @@ def test_line_ends_within_words_survive_the_disk(tmp_path: Path) -> None:
 def test_settings_that_no_learner_can_use(settings: dict[str, Any]) -> None:
     with pytest.raises(ScoreError, match="must be"):
         LearningConfig(**settings)
+
+
+def test_a_folder_with_a_long_name(tmp_path: Path) -> None:
+    sentences = [Sentence(("Ann", "sings"), ("N", "V"))]
+    for _ in range(2):
+        FeatureTagger.fit(sentences, LearningConfig(max_iterations=2)).save(tmp_path / ("m" * 250))
+    assert [path.name for path in tmp_path.iterdir()] == ["m" * 250]
+    assert FeatureTagger.load(tmp_path / ("m" * 250)).tag(sentences[0]) == ["N", "V"]

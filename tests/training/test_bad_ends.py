@@ -17,8 +17,9 @@ from trelliswork.data import Sentence
 from trelliswork.data.corpus import as_sentences, builtin_corpus
 from trelliswork.errors import DataError, ModelError, OutputError, ScoreError, TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig, storage
+from trelliswork.models.storage import LOCK
 from trelliswork.training import TrainingConfig, train
-from trelliswork.training.exclusive import exclusive, lock_file
+from trelliswork.training.exclusive import exclusive
 from trelliswork.training.progress import Progress
 
 DATA = [each for part in builtin_corpus(sizes=(12, 1, 1)).values() for each in as_sentences(part)]
@@ -63,7 +64,7 @@ def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:
         run(Toy(scores=[0.1]), out=tmp_path / "other", epochs=1)
 
     run(Toy(scores=[0.1]), out=out, epochs=1, on_epoch=again)
-    assert not lock_file(out).exists()
+    assert not (out / LOCK).exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -74,7 +75,7 @@ def test_the_lock_of_a_killed_process_is_gone(tmp_path: Path) -> None:
             os.kill(os.getpid(), 9)
     os.waitpid(child, 0)
     with exclusive(tmp_path):
-        assert lock_file(tmp_path).exists()
+        assert (tmp_path / LOCK).exists()
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
@@ -133,10 +134,11 @@ def test_a_model_is_whole_at_every_moment_of_saving_it_again(
 
 
 def test_what_a_kill_left_beside_a_model_goes_with_the_next_run(tmp_path: Path) -> None:
-    for name in (".m.x1.part", ".mm.x1.part"):
+    for name in (".m.x1y2z3_4.part", ".m.m.x1y2z3_4.part", ".mm.x1y2z3_4.part"):
         (tmp_path / name).mkdir()
     run(Toy(scores=[0.1]), out=tmp_path / "m", epochs=1)
-    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == [".mm.x1.part"]
+    left = sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".part")
+    assert left == [".m.m.x1y2z3_4.part", ".mm.x1y2z3_4.part"], "those of other models stay"
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,12 @@ from typing import Any
 from trelliswork.cli.toml_file import TomlFile
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.presets import PRESETS
+from trelliswork.models.storage import SETTINGS
 
-CONFIG_FILE = "config.toml"
+CONFIG_FILE = SETTINGS
 MODEL_NAME = "name"
 SPACE = "space"  # the section of what `trelliswork tune` chooses from
-_HEAD = "# Every setting of this model; trelliswork train {name} --out DIR makes it again.\n"
+_HEAD = "# Every setting of this model; trelliswork train {name}{features} --out DIR makes it again.\n"
 
 Settings = dict[str, Any]
 
@@ -88,7 +89,8 @@ def config_text(settings: Mapping[str, Any], name: str = CONFIG_FILE) -> str:
     hidden = 9
     """
     named = {MODEL_NAME if key == "model" else key: value for key, value in settings.items() if value is not None}
-    text = _HEAD.format(name=name)
+    code = named.get("features")  # a file never chooses code, so it must be given again
+    text = _HEAD.format(name=name, features=f" --features {code}" if code else "")
     for section, known in known_settings(settings["model"]).items():
         lines = [f"{key} = {_toml(named[key])}" for key in known if key in named]
         text += "\n".join(["", f"[{section}]", *lines, ""]) if lines else ""

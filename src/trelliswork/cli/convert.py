@@ -30,12 +30,12 @@ def convert(
       trelliswork info ner --top-features 30
     """
     from trelliswork.cli.inputs import count
-    from trelliswork.cli.train_data import check_folder
+    from trelliswork.cli.train_data import reserved, save_whole
     from trelliswork.models import AttributeTagger
 
-    check_folder(Path(out), force)
-    tagger = AttributeTagger.from_crfsuite(model)
-    tagger.save(out)
+    with reserved(Path(out), force):
+        tagger = AttributeTagger.from_crfsuite(model)
+        save_whole(tagger, Path(out))
     labels, weights = count(len(tagger.crf.labels), "label"), count(tagger.n_parameters, "weight")
     print(f"{model}: {labels}, {count(len(tagger.crf.index), 'attribute')}, {weights}")
     print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE.crfsuite --confidence")

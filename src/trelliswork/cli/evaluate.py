@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trelliswork.cli.given_function import given_function
 from trelliswork.cli.options import (
     Delimiter,
     FeatureColumns,
@@ -64,7 +65,7 @@ def evaluate(
 
     torch.set_num_threads(threads)
     given = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
-    tagger = reads_sentences(load_tagger(model, features=features), model)
+    tagger = reads_sentences(load_tagger(model, features=given_function(features)), model)
     kind = kind_of(file, tagger=tagger)
     format, stream = open_tagged(file, choices_of(tagger, given, kind), kind)
     parts = [_known(part, scheme, quiet) for part in parts_of(tagger, list(stream))]

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from trelliswork.cli.given_function import given_function
 from trelliswork.cli.options import (
     Delimiter,
     FeatureColumns,
@@ -49,7 +50,7 @@ def explain(
     from trelliswork.errors import ModelError
     from trelliswork.models import FeatureTagger, load_tagger
 
-    tagger = load_tagger(model, features=features)
+    tagger = load_tagger(model, features=given_function(features))
     if not isinstance(tagger, FeatureTagger):
         problem = f"expected a model of kind FeatureTagger, got {type(tagger).__name__}"
         raise ModelError(f"{model}: {problem}; train one with --model crf")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trelliswork.cli.given_function import given_function
 from trelliswork.cli.options import Features, ModelFolder
 from trelliswork.errors import TrellisworkError
 
@@ -37,7 +38,7 @@ def info(
     """
     from trelliswork.models import Ensemble, load_tagger
 
-    tagger = load_tagger(model, features=features)
+    tagger = load_tagger(model, features=given_function(features))
     if isinstance(tagger, Ensemble):
         folders = ", ".join(tagger.folders)
         raise TrellisworkError(f"{model}: expected one model, got the folders of several; name one: {folders}")

@@ -26,9 +26,11 @@ from trelliswork.cli.tag import tag
 from trelliswork.cli.train import train
 from trelliswork.cli.tune import tune
 from trelliswork.cli.warmup import warmup
+from trelliswork.ctrl_c import STATUS as INTERRUPTED
+from trelliswork.ctrl_c import say_interrupted
 from trelliswork.errors import TrellisworkError, is_out_of_memory
 
-BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+BAD_INPUT, BROKEN_PIPE = 2, 141
 TRACEBACK = "--traceback"
 
 app = typer.Typer(
@@ -81,7 +83,7 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing to say when Python closes it
             raise typer.Exit(BROKEN_PIPE) from None
         except KeyboardInterrupt:
-            _complain("interrupted; no file is left half-written")
+            say_interrupted()
             raise typer.Exit(INTERRUPTED) from None
 
     return guarded
@@ -103,10 +105,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given = [argument for argument in given if argument != TRACEBACK] or ["--help"]
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # what is written matches what is read
-    if "" not in sys.path:
-        sys.path.append("")  # feature functions are found where the command runs; last, so that it hides nothing
     try:
         status = app(given, prog_name="trelliswork", standalone_mode=False)
+    except typer.Abort:  # Ctrl-C outside of a command
+        say_interrupted()
+        return INTERRUPTED
     except Exception as error:
         if debug or not _sentence_of(error):
             raise
@@ -140,7 +143,3 @@ def _usage(error: Any) -> str:
 
 def _complain(sentence: str) -> None:
     print(f"error: {' '.join(sentence.split())}", file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(run())

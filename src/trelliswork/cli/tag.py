@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trelliswork.cli.given_function import given_function
 from trelliswork.cli.options import (
     Delimiter,
     FeatureColumns,
@@ -110,7 +111,7 @@ def tag(
     from trelliswork.models import load_tagger
 
     torch.set_num_threads(threads)
-    tagger = reads_sentences(load_tagger(model, features=features), model)
+    tagger = reads_sentences(load_tagger(model, features=given_function(features)), model)
     heads = heads_of(tagger)
     if pin and any(heads):
         raise TrellisworkError("--pin is for models of one task, and this one has several; leave it out")

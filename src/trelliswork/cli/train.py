@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from trelliswork.cli.options import Quiet, Threads, parse_columns, parse_delimiter
 from trelliswork.cli.panels import COLUMNS, FEATURES, LEARNING, NETWORK, with_options
-from trelliswork.errors import TrellisworkError
+from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
         from trelliswork.cli.config_file import read_config
 
         stored = read_config(file, given.get("model"), others)
+        refuse_code(file, stored, given)
     options = {**ctx.params, "train": None, **stored, **given}
     for name in ("feature_columns", "tag_columns"):  # numbers in a file, text on the command line
         columns, option = options[name], "--" + name.replace("_", "-")
@@ -135,6 +137,13 @@ def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
         if options[name] is None:
             raise TrellisworkError(f"expected {_MISSING[name]}; see trelliswork {ctx.info_name} --help")
     return options
+
+
+def refuse_code(file: str, stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse a feature function that only the file names: a file travels with models, and never chooses code."""
+    if stored.get("features") is not None and given.get("features") is None:
+        problem = f"it names the feature function {stored['features']!r}, and a file of settings never chooses code"
+        raise DataError(file, f"{problem}; if you trust it, add --features {shlex.quote(stored['features'])}")
 
 
 _MISSING = {"train": "a tagged file to train on, TRAIN, got none", "out": "a place to write to, --out, got none"}

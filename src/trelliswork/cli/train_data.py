@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,21 @@ from trelliswork.errors import DataError, OutputError
 
 if TYPE_CHECKING:
     from trelliswork.data import Choices, ColumnFormat, Sentence
-    from trelliswork.models import SentenceTagger
+    from trelliswork.models import FeatureTagger, SentenceTagger
 
 HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
+
+
+@contextmanager
+def reserved(out: Path, force: bool, resume: bool = False) -> Iterator[None]:
+    """Keep the folder of a model for the one run inside; refuse early what could not or should not be written."""
+    from trelliswork.models.storage import check_output
+    from trelliswork.training.exclusive import exclusive
+
+    check_output(out)
+    with exclusive(out):
+        check_folder(out, force, resume)
+        yield
 
 
 def check_folder(out: Path, force: bool, resume: bool = False) -> None:
@@ -36,20 +48,24 @@ def check_folder(out: Path, force: bool, resume: bool = False) -> None:
         raise OutputError(f"{out}: holds a model already; add --force to replace it or choose another folder")
 
 
+def save_whole(tagger: FeatureTagger, out: Path) -> None:
+    """Save a model that is trained in one go; the checkpoint of a network that it replaces goes."""
+    from trelliswork.training.checkpoint import Checkpoint
+
+    tagger.save(out)
+    Checkpoint(out).clear()
+
+
 @contextmanager
 def config_first(folder: Path, text: str) -> Iterator[None]:
     """Write the settings of a run before what is done inside, so that it can be done again after a kill.
 
-    An error that leaves the folder without a new model puts back what was there.
+    The folder must be locked. An error that leaves it without a new model puts back what was there.
     """
     from trelliswork.models.storage import CONFIG
 
     path = folder / CONFIG_FILE
     before, model_before = _text_of(path), _text_of(folder / CONFIG)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}; choose another folder") from error
     _write(path, text)
     try:
         yield
@@ -60,7 +76,7 @@ def config_first(folder: Path, text: str) -> Iterator[None]:
 
 
 def _write(path: Path, text: str | None) -> None:
-    """Without text, the file goes, and its folder if that was all."""
+    """Without text, the file goes."""
     from trelliswork.data import atomic_write
 
     if text is not None:
@@ -68,8 +84,6 @@ def _write(path: Path, text: str | None) -> None:
             file.write(text)
         return
     path.unlink(missing_ok=True)
-    with suppress(OSError):  # not empty
-        path.parent.rmdir()
 
 
 def _text_of(path: Path) -> str | None:

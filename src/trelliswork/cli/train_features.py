@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from trelliswork.cli.config_file import config_text
+from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import count, kind_of, open_untagged, say
 from trelliswork.cli.kernels import prepare_feature_kernels, prepare_kernels
 from trelliswork.cli.scores import score, score_text
-from trelliswork.cli.train_data import check_folder, columns_of, config_first, known_tags, provenance, read_data
+from trelliswork.cli.train_data import columns_of, config_first, known_tags, provenance, read_data, reserved, save_whole
 from trelliswork.errors import TrellisworkError
 
 if TYPE_CHECKING:
@@ -53,12 +54,12 @@ def train_features(options: Options, choices: Choices) -> None:
     check_options(options)
     out, quiet = Path(options["out"]), options["quiet"]
     config = learning_of(options)
-    check_folder(out, options["force"])
-    material = read_material(options, choices, quiet=quiet)
-    with Report(material.dev, quiet, config.max_iterations) as report, config_first(out, config_text(options)):
-        tagger = fit(material, config, report)
-        finish_fit(tagger, material, report, options)
-        tagger.save(out)
+    with reserved(out, options["force"]):
+        material = read_material(options, choices, quiet=quiet)
+        with Report(material.dev, quiet, config.max_iterations) as report, config_first(out, config_text(options)):
+            tagger = fit(material, config, report)
+            finish_fit(tagger, material, report, options)
+            save_whole(tagger, out)
     size = f"{count(tagger.n_parameters, 'weight')} of {count(len(tagger.names), 'attribute')}"
     print(f"{report.iterations} iterations, {report.seconds:.1f} s, {size}; on the dev sentences:\n")
     print(score_text(score(tagger, material.dev)))
@@ -91,13 +92,13 @@ def learning_of(options: Options) -> LearningConfig:
 
 def read_material(options: Options, choices: Choices, *, quiet: bool) -> Material:
     """Sentences, and what makes attributes of them."""
-    from trelliswork.data.attributes import FeatureFunction, Templates
+    from trelliswork.data.attributes import Templates
     from trelliswork.models import AttributeTagger, FeatureTagger
     from trelliswork.structures.threads import use_threads
 
     file, template, function, partial = (options[name] for name in ("train", "template", "features", "partial"))
     templates = None if template is None else Templates.read(template)
-    features = None if function is None else FeatureFunction.of(function)
+    features = given_function(function)
     use_threads(options["threads"])
     prepare_feature_kernels(quiet=quiet)
     format, train, dev = read_data(file, options["dev"], choices, quiet)

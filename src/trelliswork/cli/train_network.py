@@ -14,16 +14,25 @@ from trelliswork.cli.inputs import count, say
 from trelliswork.cli.kernels import prepare_kernels
 from trelliswork.cli.scores import score, score_text
 from trelliswork.cli.tasks import heads_of, parts_of, task_names
-from trelliswork.cli.train_data import broken_tags, check_folder, config_first, known_tags, provenance, read_data
+from trelliswork.cli.train_data import (
+    broken_tags,
+    check_folder,
+    config_first,
+    known_tags,
+    provenance,
+    read_data,
+    reserved,
+)
 from trelliswork.data import Choices, ColumnFormat, Sentence, WordVectors, read_vectors
 from trelliswork.data.crfsuite import is_crfsuite
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.models import MultiTagger, Segmenter, Tagger, TaggerConfig
 from trelliswork.models.presets import PRESETS
-from trelliswork.models.storage import CONFIG
+from trelliswork.models.storage import CONFIG, check_output
 from trelliswork.structures.chain.schemes import canonical, infer_scheme, spans_of
 from trelliswork.training import TrainingConfig, TrainingResult, make_progress
 from trelliswork.training import train as train_model
+from trelliswork.training.exclusive import exclusive
 from trelliswork.training.progress import Progress
 from trelliswork.training.seeds import SeedsResult, train_seeds
 from trelliswork.training.tensorboard import TensorBoardProgress
@@ -144,25 +153,31 @@ def train_network(options: Options, choices: Choices) -> None:
     """Train what the options say, once or with several seeds."""
     import torch
 
-    quiet, out, resume = options["quiet"], Path(options["out"]), options["resume"]
-    plan = plan_of(options)
-    n_seeds = options.get("seeds") or 1
+    plan, n_seeds = plan_of(options), options.get("seeds") or 1
     progress_of(options)  # refuses TensorBoard where it is not installed
-    for folder in [out] if n_seeds == 1 else _seed_folders(out, plan, n_seeds):
-        check_folder(folder, options["force"] or (resume and n_seeds > 1), resume and n_seeds == 1)
     torch.set_num_threads(options["threads"])
+    if n_seeds > 1:
+        _train_seeds(plan, options, choices, n_seeds)
+        return
+    out, resume = Path(options["out"]), options["resume"]
+    with reserved(out, options["force"], resume):
+        material, tagger = _prepared(plan, options, choices)
+        with config_first(out, settings_text(out, tagger, plan.learning, options)):
+            result = train_model(
+                tagger, material.train, material.dev, plan.learning, out=out, resume=resume,
+                progress=progress_of(options), locked=True,
+            )  # fmt: skip
+    finish(tagger, material.dev, result, out)
+
+
+def _prepared(plan: Plan, options: Options, choices: Choices) -> tuple[Material, Network]:
+    """The data and a new model for them, described; the kernels that it needs are compiled."""
+    quiet = options["quiet"]
     material = fitting(read_material(options, choices, plan, quiet=quiet), plan, options)
     tagger = build(plan, material, options, plan.learning.seed)
     describe(tagger, material, options, quiet)
     prepare_kernels(tagger, quiet=quiet)
-    if n_seeds > 1:
-        _train_seeds(plan, material, options, n_seeds)
-        return
-    with config_first(out, settings_text(out, tagger, plan.learning, options)):
-        result = train_model(
-            tagger, material.train, material.dev, plan.learning, out=out, resume=resume, progress=progress_of(options)
-        )
-    finish(tagger, material.dev, result, out)
+    return material, tagger
 
 
 def progress_of(options: Options, run: str = "") -> Progress:
@@ -197,29 +212,41 @@ def announced_vectors(vectors: WordVectors, file: str) -> None:
 def _seed_folders(out: Path, plan: Plan, n: int) -> list[Path]:
     if (out / CONFIG).exists():
         raise OutputError(f"{out}: holds one model, and --seeds makes a folder of several; choose another folder")
-    return [out / f"seed-{plan.learning.seed + i}" for i in range(n)]
+    folders = [out / f"seed-{plan.learning.seed + i}" for i in range(n)]
+    for folder in folders:
+        check_output(folder)
+    return folders
 
 
-def _train_seeds(plan: Plan, material: Material, options: Options, n: int) -> None:
-    out, parts = Path(options["out"]), []
-    for seed in range(plan.learning.seed, plan.learning.seed + n):
-        tagger = build(plan, material, options, seed)
-        folder, learning = out / f"seed-{seed}", replace(plan.learning, seed=seed)
-        with config_first(folder, settings_text(folder, tagger, learning, options)):
-            parts.append(_one_seed(tagger, material, learning, options))
-        if parts[-1].interrupted:
-            break
-    result = SeedsResult(parts[-1].metric, [row for part in parts for row in part.rows], parts[-1].interrupted)
+def _train_seeds(plan: Plan, options: Options, choices: Choices, n: int) -> None:
+    out = Path(options["out"])
+    folders = _seed_folders(out, plan, n)
+    with exclusive(out):
+        for folder in folders:
+            check_folder(folder, options["force"] or options["resume"])
+        material, _ = _prepared(plan, options, choices)
+        result = _all_seeds(plan, material, options, folders)
     folder, remark = (out, "   (all together)") if plan.kind is Tagger else (out / "seed-N", "")
     print(f"{result.table()}\n\nmodels: {out}/seed-N\nnext:   trelliswork tag {folder} FILE --confidence{remark}")
     if result.interrupted:
         raise typer.Exit(130)
 
 
+def _all_seeds(plan: Plan, material: Material, options: Options, folders: Sequence[Path]) -> SeedsResult:
+    parts: list[SeedsResult] = []
+    for seed, folder in enumerate(folders, plan.learning.seed):
+        tagger, learning = build(plan, material, options, seed), replace(plan.learning, seed=seed)
+        with exclusive(folder), config_first(folder, settings_text(folder, tagger, learning, options)):
+            parts.append(_one_seed(tagger, material, learning, options))
+        if parts[-1].interrupted:
+            break
+    return SeedsResult(parts[-1].metric, [row for part in parts for row in part.rows], parts[-1].interrupted)
+
+
 def _one_seed(tagger: Network, material: Material, learning: TrainingConfig, options: Options) -> SeedsResult:
     return train_seeds(
         lambda _: tagger, material.train, material.dev, learning, seeds=1, out=options["out"],
-        resume=options["resume"], progress=lambda: progress_of(options, f"seed-{learning.seed}"),
+        resume=options["resume"], progress=lambda: progress_of(options, f"seed-{learning.seed}"), locked=True,
     )  # fmt: skip
 
 

@@ -74,34 +74,42 @@ def tune(
       trelliswork tune train.conll --dev dev.conll --config space.toml --out search
       trelliswork train search/best.toml
     """
-    from trelliswork.cli.tune_folder import check_search, settle
+    from trelliswork.cli.tune_folder import reserved_search
     from trelliswork.cli.tune_trials import make_trials
-    from trelliswork.training.trials import require_optuna, search
+    from trelliswork.training.trials import require_optuna
 
     options = resolve(ctx, (SPACE,))
     check_pretrain(options)
     require_optuna()
     folder = Path(options["out"])
-    check_search(folder, force=force, resume=resume)
-    space = space_of(ctx, options)
-    found = make_trials({**options, "resume": False}, choices_in(options))
-    _announce(space, quiet)
-    result = search(
-        lambda attempt: found.run(attempt, folder / "trials" / str(attempt.number)),
-        space,
-        trials=trials,
-        seed=options["seed"],
-        first={name: value for name, value in found.own_settings().items() if name in space},
-        out=folder,
-        resume=resume,
-        unpruned_steps=found.unpruned_steps,
-        purpose={**_purpose(options, space), **found.size()},
-        on_trial=lambda so_far, row: _end_of_trial(folder, so_far, row, found, quiet),
-    )
-    settle(folder, result)
+    with reserved_search(folder, force=force, resume=resume):
+        space = space_of(ctx, options)
+        found = make_trials({**options, "resume": False}, choices_in(options))
+        _announce(space, quiet)
+        result = _search(folder, space, found, options)
     _show(folder, result, found)
     if result.interrupted:
         raise typer.Exit(130)
+
+
+def _search(folder: Path, space: Space, trials: Trials, options: Mapping[str, Any]) -> SearchResult:
+    from trelliswork.cli.tune_folder import settle
+    from trelliswork.training.trials import search
+
+    result = search(
+        lambda attempt: trials.run(attempt, folder / "trials" / str(attempt.number)),
+        space,
+        trials=options["trials"],
+        seed=options["seed"],
+        first={name: value for name, value in trials.own_settings().items() if name in space},
+        out=folder,
+        resume=options["resume"],
+        unpruned_steps=trials.unpruned_steps,
+        purpose={**_purpose(options, space), **trials.size()},
+        on_trial=lambda so_far, row: _end_of_trial(folder, so_far, row, trials, options["quiet"]),
+    )
+    settle(folder, result)
+    return result
 
 
 def space_of(ctx: typer.Context, options: Mapping[str, Any]) -> Space:

@@ -9,34 +9,55 @@ best.toml      its settings, fit for trelliswork train
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from trelliswork.cli.config_file import CONFIG_FILE, config_text, read_config
 from trelliswork.data import atomic_write
 from trelliswork.errors import OutputError
-from trelliswork.models.storage import CONFIG
+from trelliswork.models.storage import CONFIG, LOCK
+from trelliswork.training.exclusive import exclusive
 from trelliswork.training.search_result import SearchResult
 from trelliswork.training.trials import JOURNAL
+from trelliswork.writing import is_part_of
 
 BEST, BEST_FILE, TRIALS, AGAIN = "best", "best.toml", "trials", "trained"
-OURS = {JOURNAL, f"{JOURNAL}.lock", BEST, BEST_FILE, TRIALS, AGAIN}
+OURS = {JOURNAL, f"{JOURNAL}.lock", BEST, BEST_FILE, TRIALS, AGAIN, LOCK}
 
 
-def check_search(folder: Path, *, force: bool, resume: bool) -> None:
-    """Refuse early a folder that cannot or should not be searched in; with `force`, empty one of a search."""
+@contextmanager
+def reserved_search(folder: Path, *, force: bool, resume: bool) -> Iterator[None]:
+    """Keep the folder for the one search inside; refuse early one that cannot or should not be searched in.
+
+    With `force`, an earlier search there goes.
+    """
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder}: expected a folder for the search, got a file; choose another name")
-    foreign = sorted(path.name for path in folder.iterdir() if path.name not in OURS) if folder.exists() else []
+    foreign = sorted(path.name for path in folder.iterdir() if not _is_ours(path.name)) if folder.exists() else []
     if foreign:
         raise OutputError(f"{folder}: expected a search or an empty folder, got {foreign[0]}; choose another name")
-    if not (folder / JOURNAL).exists() or resume:
-        return
-    if not force:
-        raise OutputError(f"{folder}: holds a search already; add --resume to go on, or --force to begin anew")
-    for name in (TRIALS, BEST):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for name in (BEST_FILE, f"{JOURNAL}.lock", JOURNAL):
-        (folder / name).unlink(missing_ok=True)
+    with exclusive(folder):
+        if (folder / JOURNAL).exists() and not resume and not force:
+            raise OutputError(f"{folder}: holds a search already; add --resume to go on, or --force to begin anew")
+        _clear(folder, all=force and not resume)
+        yield
+
+
+def _is_ours(name: str) -> bool:
+    return name in OURS or is_part_of(name, Path(BEST_FILE))
+
+
+def _clear(folder: Path, *, all: bool) -> None:
+    """Remove what a kill left half-written, or all of a search."""
+    for path in folder.iterdir():
+        if is_part_of(path.name, Path(BEST_FILE)):
+            path.unlink(missing_ok=True)
+    if all:
+        for name in (TRIALS, BEST):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        for name in (BEST_FILE, f"{JOURNAL}.lock", JOURNAL):
+            (folder / name).unlink(missing_ok=True)
 
 
 def settle(folder: Path, result: SearchResult) -> None:

@@ -13,7 +13,7 @@ from trelliswork.training.search_space import Numbers, OneOf, Space
 
 _RANGE = {"low": "float", "high": "float", "log": "bool", "step": "float"}
 _NUMBERS = ("int", "float")
-_NOT_CHOSEN = (MODEL_NAME, "seed", "threads", "vector_dim", "checkpoint_every")
+_NOT_CHOSEN = (MODEL_NAME, "seed", "threads", "vector_dim", "checkpoint_every", "features")
 _EXAMPLE = "lr = {low = 1e-4, high = 1e-2, log = true} or encoder = ['lstm', 'gru']"
 
 

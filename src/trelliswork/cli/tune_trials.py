@@ -14,6 +14,7 @@ from trelliswork.cli.tasks import heads_of
 from trelliswork.cli.train_data import config_first
 from trelliswork.errors import ModelError
 from trelliswork.models.presets import PRESETS
+from trelliswork.training.exclusive import exclusive
 from trelliswork.training.progress import BarProgress, EpochRecord, Progress
 from trelliswork.training.trials import Attempt
 
@@ -103,10 +104,10 @@ class NetworkTrials:
         if folder is None:
             result = train(tagger, material.train, material.dev, learning, progress=shown)
         else:
-            with config_first(folder, settings_text(folder, tagger, learning, options)):
+            with exclusive(folder), config_first(folder, settings_text(folder, tagger, learning, options)):
                 result = train(
                     tagger, material.train, material.dev, learning, out=folder, resume=attempt.resumed, progress=shown,
-                    on_epoch=lambda record: attempt.report(record.epoch, record.score),
+                    on_epoch=lambda record: attempt.report(record.epoch, record.score), locked=True,
                 )  # fmt: skip
         if result.interrupted:
             raise KeyboardInterrupt
@@ -148,7 +149,7 @@ class FeatureTrials:
         options = {**self.options, **attempt.settings, "out": str(folder)}
         config = learning_of(options)
         report = self._watch(attempt, options, config.max_iterations)
-        with config_first(folder, config_text(options)), report:
+        with exclusive(folder), config_first(folder, config_text(options)), report:
             tagger = fit(self.material, config, report)
             finish_fit(tagger, self.material, report, options)
             tagger.save(folder)

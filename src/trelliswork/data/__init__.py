@@ -8,13 +8,14 @@ from trelliswork.data.conll import Choices, ColumnFormat, conll_text, infer_form
 from trelliswork.data.crfsuite import read_crfsuite
 from trelliswork.data.csv_files import CsvFormat, open_csv, read_csv
 from trelliswork.data.cutting import FINE_TOKENS, cut_tokens
-from trelliswork.data.files import atomic_write, open_text
+from trelliswork.data.files import open_text
 from trelliswork.data.jsonl import json_text, read_jsonl
 from trelliswork.data.readers import FileKind, file_kind, is_jsonl, reader_for
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.vector_sequence import VectorSequence
 from trelliswork.data.vectors import WordVectors, read_vectors
 from trelliswork.data.vocabulary import Vocabulary
+from trelliswork.writing import atomic_write
 
 __all__ = [
     "FINE_TOKENS",

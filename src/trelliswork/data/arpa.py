@@ -14,11 +14,12 @@ import re
 from pathlib import Path
 from typing import NoReturn
 
-from trelliswork.data.files import atomic_write, name_of, numbered_lines
+from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.distributions.ngram_model import NGramModel
 from trelliswork.errors import DataError, OutputError
 from trelliswork.structures.automata.ngrams import BEGIN, END, History, Tables
 from trelliswork.structures.automata.symbols import Symbols
+from trelliswork.writing import atomic_write
 
 LN10 = math.log(10.0)
 START, STOP, UNKNOWN = "<s>", "</s>", "<unk>"

@@ -17,13 +17,14 @@ from typing import Literal, NoReturn
 import numpy as np
 import torch
 
-from trelliswork.data.files import atomic_write, name_of, numbered_lines
+from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.distributions.acceptor import Acceptor, Transducer
 from trelliswork.errors import DataError, OutputError
 from trelliswork.structures.automata.build import only
 from trelliswork.structures.automata.rational import single_initial
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import EPSILON_NAMES, Symbols
+from trelliswork.writing import atomic_write
 
 INF = float("inf")
 MOST = 2**31 - 1  # of state and label numbers, as in OpenFst

@@ -1,19 +1,16 @@
-"""Opening files to read (plain, gzip, standard input) and writing them all or nothing."""
+"""Opening files to read: plain, gzip, standard input."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import gzip
-import os
 import sys
-import tempfile
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
-from trelliswork.errors import DataError, OutputError
+from trelliswork.errors import DataError
 
 READ_AT_A_TIME = 1 << 17  # bytes
 GZIP_MAGIC = b"\x1f\x8b"
@@ -110,83 +107,3 @@ def open_text(path: str | Path) -> Iterator[Iterator[str]]:
     lines = numbered_lines(path)
     with contextlib.closing(lines):
         yield (line for _, line in lines)
-
-
-@contextlib.contextmanager
-def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
-    """Write a whole file or nothing: the name appears, complete, when the block ends without error.
-
-    The content goes to a temporary name in the same folder, is flushed to disk and renamed. `mode` is "w"
-    (UTF-8 text, "\\n" line ends) or "wb". Whatever fails, the temporary file goes and an earlier file stays. A link
-    keeps pointing where it points; a device or pipe, which cannot be renamed onto, is written to as it is.
-
-    >>> with atomic_write("scores.json") as file:  # doctest: +SKIP
-    ...     file.write("{}")
-    """
-    if mode not in ("w", "wb"):
-        raise OutputError(f"mode must be 'w' or 'wb'; got {mode!r}")
-    target = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
-    if target.exists() and not target.is_file() and not target.is_dir():
-        with _explained(target), _open_to_write(target, mode) as file:
-            yield file
-        return
-    with _explained(target):
-        temporary = _temporary_for(target)
-    try:
-        with _explained(target), _open_to_write(temporary, mode) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        with _explained(target):
-            temporary.chmod(_mode_for(target))
-            os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _temporary_for(target: Path) -> Path:
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "is a folder")
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    return Path(name)
-
-
-def _open_to_write(path: Path, mode: str) -> IO[Any]:
-    return open(path, "wb") if mode == "wb" else open(path, "w", encoding="utf-8", newline="\n")
-
-
-@contextlib.contextmanager
-def _explained(target: Path) -> Iterator[None]:
-    """Errors of writing `target` become an OutputError; those about some other file pass untouched."""
-    try:
-        yield
-    except OSError as error:
-        named = Path(error.filename or target)
-        if named != target and not named.name.startswith(f".{target.name}."):
-            raise
-        raise OutputError(_why_unwritable(target, error)) from error
-
-
-def _mode_for(target: Path) -> int:
-    """The permissions an ordinary new file would get, or those of the file being replaced."""
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
-def _why_unwritable(target: Path, error: OSError) -> str:
-    fixes = {
-        errno.ENOSPC: "the disk is full; free some space or choose another disk",
-        errno.EDQUOT: "the disk quota is used up; free some space or choose another disk",
-        errno.EACCES: "no permission to write there; choose another folder",
-        errno.EPERM: "no permission to write there; choose another folder",
-        errno.EROFS: "the disk is read-only; choose another folder",
-        errno.EISDIR: "expected a file, got a folder; choose another name",
-        errno.ENOENT: "the folder does not exist; create it first",
-        errno.ENOTDIR: "a part of the path is a file, not a folder; choose another path",
-    }
-    reason = fixes.get(error.errno or 0, error.strerror or str(error))
-    return f"{target}: cannot be written: {reason}"

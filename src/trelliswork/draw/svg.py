@@ -6,15 +6,13 @@ page. The paper is painted, so that a drawing reads the same on a dark page.
 
 from __future__ import annotations
 
-import os
-import tempfile
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from trelliswork.errors import OutputError
+from trelliswork.writing import atomic_write
 
 PAPER, INK, SOFT, LINE, EMPTY = "#ffffff", "#1c2733", "#56657a", "#c3ccd6", "#eef2f6"
 HEAT, ACCENT = "#0b5aa8", "#c2410c"
@@ -36,21 +34,8 @@ class Drawing:
 
     def save(self, path: str | Path) -> None:
         """Write the SVG file, whole or not at all."""
-        target = Path(path)
-        try:
-            handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-        except OSError as error:
-            raise OutputError(f"{target}: cannot be written: {error.strerror}; choose another folder") from error
-        temporary = Path(name)
-        try:
-            with open(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(self.svg)
-            temporary.chmod(0o644)
-            os.replace(temporary, target)
-        except OSError as error:
-            raise OutputError(f"{target}: cannot be written: {error.strerror}; choose another name") from error
-        finally:
-            temporary.unlink(missing_ok=True)
+        with atomic_write(path) as file:
+            file.write(self.svg)
 
     def __repr__(self) -> str:
         return f"Drawing(svg={self.svg[:30]!r}...)"

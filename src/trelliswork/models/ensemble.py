@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trelliswork.data import Sentence
+from trelliswork.data.attributes.function import FeatureFunction, Function
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.averaged_tagger import AveragedTagger
 from trelliswork.models.sentence_tagger import ChainTagger, Pins
@@ -45,14 +46,14 @@ class Ensemble(AveragedTagger):
         self.folders: list[str] = []
 
     @classmethod
-    def load(cls, directory: str | Path) -> Ensemble:
-        """All models in the folders of a folder."""
+    def load(cls, directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> Ensemble:
+        """All models in the folders of a folder; `features` as for `FeatureTagger.load`."""
         from trelliswork.models.loading import load_tagger
 
         folders = model_folders(directory)
         if not folders:
             raise ModelError(f"{directory}: expected a folder with folders of models, got none; train with --seeds 3")
-        found = cls([load_tagger(folder) for folder in folders])  # type: ignore[misc]  # refused there
+        found = cls([load_tagger(folder, features=features) for folder in folders])  # type: ignore[misc]  # refused there
         found.folders = [str(folder) for folder in folders]
         return found
 

@@ -197,10 +197,10 @@ class FeatureTagger(ChainTagger):
         )
 
     @classmethod
-    def load(cls, directory: str | Path, *, features: Function | str | None = None) -> FeatureTagger:
+    def load(cls, directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> FeatureTagger:
         """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`.
 
-        If a function made the attributes, give it as `features`, unless its module has been imported.
+        If a function made the attributes, give it as `features`: a model folder never chooses the code that runs.
         """
         stored = read_model(directory, cls.KIND)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trelliswork.data.attributes.function import Function
+from trelliswork.data.attributes.function import FeatureFunction, Function
 from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.errors import ModelError
 from trelliswork.models.attribute_tagger import AttributeTagger
@@ -23,7 +23,7 @@ NETWORKS: dict[str, type[Tagger | Segmenter | MultiTagger | VectorTagger]] = {
 }
 
 
-def load_tagger(directory: str | Path, *, features: Function | str | None = None) -> AnyTagger:
+def load_tagger(directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> AnyTagger:
     """The tagger in a model folder, whichever kind it is; `features` as for `FeatureTagger.load`.
 
     A folder that holds folders of models, as several seeds leave it, is an `Ensemble` of them.
@@ -33,7 +33,7 @@ def load_tagger(directory: str | Path, *, features: Function | str | None = None
             f"{directory}: expected a model folder, got a model of CRFsuite; run trelliswork convert first"
         )
     if model_folders(directory):
-        return Ensemble.load(directory)
+        return Ensemble.load(directory, features=features)
     kind = kind_of_model(directory)
     if kind == AttributeTagger.KIND:
         return AttributeTagger.load(directory)

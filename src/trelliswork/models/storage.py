@@ -8,7 +8,6 @@ MODEL_CARD.md          the same for people
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import re
@@ -25,6 +24,7 @@ import safetensors
 from trelliswork import __version__
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.stored_metrics import check_metrics
+from trelliswork.writing import PART, is_part_of, part_prefix, removed_at_end
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,7 +35,9 @@ CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
 METRICS = "metrics.json"
 CARD = "MODEL_CARD.md"
-OF_TRAINING = {"checkpoint", "history.jsonl", "config.toml"}  # what a run leaves in a folder before there is a model
+LOCK = ".trelliswork.lock"  # of the run that trains there
+SETTINGS = "config.toml"
+OF_TRAINING = {"checkpoint", "history.jsonl", SETTINGS, LOCK}  # what a run leaves in a folder before there is a model
 
 
 @dataclass(frozen=True)
@@ -58,26 +60,29 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
     """
     target = Path(directory)
     check_output(target)
-    partial: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
-        partial.chmod(0o755)
-        _write_files(partial, model)
-        _replace(target, partial)
+        partial = Path(tempfile.mkdtemp(prefix=part_prefix(target), suffix=PART, dir=target.parent))
+        with removed_at_end(partial):
+            partial.chmod(0o755)
+            _write_files(partial, model)
+            _replace(target, partial)
     except (OSError, safetensors.SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise OutputError(f"{target}: cannot be written: {reason}; free space or choose another folder") from error
-    finally:
-        if partial is not None and partial.exists():
-            shutil.rmtree(partial, ignore_errors=True)
 
 
 def clear_partial(directory: str | Path) -> None:
     """Remove what a process that was killed while it wrote this model has left beside it."""
     target = Path(directory)
-    for path in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        shutil.rmtree(path, ignore_errors=True)
+    for path in target.parent.iterdir():
+        if is_part_of(path.name, target):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def is_stray(name: str) -> bool:
+    """Whether a file in a model folder has the temporary name of the settings, which a kill may leave."""
+    return is_part_of(name, Path(SETTINGS))
 
 
 def check_output(directory: str | Path) -> None:
@@ -90,7 +95,9 @@ def check_output(directory: str | Path) -> None:
         raise OutputError(f"{target}: expected {nearest} to be a folder, got a file; choose another name")
     if target.is_file():
         raise OutputError(f"{target}: expected a folder for the model, got a file; choose another name")
-    foreign = target.is_dir() and any(path.name not in OF_TRAINING for path in target.iterdir())
+    foreign = target.is_dir() and any(
+        path.name not in OF_TRAINING and not is_stray(path.name) for path in target.iterdir()
+    )
     if foreign and not (target / CONFIG).exists():
         raise OutputError(f"{target}: expected a model or an empty folder, got other files; choose another name")
 

@@ -22,6 +22,7 @@ import safetensors.torch
 from torch import Tensor
 
 from trelliswork.errors import ModelError, OutputError
+from trelliswork.writing import PART
 
 FOLDER = "checkpoint"
 STATE = "state.safetensors"
@@ -69,9 +70,16 @@ class Checkpoint:
         (self.folder / STATE).unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def clear_partial(self) -> None:
+        """Remove what a killed run has left half-written; without a state, the whole folder is that."""
+        if self.folder.is_dir() and not self.exists:
+            self.clear()
+        for path in self.folder.glob(f".*.safetensors{PART}"):
+            path.unlink(missing_ok=True)
+
     def _write(self, name: str, tensors: Mapping[str, Tensor], header: dict[str, str]) -> None:
         path = self.folder / name
-        partial = path.with_name(f".{name}.part")
+        partial = path.with_name(f".{name}{PART}")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             safetensors.torch.save_file(_plain(tensors), partial, header)
@@ -83,7 +91,6 @@ class Checkpoint:
             partial.unlink(missing_ok=True)
             with suppress(OSError):  # what is empty was made in vain
                 self.folder.rmdir()
-                self.folder.parent.rmdir()
             reason = getattr(error, "strerror", None) or error
             raise OutputError(f"{path}: cannot be written: {reason}; free space, then train with --resume") from error
 

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from trelliswork import ctrl_c
+
 
 class Interrupts:
     """Inside `with`, Ctrl-C waits for the end of what is `undivided`, and works at once elsewhere.
 
-    Only where Ctrl-C would raise `KeyboardInterrupt` anyway: in the main thread, with no other handler installed.
+    Only where Ctrl-C would raise `KeyboardInterrupt` anyway: in the main thread, with no handler but Python's or ours.
     """
 
     def __init__(self) -> None:
@@ -20,14 +22,14 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         own = threading.current_thread() is threading.main_thread()
-        if own and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._interrupt)
+        if own and signal.getsignal(signal.SIGINT) in (signal.default_int_handler, ctrl_c.interrupt):
+            self._before = signal.signal(signal.SIGINT, self._interrupt)
             self._installed = True
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._installed:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, self._before)
 
     @contextmanager
     def undivided(self) -> Iterator[None]:

@@ -40,6 +40,7 @@ def train(
     progress: Progress | None = None,
     on_epoch: Callable[[EpochRecord], None] | None = None,
     tensorboard_dir: str | Path | None = None,
+    locked: bool = False,
 ) -> TrainingResult:
     """Train `model` in place and leave it with its best weights, saved in `out` if given.
 
@@ -49,14 +50,16 @@ def train(
 
     With `out`, a run that was killed or interrupted has left a checkpoint there: `resume=True`, with the model made
     anew from the same data, goes on from it to the weights that the whole run would have given. `tensorboard_dir`
-    also writes loss, score and speed for TensorBoard.
+    also writes loss, score and speed for TensorBoard. A second run into the same folder is refused while one is going
+    on; `locked` says that the caller has seen to that (see `exclusive`).
     """
     config = config or TrainingConfig()
     shown_by = progress or make_progress()
     if tensorboard_dir is not None:
         shown_by = TensorBoardProgress(shown_by, tensorboard_dir)
     run = Run(model, train, dev, config, out)
-    with exclusive(run.out), shown_by as shown, torch.random.fork_rng(devices=[]), Interrupts() as interrupts:
+    lock = exclusive(None if locked else run.out)
+    with lock, shown_by as shown, torch.random.fork_rng(devices=[]), Interrupts() as interrupts:
         torch.manual_seed(config.seed)
         run.begin(shown, resume)
         try:

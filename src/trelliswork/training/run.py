@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.errors import ConstraintError, ModelError, ScoreError, TrellisworkError
-from trelliswork.models.storage import clear_partial
 from trelliswork.training.averaging import averages_in, make_average
 from trelliswork.training.checkpoint import Checkpoint
 from trelliswork.training.config import TrainingConfig
@@ -97,7 +96,6 @@ class Run:
             shown.note(f"{self.n_left_out} sentences over {self.config.max_sentence_length} tokens are left out")
         if self.checkpoint is None:
             return
-        clear_partial(self.checkpoint.out)
         self.fingerprint = fingerprint(self.module, self.sentences, self.dev, self.config)
         if not resume:
             self.checkpoint.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import sys
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +16,7 @@ from trelliswork.errors import DataError, ModelError
 
 Array = np.ndarray[Any, Any]
 Function = Callable[[Sentence], Sequence[Token]]
+_PATH = re.compile(r"[\w.]+:[\w.]+")
 
 
 @dataclass(frozen=True)
@@ -42,21 +43,22 @@ class FeatureFunction:
         return cls(features, path_of(features))
 
     @classmethod
-    def again(cls, path: str | None, given: str | Function | None, model: str) -> FeatureFunction:
-        """The function given, or the one whose path a model has stored, if its module is there already.
+    def again(cls, path: object, given: str | Function | FeatureFunction | None, model: str) -> FeatureFunction:
+        """The function given. `path` is the name that a model has stored, which only serves to say what is missing.
 
-        A model imports nothing by itself: what it names could be any code.
+        A model never chooses code: a name in its folder could be that of any function, also of a loaded one.
         """
         if given is not None:
             return cls.of(given)
-        if path is not None:
-            if path.partition(":")[0] in sys.modules:
-                return cls.of(path)
-            problem = f"its attributes come from the function {path}, which a model does not import by itself"
-            fix = f"add --features {path}, or in Python FeatureTagger.load(directory, features=...)"
-            raise ModelError(f"{model}: {problem}; {fix}")
-        problem = "its feature function has no name to import it by (a lambda, or one defined inside another)"
-        raise ModelError(f"{model}: {problem}; give it: FeatureTagger.load(directory, features=function)")
+        if path is None:
+            problem = "its feature function has no name to import it by (a lambda, or one defined inside another)"
+            raise ModelError(f"{model}: {problem}; give it: FeatureTagger.load(directory, features=function)")
+        if not isinstance(path, str) or not _PATH.fullmatch(path):
+            problem = f"expected the name of a function, module:function, under 'features', got {path!r}"
+            raise ModelError(f"{model}: {problem}; copy the model again")
+        problem = f"its attributes come from the function {path}, which a model does not import by itself"
+        fix = f"add --features {path}, or in Python FeatureTagger.load(directory, features=...)"
+        raise ModelError(f"{model}: {problem}; {fix}")
 
     @property
     def name(self) -> str:

@@ -18,10 +18,10 @@ from trelliswork.data.corpus.events import Event, event_mentions
 from trelliswork.data.corpus.grammar import ROOT, Rule, rules_by_parent
 from trelliswork.data.corpus.lexicon import OPEN, inflect, words
 from trelliswork.data.corpus.spelling import spelled
-from trelliswork.data.files import atomic_write
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.structures.chain.schemes import tags_of
+from trelliswork.writing import atomic_write
 
 PARTS = ("train", "dev", "test")
 TASKS = ("entities", "chunks", "pos")

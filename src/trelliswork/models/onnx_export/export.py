@@ -30,6 +30,7 @@ from trelliswork.models.onnx_export.description import axes_of, describe, meanin
 from trelliswork.models.onnx_export.graphs import Decoder, Exportable
 from trelliswork.models.onnx_export.readme import readme
 from trelliswork.models.vector_tagger import VectorTagger
+from trelliswork.writing import PART, part_prefix
 
 OPSET = 17
 GRAPH, DESCRIPTION, README, SCRIPT = "model.onnx", "model.json", "README.md", "onnx_tagger.py"
@@ -49,7 +50,7 @@ def export_onnx(model: Any, directory: str | Path, *, force: bool = False) -> Pa
         raise ModelError("a model with a pretrained encoder cannot be exported; train one without --pretrained")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", suffix=".part", dir=target.parent) as name:
+        with tempfile.TemporaryDirectory(prefix=part_prefix(target), suffix=PART, dir=target.parent) as name:
             made = Path(name) / target.name
             made.mkdir()
             _write_files(model, made)

@@ -1,0 +1,19 @@
+"""What a killed run leaves half-written in its folder, by the names that only this library gives."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from trelliswork.models.storage import clear_partial, is_stray
+from trelliswork.training.checkpoint import Checkpoint
+
+
+def clear_strays(out: Path) -> None:
+    """Remove half-written files of dead runs; only for the one who holds the lock of the folder."""
+    clear_partial(out)
+    Checkpoint(out).clear_partial()
+    for path in out.iterdir():
+        if is_stray(path.name):
+            with suppress(OSError):
+                path.unlink()

@@ -1,0 +1,111 @@
+"""One run at a time in a folder, for every kind of model; what killed runs leave blocks nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import SMALL, Cli
+from trelliswork.models.storage import LOCK
+from trelliswork.training.exclusive import exclusive
+
+NETWORK = ["--epochs", "1", *SMALL]
+FEATURES = ["--model", "crf", "--max-iterations", "2"]
+REFUSED = "another run is training there; wait for its end, stop it, or choose another folder"
+
+
+@pytest.fixture
+def file(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Some sentences, where the command runs."""
+    (tmp_path / "t.conll").write_text("\n\n".join((data / "dev.conll").read_text().split("\n\n")[:12]) + "\n\n")
+    monkeypatch.chdir(tmp_path)
+    return "t.conll"
+
+
+@pytest.mark.parametrize("options", [NETWORK, FEATURES, [*NETWORK, "--seeds", "2"]], ids=["network", "crf", "seeds"])
+@pytest.mark.parametrize("more", [[], ["--force"]])
+def test_a_refused_run_changes_nothing(cli: Cli, file: str, options: list[str], more: list[str]) -> None:
+    out = Path("m")
+    with exclusive(out):
+        (out / "config.toml").write_text("of the run that is going on")
+        (out / ".config.toml.x1y2z3_4.part").write_text("which it is just writing")
+        answer = cli("train", file, "--quiet", "--out", out, *options, *more)
+        assert answer.status == 2 and f"m: {REFUSED}" in answer.err
+        assert (out / "config.toml").read_text() == "of the run that is going on"
+        assert (out / ".config.toml.x1y2z3_4.part").exists()
+    answer = cli("train", file, "--quiet", "--out", out, *options, *more)
+    assert answer.status == 0, answer.err
+    assert not list(out.rglob(LOCK)) and not list(out.rglob("*.part"))
+
+
+def test_one_of_several_seeds(cli: Cli, file: str) -> None:
+    with exclusive(Path("m/seed-1")):
+        answer = cli("train", file, "--quiet", "--out", "m", *NETWORK, "--seeds", "2")
+    assert answer.status == 2 and f"{Path('m/seed-1')}: {REFUSED}" in answer.err
+    assert sorted(os.listdir("m")) == ["seed-0"]
+
+
+def test_a_search(cli: Cli, file: str) -> None:
+    pytest.importorskip("optuna")
+    command = ["tune", file, "--quiet", "--trials", "1", "--out", "s", *FEATURES]
+    with exclusive(Path("s")):
+        answer = cli(*command)
+    assert answer.status == 2 and f"s: {REFUSED}" in answer.err
+    Path("s").mkdir()
+    Path("s/.best.toml.x1y2z3_4.part").write_text("")
+    assert cli(*command).status == 0
+    assert sorted(os.listdir("s")) == ["best", "best.toml", "study.log"]
+    assert LOCK not in os.listdir("s/best")
+
+
+def test_a_folder_of_other_files_is_not_touched(cli: Cli, file: str) -> None:
+    Path("mine").mkdir()
+    Path("mine/notes.part").write_text("")
+    before = Path("mine").stat().st_mtime_ns
+    answer = cli("train", file, "--quiet", "--out", "mine", *NETWORK)
+    assert answer.status == 2 and "expected a model or an empty folder, got other files" in answer.err
+    assert Path("mine").stat().st_mtime_ns == before
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from trelliswork.cli.main import run
+own = os.replace
+def killed(source, target):
+    if Path(target).name == "config.toml":
+        os.kill(os.getpid(), signal.SIGKILL)
+    own(source, target)
+os.replace = killed
+run(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("options", [NETWORK, FEATURES], ids=["network", "crf"])
+def test_a_kill_while_the_settings_are_written(cli: Cli, file: str, options: list[str]) -> None:
+    command = ["train", file, "--quiet", "--out", "m", *options]
+    subprocess.run([sys.executable, "-c", KILLED, *command], check=False)
+    left = sorted(os.listdir("m"))
+    assert left[1:] == [LOCK] and left[0].startswith(".config.toml.") and left[0].endswith(".part")
+    answer = cli(*command)
+    assert answer.status == 0, answer.err
+    assert not [name for name in os.listdir("m") if name.startswith(".")]
+
+
+def test_bad_data_leaves_no_folder(cli: Cli, file: str) -> None:
+    for options in (NETWORK, FEATURES, [*NETWORK, "--seeds", "2"]):
+        assert cli("train", "missing.conll", "--quiet", "--out", "a/b", *options).status == 2
+        assert not Path("a").exists()
+
+
+def test_features_in_the_place_of_an_unfinished_network_leave_no_checkpoint(cli: Cli, file: str) -> None:
+    Path("m/checkpoint").mkdir(parents=True)
+    Path("m/checkpoint/state.safetensors").write_text("")
+    command = ["train", file, "--quiet", "--out", "m", *FEATURES]
+    assert "holds an unfinished run" in cli(*command).err
+    assert cli(*command, "--force").status == 0
+    assert "checkpoint" not in os.listdir("m")
