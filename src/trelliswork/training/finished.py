@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trelliswork.data.folder_files import read_object, read_regular
+from trelliswork.data.json_values import JSONProblem, parse_json
 from trelliswork.errors import ModelError
 from trelliswork.training.checkpoint import Checkpoint
 from trelliswork.training.config import TrainingConfig
@@ -46,19 +48,11 @@ def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
 def read_history(path: Path) -> list[EpochRecord]:
     """The epochs in a file."""
     try:
-        return [EpochRecord(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (ValueError, TypeError) as error:
+        return [EpochRecord(**parse_json(line)) for line in read_regular(path).decode("utf-8").splitlines()]
+    except (UnicodeDecodeError, JSONProblem, TypeError) as error:
         raise ModelError(f"{path}: expected a line of JSON for each epoch, got something else; train anew") from error
 
 
 def _object_in(path: Path) -> dict[str, Any]:
     """What a file of JSON holds; nothing if there is none."""
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise ModelError(f"{path}: expected a JSON object, got something else; train anew with --force")
-    return found
+    return read_object(path) if path.exists() else {}
