@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from trelliswork.data.json_values import JSONProblem, parse_json
+from trelliswork.data.json_values import BadJSONError, parse_json
 from trelliswork.errors import ModelError
 
 
@@ -33,7 +33,7 @@ def read_object(path: Path) -> dict[str, Any]:
         found = parse_json(read_regular(path).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ModelError(f"{path}: truncated or not JSON (not UTF-8); copy the model again or train again") from error
-    except JSONProblem as error:
+    except BadJSONError as error:
         raise ModelError(
             f"{path}: truncated or not JSON{_place(error)}; copy the model again or train again"
         ) from error
@@ -42,6 +42,6 @@ def read_object(path: Path) -> dict[str, Any]:
     return found
 
 
-def _place(error: JSONProblem) -> str:
+def _place(error: BadJSONError) -> str:
     where = "" if error.line is None else f" at line {error.line}, column {error.column}"
     return f" ({error.problem[:1].lower()}{error.problem[1:]}{where})"

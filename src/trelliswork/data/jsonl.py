@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trelliswork.data.files import name_of, numbered_lines
-from trelliswork.data.json_values import JSONProblem, parse_json
+from trelliswork.data.json_values import BadJSONError, parse_json
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
 
@@ -48,7 +48,7 @@ def json_text(sentence: Sentence, **extra: Any) -> str:
 def _parse(line: str, file: str, number: int) -> dict[str, Any]:
     try:
         record = parse_json(line)
-    except JSONProblem as error:
+    except BadJSONError as error:
         raise DataError(file, f"not valid JSON: {error.problem}", line=number, column=error.column) from error
     if not isinstance(record, dict):
         raise DataError(file, f"expected a JSON object, got {_kind(record)}", line=number)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import safetensors
 
 from trelliswork.data.folder_files import check_regular
 from trelliswork.errors import ModelError

@@ -22,7 +22,7 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from trelliswork.data.json_values import JSONProblem, parse_json
+from trelliswork.data.json_values import BadJSONError, parse_json
 from trelliswork.data.weight_files import read_tensors, with_checksum
 from trelliswork.errors import ModelError, OutputError
 
@@ -59,7 +59,7 @@ class Checkpoint:
         tensors, header = _read(path, ("state",))
         try:
             return tensors, parse_json(header["state"])
-        except (JSONProblem, KeyError) as error:
+        except (BadJSONError, KeyError) as error:
             raise ModelError(_damaged(path)) from error
 
     def read_best(self, epoch: int) -> dict[str, Tensor]:
