@@ -44,4 +44,4 @@ def read_object(path: Path) -> dict[str, Any]:
 
 def _place(error: BadJSONError) -> str:
     where = "" if error.line is None else f" at line {error.line}, column {error.column}"
-    return f" ({error.problem[:1].lower()}{error.problem[1:]}{where})"
+    return f" ({error.problem}{where})"
