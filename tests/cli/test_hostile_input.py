@@ -63,15 +63,14 @@ def test_other_reports_show_control_characters(features: Path, tagged: Path, cli
         assert is_clean(answer) and r"\x1b" in answer.out, command
 
 
-def test_errors_show_control_characters(model: Path, tmp_path: Path, cli: Cli) -> None:
-    path = tmp_path / "template"
-    path.write_text("X\x1b[2J\x9b\n", encoding="utf-8")
-    answer = cli("train", path, "--template", path, "--model", "crf", "--out", tmp_path / "m")
-    assert answer.status == 2 and not CONTROL.search(answer.err)
-    gold = tmp_path / "gold.conll"
-    gold.write_text("Ann\tB-\x1b]0;title\x07\n\n", encoding="utf-8")
-    answer = cli("evaluate", model, gold, "--tag-column", "2")
-    assert is_one_sentence(answer) and not CONTROL.search(answer.err) and r"\x1b]0;title\x07" in answer.err
+def test_errors_show_control_characters(tmp_path: Path, cli: Cli) -> None:
+    path = tmp_path / "keys.jsonl"
+    path.write_text('{"\\u001b]0;title\\u0007": 1, "\\u009b2J": 2}\n')
+    answer = cli("check", path)
+    assert is_one_sentence(answer) and not CONTROL.search(answer.err)
+    assert answer.err.endswith(r'expected the key "tokens", got \x1b]0;title\x07, \x9b2J' + "\n")
+    answer = cli("check", tmp_path / "no\x1b[2J.conll")
+    assert is_one_sentence(answer) and answer.err.endswith("/no\\x1b[2J.conll: no such file; check the path\n")
 
 
 SETTINGS = {

@@ -6,9 +6,7 @@ import json
 import os
 import random
 import shutil
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from tests.soon import soon
 from trelliswork.data import Sentence, VectorSequence
 from trelliswork.errors import ModelError
 from trelliswork.models import (
@@ -68,22 +67,6 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture
 def copy_of(saved: dict[str, Path], tmp_path: Path) -> Callable[[str], Path]:
     return lambda name: Path(shutil.copytree(saved[name], tmp_path / name))
-
-
-@contextmanager
-def soon(seconds: float = 10.0) -> Iterator[None]:
-    """Inside, what takes longer fails instead of hanging."""
-
-    def late(*_: object) -> None:
-        raise AssertionError(f"not done after {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def change_config(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -170,8 +153,12 @@ def test_settings_are_compared_with_the_weights_first(
 ) -> None:
     folder = copy_of(name)
     change_config(folder, lambda config: config["settings"].update(settings))
-    with soon(), pytest.raises(ModelError, match=r"config\.json and weights do not fit \(.+\); copy it again"):
+    with (
+        soon(),
+        pytest.raises(ModelError, match=r"config\.json and weights do not fit \(.+\); copy it again") as raised,
+    ):
         load_tagger(folder)
+    assert "memory" not in str(raised.value), "no memory is asked for"
 
 
 def test_a_number_of_attributes_that_no_memory_holds(copy_of: Callable[[str], Path]) -> None:
