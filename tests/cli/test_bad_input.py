@@ -109,9 +109,9 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     "no config": (remove("config.json"), "config.json: missing; copy the whole model folder or train again"),
     "no weights": (remove("weights.safetensors"), "weights.safetensors: missing; copy the whole model folder"),
     "no metrics": (remove("metrics.json"), "metrics.json: missing; copy the whole model folder or train again"),
-    "half a config": (truncate("config.json"), "config.json: truncated or not JSON; copy the model again"),
+    "half a config": (truncate("config.json"), "config.json: truncated or not JSON ("),
     "half of the weights": (truncate("weights.safetensors"), "weights.safetensors: truncated or not safetensors"),
-    "half of the metrics": (truncate("metrics.json"), "metrics.json: truncated or not JSON; copy the model again"),
+    "half of the metrics": (truncate("metrics.json"), "metrics.json: truncated or not JSON ("),
 }
 
 

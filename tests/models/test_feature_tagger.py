@@ -148,7 +148,7 @@ def test_arrays_that_kernels_must_not_read_are_refused(
     arrays = safetensors.torch.load_file(path)
     change(arrays)
     safetensors.torch.save_file(arrays, path)
-    with pytest.raises(ModelError, match=r"do not fit .*copy it again"):
+    with pytest.raises(ModelError, match=r"(do not fit .*copy it again|expected finite weights, got NaN)"):
         FeatureTagger.load(tmp_path / "model")
 
 
@@ -182,7 +182,7 @@ def test_names_that_are_missing_or_too_few_are_refused(tagger: FeatureTagger, tm
     with pytest.raises(ModelError, match=f"expected {len(tagger.names)} names, got 5"):
         FeatureTagger.load(tmp_path / "model")
     path.unlink()
-    with pytest.raises(ModelError, match=r"attributes\.txt: cannot be read"):
+    with pytest.raises(ModelError, match=r"attributes\.txt: missing; copy the whole model folder"):
         FeatureTagger.load(tmp_path / "model")
 
 

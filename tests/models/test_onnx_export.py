@@ -307,3 +307,23 @@ def test_the_runtime_prints_nothing(exported: tuple[Tagger, Path], capfd: pytest
     onnxruntime.set_default_logger_severity(2)
     OnnxTagger(exported[1]).tag(["Stop"] * 30)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_damaged_export_is_refused(tmp_path: Path) -> None:
+    sentences = [Sentence(("Ann", "sings"), ("B-PER", "O"))]
+    folder = export_onnx(Tagger.from_data(sentences, SMALL), tmp_path / "onnx")
+    graph, description = folder / "model.onnx", folder / "model.json"
+    whole = graph.read_bytes()
+    for place in (40, len(whole) // 2, len(whole) - 1):
+        graph.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(ValueError, match=r"model\.onnx: the checksum does not match model\.json; copy the folder"):
+            OnnxTagger(folder)
+    graph.write_bytes(whole)
+    stored = json.loads(description.read_text(encoding="utf-8"))
+    del stored["sha256"]  # as earlier versions wrote it
+    description.write_text(json.dumps(stored), encoding="utf-8")
+    assert len(OnnxTagger(folder).tag(["Ann", "sings"])) == 2
+    for text in ("[" * 100_000, "{"):
+        description.write_text(text)
+        with pytest.raises(ValueError, match=r"model\.json: truncated or not JSON"):
+            OnnxTagger(folder)

@@ -27,6 +27,7 @@ from trelliswork.models import Tagger, TaggerConfig
 from trelliswork.training import TrainingConfig, train
 from trelliswork.training.checkpoint import Checkpoint
 from trelliswork.training.progress import Progress
+from trelliswork.training.run import Run
 
 TRAIN, DEV, _ = (as_sentences(part) for part in builtin_corpus(sizes=(24, 8, 1)).values())
 NETWORK = TaggerConfig(word_dim=8, affix_dim=3, hidden=8, dropout=0.5, unknown_dropout=0.2)
@@ -223,6 +224,24 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     state.write_bytes(safetensors.torch.save({}, {"state": "{}"}))
     with pytest.raises(ModelError, match="written by another version"):
         start(out, resume=True)
+
+
+@pytest.mark.parametrize("name", ["state.safetensors", "best-1.safetensors"])
+def test_every_bit_of_a_checkpoint_counts(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "m"
+    with killed_at(monkeypatch, Run, "_evaluate", 2):
+        start(out)
+    path = out / "checkpoint" / name
+    whole = path.read_bytes()
+    places = random.Random(0).sample(range(len(whole)), 8)
+    for place in [*places, len(whole) - 1, whole.index(b"sha256")]:
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        path.write_bytes(damaged)
+        with pytest.raises(ModelError, match="missing or damaged file; train anew without --resume"):
+            start(out, resume=True)
+    path.write_bytes(whole)
+    start(out, resume=True)
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

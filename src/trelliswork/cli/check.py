@@ -16,6 +16,7 @@ from trelliswork.cli.options import (
     parse_columns,
     parse_delimiter,
 )
+from trelliswork.cli.visible import visible
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -52,13 +53,13 @@ def check(
     surveys: list[Survey] = []
     for file in files:
         survey, layout = _survey(file, choices)
-        print("\n".join([f"{file}: {layout}", *_description(survey)]))
+        print(visible("\n".join([f"{file}: {layout}", *_description(survey)])))
         if surveys:
             found = overlap(surveys[0], survey)
             print(f"  against {surveys[0].file}")
             print(f"    sentences in both  {found.n_same:,} of {found.n_sentences:,}")
             print(f"    unseen words       {found.unseen_tokens:.1%} of tokens, {found.unseen_types:.1%} of types")
-            print(f"    new tags           {', '.join(found.new_tags) or 'none'}")
+            print(visible(f"    new tags           {', '.join(found.new_tags) or 'none'}"))
         print()
         surveys.append(survey)
     if strict and any(survey.violations for survey in surveys):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from trelliswork.cli.toml_file import TomlFile
+from trelliswork.data.setting_kinds import kinds_of
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.presets import PRESETS
 from trelliswork.models.storage import SETTINGS
@@ -37,13 +37,9 @@ def known_settings(model: str) -> dict[str, dict[str, str]]:
     from trelliswork.models import TaggerConfig
     from trelliswork.training import TrainingConfig
 
-    own = _types(TaggerConfig) if model in PRESETS else _FEATURES
-    learning = _types(TrainingConfig) if model in PRESETS else {"seed": "int"}
+    own = kinds_of(TaggerConfig) if model in PRESETS else _FEATURES
+    learning = kinds_of(TrainingConfig) if model in PRESETS else {"seed": "int"}
     return {"data": _DATA, "model": {MODEL_NAME: "str", **own}, "training": {**learning, "threads": "int"}}
-
-
-def _types(config: type) -> dict[str, str]:
-    return {field.name: str(field.type).removesuffix(" | None") for field in fields(config)}
 
 
 def read_config(path: str, model: str | None, others: tuple[str, ...] = ()) -> Settings:

@@ -16,6 +16,7 @@ from trelliswork.cli.options import (
     parse_columns,
     parse_delimiter,
 )
+from trelliswork.cli.visible import visible
 
 
 def explain(
@@ -61,7 +62,7 @@ def explain(
     if tagger.hashed:
         say(f"note: {HINT}")
     if html is None:
-        print("\n\n".join(map(str, found)))
+        print(visible("\n\n".join(map(str, found))))
         return
     style = "body{font-family:sans-serif}td,th{padding:2px 8px;text-align:left;vertical-align:top}"
     page = f'<!doctype html><meta charset="utf-8"><title>Votes</title><style>{style}</style>'

@@ -10,6 +10,7 @@ import typer
 
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.options import Features, ModelFolder
+from trelliswork.cli.visible import visible
 from trelliswork.errors import TrellisworkError
 
 if TYPE_CHECKING:
@@ -48,8 +49,9 @@ def info(
     print(f"{model}: {_kind(tagger)}, {tagger.n_parameters:,} parameters")
     for title, rows in _sections(tagger, top_features):
         print(f"\n{title}")
-        width = max((len(name) for name, _ in rows), default=0)
-        for name, value in rows:
+        shown = [(visible(name), visible(value)) for name, value in rows]
+        width = max((len(name) for name, _ in shown), default=0)
+        for name, value in shown:
             print(f"  {name:{width}}  {value}")
 
 

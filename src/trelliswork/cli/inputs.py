@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from trelliswork.cli.visible import visible
 from trelliswork.data import (
     Choices,
     ColumnFormat,
@@ -144,7 +145,7 @@ def format_to_store(format: ColumnFormat | None) -> dict[str, Any] | None:
 def say(text: str, *, quiet: bool = False) -> None:
     """A line about what is being done, beside the result: on standard error."""
     if not quiet:
-        print(text, file=sys.stderr, flush=True)
+        print(visible(text), file=sys.stderr, flush=True)
 
 
 def count(n: int, noun: str) -> str:

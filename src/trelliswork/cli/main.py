@@ -25,6 +25,7 @@ from trelliswork.cli.info import info
 from trelliswork.cli.tag import tag
 from trelliswork.cli.train import train
 from trelliswork.cli.tune import tune
+from trelliswork.cli.visible import visible
 from trelliswork.cli.warmup import warmup
 from trelliswork.ctrl_c import STATUS as INTERRUPTED
 from trelliswork.ctrl_c import say_interrupted
@@ -142,4 +143,4 @@ def _usage(error: Any) -> str:
 
 
 def _complain(sentence: str) -> None:
-    print(f"error: {' '.join(sentence.split())}", file=sys.stderr, flush=True)
+    print(f"error: {' '.join(visible(sentence).split())}", file=sys.stderr, flush=True)

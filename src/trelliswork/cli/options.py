@@ -57,9 +57,12 @@ Scheme = Annotated[
     str | None,
     typer.Option(help="How tags spell spans: IOB1, IOB2, IOBES or plain.", rich_help_panel=COLUMNS),
 ]
+MOST_THREADS = 1024  # the libraries below break at numbers that no machine has
 # One by default: a second thread gains at most a fifth on small networks, and on a busy machine the two wait for
 # each other at every operation, which made training more than 50 times slower in one measurement.
-Threads = Annotated[int, typer.Option(help="CPU threads; more help large networks on idle machines.", min=1)]
+Threads = Annotated[
+    int, typer.Option(help="CPU threads; more help large networks on idle machines.", min=1, max=MOST_THREADS)
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and the result.")]
 
 _DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ","}

@@ -13,7 +13,7 @@ from trelliswork.errors import DataError, TrellisworkError
 if TYPE_CHECKING:
     from trelliswork.models.labels import Labels
 
-_PIN = re.compile(r"(?:(?P<sentence>\d+):)?(?P<token>\d+)=(?P<tag>.+)")
+_PIN = re.compile(r"(?:(?P<sentence>\d{1,9}):)?(?P<token>\d{1,9})=(?P<tag>.+)")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trelliswork.cli.visible import visible
 from trelliswork.data import Sentence
 from trelliswork.metrics import Calibration, Confusion, SpanReport, calibration, confusion, span_scores, token_accuracy
 from trelliswork.structures.chain.schemes import spans_of
@@ -92,4 +93,4 @@ def score_text(scores: Scores) -> str:
         what = "span" if scores.spans is not None else "tag"
         error = 100 * scores.calibration.expected_error
         lines.append(f"calibration error       {error:6.2f}   (how far {what} confidences are off, on average)")
-    return "\n".join(lines)
+    return visible("\n".join(lines))

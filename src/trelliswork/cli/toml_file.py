@@ -8,23 +8,10 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from trelliswork.cli.options import MOST_THREADS
 from trelliswork.data.files import open_text
+from trelliswork.data.setting_kinds import misfit
 from trelliswork.errors import DataError
-
-_CHECKS = {
-    "int": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
-    "float": ("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool)),
-    "bool": ("true or false", lambda value: isinstance(value, bool)),
-    "tuple[int, ...]": (
-        "a list of whole numbers",
-        lambda value: isinstance(value, list) and all(type(each) is int for each in value),
-    ),
-    "tuple[str, ...]": (
-        "a list of texts",
-        lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
-    ),
-}
-_TEXT = ("a text in quotes", lambda value: isinstance(value, str))
 
 
 class TomlFile:
@@ -34,11 +21,7 @@ class TomlFile:
         self.path = path
         with open_text(path) as lines:
             self.text = "".join(f"{line}\n" for line in lines)
-        try:
-            self.sections: dict[str, Any] = tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as error:
-            problem, place = _split_place(str(error), n_lines=self.text.rstrip().count("\n") + 1)
-            raise DataError(path, f"expected TOML, got something else ({problem}); mend it", **place) from error
+        self.sections = _parsed(self.text, path)
 
     def error(self, problem: str, name: str) -> DataError:
         """What is wrong with a section or a key, with its line."""
@@ -53,13 +36,25 @@ class TomlFile:
 
     def checked(self, key: str, value: Any, kind: str, of: str = "") -> Any:
         """The value of a key, of `of` if it is a part of that, which must be of its kind."""
-        expected, fits = _CHECKS.get(kind, _TEXT)
-        if not fits(value):
-            what = f"{key} of {of}" if of else key
-            raise self.error(f"expected {expected} for {what}, got {value!r}; change it", of or key)
-        if key == "threads" and value < 1:
-            raise self.error(f"expected at least 1 thread, got {value}; change it", key)
+        if problem := misfit(f"{key} of {of}" if of else key, value, kind):
+            raise self.error(f"{problem}; change it", of or key)
+        if key == "threads" and not 1 <= value <= MOST_THREADS:
+            raise self.error(f"expected 1 to {MOST_THREADS} threads, got {value}; change it", key)
         return tuple(value) if isinstance(value, list) else value
+
+
+def _parsed(text: str, path: str) -> dict[str, Any]:
+    place: dict[str, int] = {}
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        problem, place = _split_place(str(error), n_lines=text.rstrip().count("\n") + 1)
+        cause: Exception = error
+    except RecursionError as error:
+        problem, cause = "nested too deeply", error
+    except ValueError as error:  # Python's limit on the digits of a number, an impossible date
+        problem, cause = "a number of thousands of digits, or no date", error
+    raise DataError(path, f"expected TOML, got something else ({problem}); mend it", **place) from cause
 
 
 def _split_place(message: str, n_lines: int) -> tuple[str, dict[str, int]]:

@@ -65,29 +65,29 @@ def config_first(folder: Path, text: str) -> Iterator[None]:
     from trelliswork.models.storage import CONFIG
 
     path = folder / CONFIG_FILE
-    before, model_before = _text_of(path), _text_of(folder / CONFIG)
-    _write(path, text)
+    before, model_before = _content_of(path), _content_of(folder / CONFIG)
+    _write(path, text.encode("utf-8"))
     try:
         yield
     except Exception:
-        if _text_of(folder / CONFIG) == model_before:
+        if _content_of(folder / CONFIG) == model_before:
             _write(path, before)
         raise
 
 
-def _write(path: Path, text: str | None) -> None:
-    """Without text, the file goes."""
+def _write(path: Path, content: bytes | None) -> None:
+    """Without content, the file goes."""
     from trelliswork.data import atomic_write
 
-    if text is not None:
-        with atomic_write(path) as file:
-            file.write(text)
+    if content is not None:
+        with atomic_write(path, "wb") as file:
+            file.write(content)
         return
     path.unlink(missing_ok=True)
 
 
-def _text_of(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.is_file() else None
+def _content_of(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
 
 
 def read_data(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from trelliswork.cli.visible import visible
 from trelliswork.data import json_text
 from trelliswork.data.columns import columns_text
 from trelliswork.structures.chain.schemes import spans_of
@@ -100,6 +101,7 @@ def pretty_writer(scheme: str, render: Callable[[Text], str]) -> Writer:
 def _marked(words: Sequence[str], tags: Sequence[str], scheme: str, confidences: Confidences | None) -> Text:
     from rich.text import Text
 
+    words, tags = [visible(word) for word in words], [visible(tag) for tag in tags]
     pieces = (
         _plain_pieces(words, tags, confidences) if scheme == "plain" else _span_pieces(words, tags, scheme, confidences)
     )

@@ -86,19 +86,19 @@ class _Reader:
     def take(self, text: str, line: int) -> None:
         if text == "\\end\\":
             self.done = True
-        elif header := re.fullmatch(r"\\(\d+)-grams:", text):
+        elif header := re.fullmatch(r"\\([0-9]{1,9})-grams:", text):
             self.section = int(header[1])
             if self.section not in self.announced:
                 self._fail(f"a section of order {self.section}, which \\data\\ does not announce", line)
             if self.section in self.grams:
                 self._fail(f"a second section of order {self.section}; join it with the first", line)
             self.grams[self.section] = []
-        elif count := re.fullmatch(r"ngram (\d+)\s*=\s*(\d+)", text):
+        elif count := re.fullmatch(r"ngram ([0-9]{1,9})\s*=\s*([0-9]{1,18})", text):
             self.announced[int(count[1])] = int(count[2])
         elif self.section:
             self.grams[self.section].append(self._gram(text.split(), line))
         elif text != "\\data\\":
-            self._fail(f"expected \\data\\, `ngram N=count` or \\1-grams:, got {text!r}", line)
+            self._fail(f"expected \\data\\, `ngram N=count` or \\1-grams:, got {text[:60]!r}", line)
 
     def _gram(self, fields: list[str], line: int) -> tuple[tuple[str, ...], float, float, int]:
         n = self.section
@@ -128,6 +128,8 @@ class _Reader:
     def _check(self) -> None:
         if not self.done:
             self._fail("the file ends before \\end\\; copy it again")
+        if sorted(self.announced) != list(range(1, len(self.announced) + 1)):
+            self._fail(f"\\data\\ must announce the orders 1, 2, ... without gaps; got {sorted(self.announced)}")
         for order, n in self.announced.items():
             if len(self.grams.get(order, ())) != n:
                 self._fail(f"\\data\\ announces {n} n-grams of order {order}; got {len(self.grams.get(order, ()))}")

@@ -34,15 +34,17 @@ FEW = 1_000_000  # so many states are made room for, whether they are named or n
 def read_symbols(path: str | Path) -> Symbols:
     """A symbol table: `symbol number` a line, epsilon as 0, the others numbered from 1 without gaps."""
     found: dict[int, str] = {}
+    names: set[str] = set()
     for line, text in numbered_lines(path):
         fields = text.split()
         if not fields:
             continue
         if len(fields) != 2 or not _is_number(fields[1]):
-            raise DataError(name_of(path), f"expected `symbol number`, got {text!r}", line=line)
-        if int(fields[1]) in found or fields[0] in found.values():
+            raise DataError(name_of(path), f"expected `symbol number`, got {_short(text)}", line=line)
+        if int(fields[1]) in found or fields[0] in names:
             raise DataError(name_of(path), f"{text!r}: symbol or number is there already; remove one", line=line)
         found[int(fields[1])] = fields[0]
+        names.add(fields[0])
     if found.get(0, EPSILON_NAMES[0]) not in EPSILON_NAMES:
         raise DataError(name_of(path), f"number 0 must be epsilon ({EPSILON_NAMES[0]}); got {found[0]!r}")
     numbers = sorted({0, *found})

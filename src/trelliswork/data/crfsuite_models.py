@@ -12,11 +12,12 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from trelliswork.data.files import name_of, open_bytes
-from trelliswork.errors import DataError, ModelError
+from trelliswork.data.files import name_of, read_bytes
+from trelliswork.errors import ModelError
 
 MAGIC = b"lCRF"
 STATE, TRANSITION = 0, 1  # types of weights
+START = 4096  # bytes that tell what a file is
 
 _HEADER = struct.Struct("<4sI4sIIIIIIIII")  # magic, size, type, version, three counts, five offsets
 _WEIGHT = struct.Struct("<IIId")  # type, from, to, weight
@@ -39,12 +40,12 @@ class CRFsuiteModel:
 
 def is_crfsuite_model(path: str | Path) -> bool:
     """Whether a file begins as CRFsuite's binary models do."""
-    return Path(path).is_file() and _bytes_of(path)[:4] == MAGIC
+    return Path(path).is_file() and read_bytes(path, len(MAGIC)) == MAGIC
 
 
 def read_crfsuite_model(path: str | Path) -> CRFsuiteModel:
     """A model of CRFsuite from its binary file or from its dump; anything else is a `ModelError`."""
-    content, name = _bytes_of(path), name_of(path)
+    content, name = _content_of(path), name_of(path)
     try:
         model = _from_binary(content) if content[:4] == MAGIC else _from_dump(content.decode("utf-8"))
     except (struct.error, IndexError) as error:
@@ -59,12 +60,12 @@ def read_crfsuite_model(path: str | Path) -> CRFsuiteModel:
     return model
 
 
-def _bytes_of(path: str | Path) -> bytes:
-    try:
-        with open_bytes(path) as file:
-            return file.read()
-    except (EOFError, OSError) as error:
-        raise DataError(name_of(path), f"cannot be read ({error}); check the path") from error
+def _content_of(path: str | Path) -> bytes:
+    """As much of a file as a model can have: what its header says, or a dump if it begins as one."""
+    start = read_bytes(path, START)
+    if start[:4] == MAGIC and len(start) >= 8:
+        return read_bytes(path, int.from_bytes(start[4:8], "little"))
+    return read_bytes(path) if b" = {" in start else start
 
 
 # The binary file

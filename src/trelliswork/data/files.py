@@ -13,7 +13,10 @@ from typing import BinaryIO, cast
 from trelliswork.errors import DataError
 
 READ_AT_A_TIME = 1 << 17  # bytes
+LONGEST_LINE = 1 << 28  # bytes; a longer line is damage, or a file made to fill the memory
 GZIP_MAGIC = b"\x1f\x8b"
+GZIP_DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
+NOT_WHOLE = "not a whole gzip file; copy or compress it again"
 
 
 def name_of(path: str | Path) -> str:
@@ -47,48 +50,73 @@ def _why_unreadable(error: OSError) -> str:
     return f"cannot be read: {error.strerror or error}"
 
 
+def read_bytes(path: str | Path, n: int = -1) -> bytes:
+    """The first `n` bytes of a file, or all of them; no more than that is unpacked."""
+    try:
+        with open_bytes(path) as file:
+            return file.read(n)
+    except GZIP_DAMAGE as error:
+        raise DataError(name_of(path), NOT_WHOLE) from error
+    except OSError as error:
+        raise DataError(name_of(path), _why_unreadable(error)) from error
+
+
 def numbered_lines(path: str | Path) -> Generator[tuple[int, str], None, None]:
     """The lines of a UTF-8 text file without their line ends, numbered from 1; read as they are asked for.
 
-    A byte order mark and Windows line ends are dropped. Bytes that are not text are an error with their line.
+    A byte order mark and Windows line ends are dropped. Bytes that are not text are an error with their line, and so is
+    a line without end: memory stays bounded whatever the file unpacks to.
     """
     name = name_of(path)
     number = 0
     try:
         with open_bytes(path) as file:
-            for group in _groups(file, one_by_one=str(path) == "-"):
-                for line in _decoded(group, name, number + 1):
+            for text in _groups(file, one_by_one=str(path) == "-"):
+                for line in _decoded(text, name, number + 1):
                     number += 1
                     yield number, line
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(name, "not a whole gzip file; copy or compress it again", line=number + 1) from error
+    except GZIP_DAMAGE as error:
+        raise DataError(name, NOT_WHOLE, line=number + 1) from error
     except OSError as error:
         raise DataError(name, _why_unreadable(error), line=number + 1) from error
 
 
-def _groups(file: BinaryIO, *, one_by_one: bool) -> Iterator[list[bytes]]:
-    """Lines, many at a time, or each as soon as it is there."""
+def _groups(file: BinaryIO, *, one_by_one: bool) -> Iterator[bytes]:
+    """Whole lines, many at a time, or each as soon as it is there; `_decode` refuses what is cut at LONGEST_LINE."""
     if one_by_one:
-        yield from ([raw] for raw in file)
+        yield from iter(lambda: file.readline(LONGEST_LINE + 1), b"")
         return
-    while group := file.readlines(READ_AT_A_TIME):
-        yield group
+    begun: list[bytes] = []  # a line whose end has not been read
+    n_begun = 0
+    while block := file.read(READ_AT_A_TIME):
+        whole, end, rest = block.rpartition(b"\n")
+        if end:
+            yield b"".join([*begun, whole, end])
+            begun, n_begun = [], 0
+        begun.append(rest)
+        n_begun += len(rest)
+        if n_begun > LONGEST_LINE or b"\0" in rest:
+            break
+    if n_begun:
+        yield b"".join(begun)
 
 
-def _decoded(group: list[bytes], name: str, first: int) -> Iterator[str]:
-    """The lines of a group, which begins with line `first`: all at once, or one by one if something is unusual."""
-    text = b"".join(group)
-    if b"\0" not in text and b"\r" not in text:
+def _decoded(text: bytes, name: str, first: int) -> Iterator[str]:
+    """The lines of a text that begins with line `first`: all at once, or one by one if something is unusual."""
+    if b"\0" not in text and b"\r" not in text and len(text) <= LONGEST_LINE:
         with contextlib.suppress(UnicodeDecodeError):
             decoded = text.decode("utf-8")
             lines = (decoded.removeprefix("\ufeff") if first == 1 else decoded).split("\n")
-            return iter(lines[: len(group)])
-    return (_decode(raw, name, number) for number, raw in enumerate(group, first))
+            return iter(lines[:-1] if text.endswith(b"\n") else lines)
+    lines_of_bytes = text.split(b"\n")[:-1] if text.endswith(b"\n") else text.split(b"\n")
+    return (_decode(raw, name, number) for number, raw in enumerate(lines_of_bytes, first))
 
 
 def _decode(raw: bytes, name: str, number: int) -> str:
     if b"\0" in raw:
         raise DataError(name, "expected UTF-8 text, got a binary (or UTF-16) file: it holds a NUL", line=number)
+    if len(raw) > LONGEST_LINE:
+        raise DataError(name, f"expected lines of at most {LONGEST_LINE:,} bytes, got a longer one", line=number)
     try:
         line = raw.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trelliswork.data.files import name_of, numbered_lines
+from trelliswork.data.json_values import BadJSONError, parse_json
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
 
@@ -46,11 +47,9 @@ def json_text(sentence: Sentence, **extra: Any) -> str:
 
 def _parse(line: str, file: str, number: int) -> dict[str, Any]:
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataError(file, f"not valid JSON: {error.msg}", line=number, column=error.colno) from error
-    except RecursionError as error:
-        raise DataError(file, "not valid JSON: nested too deeply", line=number) from error
+        record = parse_json(line)
+    except BadJSONError as error:
+        raise DataError(file, f"not valid JSON: {error.problem}", line=number, column=error.column) from error
     if not isinstance(record, dict):
         raise DataError(file, f"expected a JSON object, got {_kind(record)}", line=number)
     return record

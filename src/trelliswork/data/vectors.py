@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
 
 Array = np.ndarray[Any, Any]
+_COUNT = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def read_vectors(path: str | Path) -> WordVectors:
 def _is_header(line: str) -> bool:
     """Whether a first line says how many words and dimensions there are."""
     fields = line.split()
-    return len(fields) == 2 and all(field.isdigit() for field in fields)
+    return len(fields) == 2 and all(_COUNT.fullmatch(field) for field in fields)
 
 
 def _n_numbers_at_the_end(line: str) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from trelliswork.data.setting_kinds import check_settings
 from trelliswork.errors import TrellisworkError
 from trelliswork.nn.initialization import FanInScheme
 
@@ -143,9 +144,7 @@ class TaggerConfig:
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> TaggerConfig:
-        """The inverse of `to_dict`; a setting nobody knows is an error."""
-        unknown = sorted(set(settings) - {field.name for field in fields(cls)})
-        if unknown:
-            raise TrellisworkError(f"expected settings of a tagger; got {', '.join(unknown)}; remove them")
+        """The inverse of `to_dict`; a setting that nobody knows, or of another kind, is an error."""
+        check_settings(cls, settings)
         lists = {name: tuple(settings[name]) for name in _LISTS if name in settings}
         return cls(**{**settings, **lists})

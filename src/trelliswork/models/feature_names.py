@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import overload
 
+from trelliswork.data.folder_files import read_regular
 from trelliswork.errors import ModelError
 
 NAMES = "attributes.txt"
@@ -25,10 +26,7 @@ def _one_line(name: str) -> str:
 def read_names(folder: str | Path, n_attributes: int) -> Sequence[str]:
     """The names of the attributes, one a line; counted now, taken apart when one is asked for."""
     path = Path(folder) / NAMES
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror}); copy the model again") from error
+    text = read_regular(path)
     if (found := text.count(b"\n")) != n_attributes or (text and not text.endswith(b"\n")):
         raise ModelError(f"{path}: expected {n_attributes} names, got {found}; copy the model again")
     return NamesInLines(text, n_attributes)

@@ -19,6 +19,7 @@ from trelliswork.data.attributes import AttributeRows, FeatureFunction, HashedIn
 from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.function import Function
 from trelliswork.data.attributes.hashing import HashedNames
+from trelliswork.data.setting_kinds import check_settings
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.card import model_card
 from trelliswork.models.feature_corpus import FeatureCorpus, attributes_of, check_units, columns_of, gold_of
@@ -204,7 +205,7 @@ class FeatureTagger(ChainTagger):
         """
         stored = read_model(directory, cls.KIND)
         try:
-            tagger = cls._from_stored(stored.config, {name: each.numpy() for name, each in stored.weights.items()})
+            tagger = cls._from_stored(stored, directory)
             if "features" in stored.config:
                 tagger.features = FeatureFunction.again(stored.config["features"], features, str(directory))
                 tagger.columns_seen = int(stored.config["columns_seen"])
@@ -215,19 +216,24 @@ class FeatureTagger(ChainTagger):
             raise ModelError(f"{directory}: the model lacks {error}; copy it again") from error
         except TrellisworkError:
             raise
-        except (TypeError, ValueError, IndexError, AttributeError) as error:
+        except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         tagger.metrics = dict(stored.metrics)
         return tagger
 
     @classmethod
-    def _from_stored(cls, config: Mapping[str, Any], arrays: Mapping[str, Array]) -> FeatureTagger:
+    def _from_stored(cls, stored: StoredModel, directory: str | Path) -> FeatureTagger:
+        config, arrays = stored.config, {name: each.numpy() for name, each in stored.weights.items()}
         if not all(isinstance(label, str) for label in config["labels"]):
             raise ValueError("labels that are all text expected, others found")
-        labels = Labels.from_stored(config["labels"], config["data_scheme"], config["data_scheme"])
-        settings = LearningConfig(**config["settings"])
-        crf = crf_of_arrays(arrays, tuple(config["labels"]), config["n_attributes"], settings)
-        return cls(cls._stored_templates(config), labels, crf, settings)
+        try:
+            labels = Labels.from_stored(config["labels"], config["data_scheme"], config["data_scheme"])
+            check_settings(LearningConfig, config["settings"])
+            settings = LearningConfig(**config["settings"])
+            crf = crf_of_arrays(arrays, tuple(config["labels"]), config["n_attributes"], settings)
+            return cls(cls._stored_templates(config), labels, crf, settings)
+        except TrellisworkError as error:
+            raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
 
     @classmethod
     def _stored_templates(cls, config: Mapping[str, Any]) -> Templates:

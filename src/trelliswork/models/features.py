@@ -105,6 +105,7 @@ class TokenFeatures:
     def from_stored(cls, config: TaggerConfig, stored: Mapping[str, Any]) -> TokenFeatures:
         """From the config.json of a model, which has `stored_vocabularies` and all of an encoder but its weights."""
         vocabularies = {name: restore_vocabulary(items) for name, items in stored["vocabularies"].items()}
+        _check_order(list(vocabularies), config)
         return cls(config, vocabularies, stored.get("pretrained"))
 
     def stored_vocabularies(self) -> dict[str, list[str]]:
@@ -252,6 +253,18 @@ def restore_vocabulary(items: Sequence[str]) -> Vocabulary:
     if list(items[:2]) != [PADDING_ITEM, UNKNOWN_ITEM]:
         raise TrellisworkError(f"a vocabulary must begin with padding and unknown; got {list(items[:2])}")
     return Vocabulary.from_list(items, unknown=UNKNOWN_ITEM)
+
+
+def _check_order(names: list[str], config: TaggerConfig) -> None:
+    """Refuse stored vocabularies that are not those of the settings, in the order in which the tables are read."""
+    n_columns = sum(name.startswith("column") for name in names)
+    expected = list(word_parts(config))
+    expected += [VECTOR] if config.vector_dim else []
+    expected += [f"column{i + 1}" for i in range(n_columns)]
+    expected += [CHARACTERS] if config.characters != "none" else []
+    expected += [TEMPLATES] if config.templates else []
+    if names != expected:
+        raise TrellisworkError(f"expected the vocabularies {', '.join(expected)}, got {', '.join(names)}")
 
 
 def _column(sentence: Sentence, i: int) -> tuple[str, ...]:

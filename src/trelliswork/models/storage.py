@@ -1,7 +1,7 @@
 """A model on disk: a folder of plain files, written whole or not at all, and nothing executed at load.
 
 config.json            settings, label set, vocabularies, library and format version
-weights.safetensors    the parameters
+weights.safetensors    the parameters, with their checksum
 metrics.json           scores
 MODEL_CARD.md          the same for people
 """
@@ -16,18 +16,16 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import safetensors
 
 from trelliswork import __version__
+from trelliswork.data.folder_files import read_object
+from trelliswork.data.weight_files import check_finite, packed, read_tensors
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.stored_metrics import check_metrics
 from trelliswork.writing import PART, is_part_of, part_prefix, removed_at_end
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 FORMAT_VERSION = 1
 
@@ -112,20 +110,10 @@ def _write_files(folder: Path, model: StoredModel) -> None:
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
-    (folder / WEIGHTS).write_bytes(_packed(model.weights))
+    (folder / WEIGHTS).write_bytes(packed(model.weights))
     for path in folder.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
-
-
-def _packed(weights: Mapping[str, Any]) -> bytes:
-    if all(isinstance(each, np.ndarray) for each in weights.values()):
-        import safetensors.numpy
-
-        return safetensors.numpy.save({name: np.ascontiguousarray(array) for name, array in weights.items()})
-    import safetensors.torch
-
-    return safetensors.torch.save({name: each.detach().cpu().contiguous() for name, each in weights.items()})
 
 
 def _replace(target: Path, partial: Path) -> None:
@@ -152,7 +140,7 @@ def _same_content(first: Path, second: Path) -> bool:
 def kind_of_model(directory: str | Path) -> str | None:
     """What a model folder says it is; None if it does not say, which `read_model` then explains."""
     try:
-        return str(_read_json(Path(directory) / CONFIG)["kind"])
+        return str(read_object(Path(directory) / CONFIG)["kind"])
     except (ModelError, KeyError):
         return None
 
@@ -163,10 +151,12 @@ def read_model(directory: str | Path, kind: str) -> StoredModel:
     if not folder.is_dir():
         found = "a file" if folder.exists() else "nothing"
         raise ModelError(f"{folder}: expected a model folder, got {found}; check the path")
-    config = _read_json(folder / CONFIG)
+    config = read_object(folder / CONFIG)
     _check_head(folder, config, kind)
     _check_texts(folder, config)
-    return StoredModel(kind, config, _read_weights(folder / WEIGHTS), _read_metrics(folder / METRICS))
+    weights, _ = read_tensors(folder / WEIGHTS)
+    check_finite(weights, folder / WEIGHTS)
+    return StoredModel(kind, config, weights, _read_metrics(folder / METRICS))
 
 
 def _check_head(folder: Path, config: Mapping[str, Any], kind: str) -> None:
@@ -214,34 +204,9 @@ def _check_texts(folder: Path, config: Mapping[str, Any]) -> None:
 
 
 def _read_metrics(path: Path) -> dict[str, Any]:
-    metrics = _read_json(path)
+    metrics = read_object(path)
     try:
         check_metrics(metrics)
     except ValueError as error:
         raise ModelError(f"{path}: {error}; copy the model again or train again") from error
     return metrics
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelError(f"{path}: missing; copy the whole model folder or train again") from None
-    except ValueError as error:
-        raise ModelError(f"{path}: truncated or not JSON; copy the model again or train again") from error
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
-    if not isinstance(content, dict):
-        raise ModelError(f"{path}: expected a JSON object, got {type(content).__name__}; copy the model again")
-    return content
-
-
-def _read_weights(path: Path) -> dict[str, Tensor]:
-    import safetensors.torch
-
-    if not path.is_file():
-        raise ModelError(f"{path}: missing; copy the whole model folder or train again")
-    try:
-        return safetensors.torch.load_file(path)
-    except (OSError, ValueError, safetensors.SafetensorError) as error:
-        raise ModelError(f"{path}: truncated or not safetensors; copy the model again or train again") from error

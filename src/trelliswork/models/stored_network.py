@@ -11,8 +11,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.errors import ModelError
 from trelliswork.models.card import model_card
+from trelliswork.models.size_guard import SizeGuard
 from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
 
 
@@ -83,13 +84,14 @@ class StoredNetwork(nn.Module):
         """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
         stored = read_model(directory, cls.__name__)
         try:
-            with torch.random.fork_rng(devices=[]):  # initial values are overwritten; leave the caller's seed alone
+            # Initial values are overwritten: leave the caller's seed alone.
+            with torch.random.fork_rng(devices=[]), SizeGuard(stored.weights):
                 model = cls.from_stored(stored.config)
             model.restore_weights(stored.weights)
         except KeyError as error:
             raise ModelError(f"{directory}: config.json lacks {error}; copy the model again") from error
-        except (TypeError, AttributeError, RuntimeError, TrellisworkError) as error:
-            first = str(error).strip().splitlines()[-1].strip()
+        except (TypeError, AttributeError, RuntimeError, ValueError, IndexError, ArithmeticError) as error:
+            first = (str(error).strip() or type(error).__name__).splitlines()[-1].strip()
             if is_newer(stored.config):
                 raise ModelError(f"{directory}: config.json is too new ({first}); {upgrade(stored.config)}") from error
             raise ModelError(f"{directory}: config.json and weights do not fit ({first}); copy it again") from error

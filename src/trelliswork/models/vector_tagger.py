@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import VectorSequence, Vocabulary, token_budget_batches
+from trelliswork.data.setting_kinds import check_settings
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.config import Transitions
 from trelliswork.models.evaluation import evaluate_tags
@@ -198,6 +199,7 @@ class VectorTagger(StoredNetwork):
 
     @classmethod
     def from_stored(cls, config: Mapping[str, Any]) -> Self:
+        check_settings(VectorTaggerConfig, config["settings"])
         return cls(VectorTaggerConfig(**config["settings"]), config["dim"], Vocabulary(config["labels"]))
 
     @property

@@ -3,6 +3,7 @@
 state.safetensors     weights, optimizer, averages and random numbers; position and history as JSON in its header
 best-N.safetensors    the weights of the best epoch so far, N
 
+Both hold a checksum of their content.
 Each file is written under another name, forced to disk and renamed, and `state` names the `best` that belongs to it:
 a run killed at any moment leaves the last whole checkpoint.
 """
@@ -21,6 +22,8 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
+from trelliswork.data.json_values import BadJSONError, parse_json
+from trelliswork.data.weight_files import read_tensors, with_checksum
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.writing import PART
 
@@ -54,16 +57,15 @@ class Checkpoint:
     def read(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What `write` was given last."""
         path = self.folder / STATE
-        tensors = _read(path)
+        tensors, header = _read(path, ("state",))
         try:
-            with safetensors.safe_open(path, framework="pt") as file:
-                return tensors, json.loads(file.metadata()["state"])
-        except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
+            return tensors, parse_json(header["state"])
+        except (BadJSONError, KeyError) as error:
             raise ModelError(_damaged(path)) from error
 
     def read_best(self, epoch: int) -> dict[str, Tensor]:
         """What `write_best` was given for this epoch."""
-        return _read(self.folder / _best_name(epoch))
+        return _read(self.folder / _best_name(epoch))[0]
 
     def clear(self) -> None:
         """Remove the checkpoint; the state goes first, so that no half of one is left to go on from."""
@@ -82,7 +84,8 @@ class Checkpoint:
         partial = path.with_name(f".{name}{PART}")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            safetensors.torch.save_file(_plain(tensors), partial, header)
+            plain = _plain(tensors)
+            safetensors.torch.save_file(plain, partial, with_checksum(plain, header))
             _force_to_disk(partial)
             os.replace(partial, path)
             if os.name == "posix":  # elsewhere a folder cannot be opened
@@ -111,10 +114,10 @@ def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def _read(path: Path) -> dict[str, Tensor]:
+def _read(path: Path, known: tuple[str, ...] = ()) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
-        return safetensors.torch.load(path.read_bytes())
-    except (OSError, ValueError, safetensors.SafetensorError) as error:
+        return read_tensors(path, known)
+    except ModelError as error:
         raise ModelError(_damaged(path)) from error
 
 

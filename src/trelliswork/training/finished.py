@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trelliswork.data.folder_files import read_object, read_regular
+from trelliswork.data.json_values import BadJSONError, parse_json
 from trelliswork.errors import ModelError
 from trelliswork.training.checkpoint import Checkpoint
 from trelliswork.training.config import TrainingConfig
@@ -14,6 +16,8 @@ from trelliswork.training.fingerprint import NO_MATTER, refuse_differences
 from trelliswork.training.progress import EpochRecord
 from trelliswork.training.result import TrainingResult
 from trelliswork.training.run import HISTORY
+
+METRICS = "metrics.json"
 
 
 def finished_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingResult | None:
@@ -24,19 +28,31 @@ def finished_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingRe
     """
     if Checkpoint(folder).folder.exists() or not (folder / HISTORY).is_file():
         return None
-    stored, metrics = (_object_in(folder / name) for name in ("config.json", "metrics.json"))
+    stored, metrics = (_object_in(folder / name) for name in ("config.json", METRICS))
     if not stored or not metrics:
         return None
-    training = metrics.get("training", {})
+    training = _section(metrics, "training", folder)
     history, best = read_history(folder / HISTORY), training.get("best_epoch", 0)
+    if not isinstance(best, int):
+        raise ModelError(f"{folder / METRICS}: expected a whole number under 'best_epoch', got {best!r}; train anew")
     network: dict[str, Any] = getattr(getattr(model, "config", None), "to_dict", dict)()
-    then = {"settings": _plain(training.get("settings", {})), "model": stored.get("settings", {}) if network else {}}
+    then = {
+        "settings": _plain(_section(training, "settings", folder)),
+        "model": _section(stored, "settings", folder) if network else {},
+    }
     now = {"settings": _plain(config.to_dict()), "model": json.loads(json.dumps(network))}
     refuse_differences(then, now, str(folder), "finished")
     if len(history) < config.epochs and len(history) - best < config.patience:
         return None
     score = next((record.score for record in history if record.epoch == best), None)
     return TrainingResult(history, best, score)
+
+
+def _section(holder: Mapping[str, Any], name: str, folder: Path) -> Mapping[str, Any]:
+    found = holder.get(name, {})
+    if not isinstance(found, dict):
+        raise ModelError(f"{folder}: expected an object under {name!r}, got {type(found).__name__}; train anew")
+    return found
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,19 +62,11 @@ def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
 def read_history(path: Path) -> list[EpochRecord]:
     """The epochs in a file."""
     try:
-        return [EpochRecord(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (ValueError, TypeError) as error:
+        return [EpochRecord(**parse_json(line)) for line in read_regular(path).decode("utf-8").splitlines()]
+    except (UnicodeDecodeError, BadJSONError, TypeError) as error:
         raise ModelError(f"{path}: expected a line of JSON for each epoch, got something else; train anew") from error
 
 
 def _object_in(path: Path) -> dict[str, Any]:
     """What a file of JSON holds; nothing if there is none."""
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise ModelError(f"{path}: expected a JSON object, got something else; train anew with --force")
-    return found
+    return read_object(path) if path.exists() else {}

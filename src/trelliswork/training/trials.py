@@ -114,6 +114,8 @@ def _study(optuna: Any, out: Path | None, resume: bool, pruner: Any) -> Any:
     if out is None:
         return optuna.create_study(direction="maximize", pruner=pruner)
     path = out / JOURNAL
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path}: expected the journal of a search, got no regular file; remove it")
     if path.exists() and not resume:
         raise OutputError(f"{out}: holds a search already; add --resume to go on with it, or choose another folder")
     out.mkdir(parents=True, exist_ok=True)
@@ -123,7 +125,7 @@ def _study(optuna: Any, out: Path | None, resume: bool, pruner: Any) -> Any:
         return optuna.create_study(
             storage=storage, study_name=STUDY, direction="maximize", pruner=pruner, load_if_exists=True
         )
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise OutputError(f"{path}: expected the journal of a search, got something else; remove it") from error
 
 

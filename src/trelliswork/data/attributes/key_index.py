@@ -48,7 +48,7 @@ class KeyIndex:
         used = self.table != EMPTY
         if size == 0 or size & (size - 1) or used.all():
             raise ValueError(f"a table of {size} keys is not one that was saved")
-        numbers, seen = self.numbers[used], np.zeros(self._n_known, np.bool_)
+        numbers, seen = self.numbers[used], np.zeros(used.sum(), np.bool_)
         fit = len(numbers) == self._n_known and (not len(numbers) or 0 <= numbers.min() <= numbers.max() < len(seen))
         if fit:
             seen[numbers] = True

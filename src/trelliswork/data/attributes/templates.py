@@ -25,6 +25,7 @@ from trelliswork.errors import DataError
 
 Array = np.ndarray[Any, Any]
 Views = dict[tuple[int, str], tuple[Array, Array, Array]]  # (column, spelling) -> codes, texts, offsets
+FURTHEST = 1000  # tokens from the current one, and columns
 _REFERENCE = re.compile(r"%x\[\s*(-?\d+)\s*,\s*(\d+)(?:\.(\w+))?\s*\]")
 
 
@@ -56,7 +57,8 @@ class Template:
         parts: list[str | Reference] = []
         end = 0
         for found in _REFERENCE.finditer(text):
-            shift, column, spelling = int(found[1]), int(found[2]), found[3] or ""
+            shift, column = _number(found[1], file, line), _number(found[2], file, line)
+            spelling = found[3] or ""
             if spelling and spelling_of(spelling) is None:
                 known = "lower, shape, short, prefixN or suffixN"
                 raise DataError(file, f"expected {known} after the column, got {spelling!r}", line=line)
@@ -75,6 +77,16 @@ class Template:
     def text(self) -> str:
         """As it was written."""
         return "".join(part if isinstance(part, str) else _written(part) for part in self.parts)
+
+
+def _number(text: str, file: str, line: int | None) -> int:
+    """A row or column of a reference; far rows would make a name for each place outside of the sentence."""
+    if len(text) > len(f"-{FURTHEST}") or abs(int(text)) > FURTHEST:
+        got = text if len(text) <= 20 else f"{text[:17]}..."
+        raise DataError(
+            file, f"expected rows and columns of at most {FURTHEST} in %x[row,column], got {got}", line=line
+        )
+    return int(text)
 
 
 def _written(part: Reference) -> str:

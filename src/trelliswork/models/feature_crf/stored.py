@@ -14,6 +14,7 @@ from trelliswork.models.feature_crf.model import FeatureCRF
 from trelliswork.models.feature_crf.parameters import PairWeights, Parameters
 
 Array = np.ndarray[Any, Any]
+FEW_STATES = 1000  # as many are taken on trust: their pairs fit into memory
 
 
 def crf_arrays(crf: FeatureCRF) -> dict[str, Array]:
@@ -41,6 +42,8 @@ def crf_of_arrays(
         return _with_units(arrays, labels, index, config.hidden_units)
     pairs = PairWeights(arrays["pair_offsets"], arrays["pair_arcs"]) if "pair_arcs" in arrays else None
     n_states = len(labels) * config.latent
+    if n_states > max(FEW_STATES, len(arrays["weights"])):
+        raise ValueError(f"{n_states:,} states are more than there are weights")
     parameters = Parameters(n_states, offsets, arrays["labels"], arrays["arcs"], pairs, config.latent)
     parameters.check(conjunctions.n_attributes)
     weights = _finite(arrays["weights"], (len(parameters),))

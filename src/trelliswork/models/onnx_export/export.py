@@ -1,13 +1,14 @@
 """A model as a folder that needs no Trelliswork: one ONNX graph from the indices of tokens to the best tags.
 
 model.onnx       the network and the search for the best tags
-model.json       vocabularies, labels, how words are read
+model.json       vocabularies, labels, how words are read, the SHA-256 of the graph
 onnx_tagger.py   tags text with the two; needs numpy and onnxruntime
 README.md        the same in words
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -85,7 +86,8 @@ def _write_files(model: Exportable, folder: Path) -> None:
         _try(decoder, folder / GRAPH)
     finally:
         model.train(was_training)
-    description = describe(decoder)
+    digest = hashlib.sha256((folder / GRAPH).read_bytes()).hexdigest()
+    description = {**describe(decoder), "sha256": digest}
     (folder / DESCRIPTION).write_text(json.dumps(description, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     (folder / README).write_text(readme(description), encoding="utf-8")
     shutil.copyfile(onnx_tagger.__file__, folder / SCRIPT)

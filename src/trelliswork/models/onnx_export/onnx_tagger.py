@@ -10,6 +10,7 @@ python onnx_tagger.py < tokens.txt                 # a token a line, its columns
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -30,14 +31,37 @@ DIGIT = re.compile(r"\d")
 REFERENCE = re.compile(r"%x\[(-?\d+),(\d+)(?:\.(\w+))?\]")
 
 
+def _description(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ValueError(f"{path}: missing or not a regular file; copy the whole folder or export again")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: truncated or not JSON; copy the folder or export again") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: expected a JSON object, got {type(found).__name__}; copy the folder or export again")
+    return found
+
+
+def _whole_graph(path: Path, digest: str | None) -> bytes:
+    """The content of a graph, which must be what was exported; an export of an earlier version has no checksum."""
+    if not path.is_file():
+        raise ValueError(f"{path}: missing or not a regular file; copy the whole folder or export again")
+    content = path.read_bytes()
+    if digest is not None and hashlib.sha256(content).hexdigest() != digest:
+        raise ValueError(f"{path}: the checksum does not match model.json; copy the folder or export again")
+    return content
+
+
 class OnnxTagger:
     """The model of a folder; `options` go to `onnxruntime.InferenceSession`."""
 
     def __init__(self, folder: str | Path, **options: Any) -> None:
         import onnxruntime
 
-        self.description: dict[str, Any] = json.loads((Path(folder) / "model.json").read_text(encoding="utf-8"))
-        self.session = onnxruntime.InferenceSession(str(Path(folder) / "model.onnx"), **options)
+        self.description = _description(Path(folder) / "model.json")
+        graph = _whole_graph(Path(folder) / "model.onnx", self.description.get("sha256"))
+        self.session = onnxruntime.InferenceSession(graph, **options)
         self.tasks = self.description["tasks"]
         self._rows = {
             name: {item: row for row, item in enumerate(items)}

@@ -1,0 +1,67 @@
+"""Parsing JSON that somebody else wrote: whatever is wrong with it is one `BadJSONError`.
+
+Every JSON text that the package reads goes through `parse_json`. Besides text that is not JSON it refuses what Python
+parses or trips over but nothing later can use: NaN and infinite numbers, halves of surrogate pairs (which cannot be
+printed or written), thousands of digits, and nesting deeper than the interpreter's stack.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that may be one half of a pair
+
+
+class BadJSONError(ValueError):
+    """What is wrong with a JSON text and, where known, in which line and column (from 1)."""
+
+    def __init__(self, problem: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.line, self.column = problem, line, column
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text.
+
+    >>> parse_json('{"tokens": ["Ann"]}')
+    {'tokens': ['Ann']}
+    >>> parse_json("[1e999]")
+    Traceback (most recent call last):
+    trelliswork.data.json_values.BadJSONError: the number 1e999 is too large
+    """
+    try:
+        found = _DECODER.decode(text)
+        if _SURROGATE.search(text):
+            json.dumps(found, ensure_ascii=False).encode("utf-8")
+    except json.JSONDecodeError as error:
+        raise BadJSONError(error.msg, error.lineno, error.colno) from error
+    except UnicodeEncodeError as error:
+        half = error.object[error.start].encode("ascii", "backslashreplace").decode()
+        raise BadJSONError(f"{half} is half of a surrogate pair, not a character") from error
+    except RecursionError as error:
+        raise BadJSONError("nested too deeply") from error
+    return found
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:  # Python's limit on the digits of a number
+        raise BadJSONError(f"a number of {len(text):,} digits is too large") from error
+
+
+def _real(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise BadJSONError(f"the number {text if len(text) <= 20 else text[:17] + '...'} is too large")
+    return value
+
+
+def _constant(name: str) -> float:
+    raise BadJSONError(f"{name} is not a number in JSON")
+
+
+_DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_real, parse_constant=_constant)
