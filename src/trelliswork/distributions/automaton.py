@@ -16,6 +16,7 @@ from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
     check_tensor,
+    require_finite_totals,
     resolve_backend,
     weighted_sum,
 )
@@ -207,7 +208,9 @@ class Automaton(StructuredDistribution):
     def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
         """Exact independent paths, nested as `sample_shape`."""
         self._require_paths(bool(self._precise.live.any()))
-        _ = self._log_z  # an error if the weights of cycles do not converge
+        log_z = self._log_z.detach()  # an error if the weights of cycles do not converge
+        require_finite_totals(log_z)
+        self._require_paths(bool(log_z > -INF))
         shape = torch.Size(sample_shape)
         drawn = fast.sample_paths(self._precise, shape.numel(), generator)
         return nested([self.path(first, arcs) for first, arcs in drawn], shape)

@@ -11,7 +11,7 @@ from torch.distributions import constraints, register_kl
 
 from trelliswork.distributions import tree_inputs as inputs
 from trelliswork.distributions.arc_factored import ArcFactored
-from trelliswork.distributions.base import weighted_sum
+from trelliswork.distributions.base import require_finite_totals, weighted_sum
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.arc_autograd import log_likelihood
@@ -151,7 +151,9 @@ class DependencyTree(ArcFactored):
     ) -> Int[Tensor, "*samples *batch n"]:
         """Exact independent samples."""
         shape = torch.Size(sample_shape)
-        self._require_possible(self._log_z.detach() > -INF)
+        log_z = self._log_z.detach()
+        require_finite_totals(log_z)
+        self._require_possible(log_z > -INF)
         heads = self._draw(self._rows, shape.numel(), generator).to(self.arcs.device)
         labels = None if self.labels is None else self._labelled.draw_labels(heads, generator)
         return self._value(heads, labels).reshape(*shape, *self.batch_shape, *self.event_shape)

@@ -12,7 +12,13 @@ from torch.distributions import constraints, register_kl
 
 from trelliswork.distributions import factor_inputs as inputs
 from trelliswork.distributions.approximation import ApproximateQueries
-from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.base import (
+    Backend,
+    StructuredDistribution,
+    require_finite_totals,
+    resolve_backend,
+    weighted_sum,
+)
 from trelliswork.distributions.chain_inputs import cast, keep_allowed, partial_mask
 from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
 from trelliswork.errors import ConstraintError, ScoreError
@@ -210,7 +216,9 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
     ) -> Int[Tensor, "*samples *batch n"]:
         """Exact independent samples."""
         shape = torch.Size(sample_shape)
-        self._require_values(self._log_z.detach() > -INF)
+        log_z = self._log_z.detach()
+        require_finite_totals(log_z)
+        self._require_values(log_z > -INF)
         if self.backend == "torch":
             values = structure.sample(self._parts, self._tree, shape.numel(), generator)
         else:

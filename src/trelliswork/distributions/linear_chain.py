@@ -10,7 +10,13 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.base import (
+    Backend,
+    StructuredDistribution,
+    require_finite_totals,
+    resolve_backend,
+    weighted_sum,
+)
 from trelliswork.distributions.chain_inputs import (
     cast,
     check_scores,
@@ -222,7 +228,9 @@ class LinearChain(StructuredDistribution):
     ) -> Int[Tensor, "*samples *batch n"]:
         """Exact independent samples."""
         shape = torch.Size(sample_shape)
-        self._require_paths(self._log_z.detach() > -INF)
+        log_z = self._log_z.detach()
+        require_finite_totals(log_z)
+        self._require_paths(log_z > -INF)
         if self.backend == "torch":
             tags = structure.sample(self._precise, shape.numel(), generator)
         else:

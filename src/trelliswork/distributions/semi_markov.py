@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions import segment_values as values
-from trelliswork.distributions.base import Backend, weighted_sum
+from trelliswork.distributions.base import Backend, require_finite_totals, weighted_sum
 from trelliswork.distributions.chain_inputs import cast
 from trelliswork.distributions.segment_inputs import check_factors, one_dtype, promote
 from trelliswork.distributions.segment_scores import SegmentScores
@@ -224,7 +224,9 @@ class SemiMarkov(SegmentScores):
     ) -> Int[Tensor, "*samples *batch n"]:
         """`sample` in its tensor form."""
         shape = torch.Size(sample_shape)
-        self._require_values(self._log_z.detach() > -INF)
+        log_z = self._log_z.detach()
+        require_finite_totals(log_z)
+        self._require_values(log_z > -INF)
         if self.backend == "torch":
             starts = structure.sample(self._parts, shape.numel(), generator)
         else:

@@ -11,7 +11,13 @@ from torch import Tensor
 from torch.distributions import constraints, register_kl
 
 from trelliswork.distributions import grammar_inputs as inputs
-from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.base import (
+    Backend,
+    StructuredDistribution,
+    require_finite_totals,
+    resolve_backend,
+    weighted_sum,
+)
 from trelliswork.distributions.chain_inputs import cast
 from trelliswork.distributions.segment_values import nested
 from trelliswork.distributions.span_values import allowed_by_nodes, to_lists
@@ -244,7 +250,9 @@ class WeightedCFG(StructuredDistribution):
     def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
         """Exact independent samples of p(tree | words), nested as [*sample_shape, batch]."""
         shape = torch.Size(sample_shape)
-        self._require_values(self._log_z.detach() > -INF)
+        log_z = self._log_z.detach()
+        require_finite_totals(log_z)
+        self._require_values(log_z > -INF)
         if self.backend == "torch":
             nodes = structure.sample(self._parts, shape.numel(), generator)
         else:
