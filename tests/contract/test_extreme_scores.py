@@ -31,7 +31,7 @@ def test_no_query_crashes_or_hangs(structure: str) -> None:
 @pytest.mark.parametrize("structure", [name for name in BUILDERS if not name.startswith("acceptor")])
 def test_samples_of_sums_that_overflow_are_refused_with_a_sentence(structure: str) -> None:
     dist = BUILDERS[structure](filled(1e308), backend="auto", validate_args=True)
-    with pytest.raises(ScoreError, match=r"finite total; got inf; scale them down"):
+    with pytest.raises(ScoreError, match=r"finite total; got (inf|nan); scale them down"):
         dist.sample()
 
 

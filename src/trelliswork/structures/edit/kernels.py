@@ -43,7 +43,7 @@ def forward(first, last, scores, lengths, target_lengths, shares, log_z):
                     total += share[k]
                 for k in range(N_OPERATIONS):
                     share[k] /= max(total, 1.0)
-                alpha[i, j] = top + math.log(total) if total > 0.0 else NEG_INF
+                alpha[i, j] = NEG_INF if total == 0.0 else top + math.log(total)
                 if i == 0 and j == 0:
                     alpha[i, j] = 0.0
         log_z[b] = alpha[n, m]
