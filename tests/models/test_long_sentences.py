@@ -1,4 +1,4 @@
-"""The best analyses of sentences so long that their probabilities underflow, and memory that does not grow with them."""
+"""Long sentences: the best analyses where probabilities underflow, and bounded memory."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from trelliswork.distributions.base import (
     resolve_backend,
     weighted_sum,
 )
+from trelliswork.distributions.centring import centred
 from trelliswork.distributions.divergence import _gap
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ConstraintError, ScoreError
@@ -160,7 +161,22 @@ class Automaton(StructuredDistribution):
 
     def entropy(self) -> Tensor:
         """H of the distribution over paths = log Z - E[score], in nats; of strings too if no string has two paths."""
-        return self._batched(self._log_z - self._expected(*self._precise.scores))
+        given = self._centred()
+        return self._batched(given._log_z - given._expected(*given._precise.scores))
+
+    def _centred(self) -> Self:
+        """The same distribution with weights moved along the paths, so that the best way ahead of each state scores 0.
+
+        With cycles there may be no best way: then the weights stay.
+        """
+        machine = self._precise
+        if not machine.acyclic or not machine.live.any():
+            return self
+        ahead = torch.from_numpy(np.nan_to_num(fast.best_ahead(machine), neginf=0.0)).to(machine.weights.device)
+        source, target = torch.from_numpy(machine.source), torch.from_numpy(machine.target)
+        weights, initial, final = machine.scores
+        moved = weights + (ahead[target] - ahead[source]), centred(initial + ahead, 1), final - ahead
+        return self._like(machine.with_scores(*moved))
 
     # --- single paths ----------------------------------------------------------------------------------------
 

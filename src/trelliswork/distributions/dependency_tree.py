@@ -12,6 +12,7 @@ from torch.distributions import constraints, register_kl
 from trelliswork.distributions import tree_inputs as inputs
 from trelliswork.distributions.arc_factored import ArcFactored
 from trelliswork.distributions.base import require_finite_totals, weighted_sum
+from trelliswork.distributions.centring import centred_by_word
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.arc_autograd import log_likelihood
@@ -180,7 +181,15 @@ class DependencyTree(ArcFactored):
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """H(p) = log Z - E[score], in nats."""
-        return self._batched(self._log_z - weighted_sum(self._part_posteriors, self._parts, 1))
+        given = self._centred()
+        return self._batched(given._log_z - weighted_sum(given._part_posteriors, given._parts, 1))
+
+    def _centred(self) -> Self:
+        """The same distribution with centred scores of each word's arcs, and of their labels."""
+        read, labels = self._given.trees.is_arc, None
+        if self.labels is not None:
+            labels = centred_by_word(self._label_rows, read)
+        return self._like(centred_by_word(self._given.scores[..., None], read)[..., 0], labels, self._lengths)
 
     def constrain(self, partial: Tensor | None = None) -> Self:
         """Only the trees that agree: every other arc scores -inf.

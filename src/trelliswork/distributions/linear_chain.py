@@ -17,6 +17,7 @@ from trelliswork.distributions.base import (
     resolve_backend,
     weighted_sum,
 )
+from trelliswork.distributions.centring import centred
 from trelliswork.distributions.chain_inputs import (
     cast,
     check_scores,
@@ -287,7 +288,14 @@ class LinearChain(StructuredDistribution):
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """H(p) = log Z - E[score], in nats."""
-        return self._batched(self._log_z - self._expected(self._precise))
+        given = self._centred()
+        return self._batched(given._log_z - given._expected(given._precise))
+
+    def _centred(self) -> LinearChain:
+        """The same distribution with centred scores."""
+        return self._like(
+            centred(self.emissions, 1), centred(self.transitions, 2), centred(self.start, 1), centred(self.end, 1)
+        )
 
     # --- constraints -----------------------------------------------------------------------------------------
 

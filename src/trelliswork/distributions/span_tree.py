@@ -18,6 +18,7 @@ from trelliswork.distributions.base import (
     resolve_backend,
     weighted_sum,
 )
+from trelliswork.distributions.centring import centred_spans
 from trelliswork.distributions.chain_inputs import cast, layout_of
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ConstraintError, ScoreError
@@ -301,7 +302,10 @@ class SpanTree(StructuredDistribution):
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """H(p) = log Z - E[score], in nats."""
-        return self._batched(self._log_z - self._expected(self._parts.spans))
+        parts = self._parts
+        spans = centred_spans(parts.spans, parts.span_mask)
+        given = SpanTree(spans, lengths=self._lengths, backend=self.backend, validate_args=False)
+        return self._batched(given._log_z - given._expected(spans))
 
     # --- constraints -----------------------------------------------------------------------------------------
 
