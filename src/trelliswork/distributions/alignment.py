@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.distributions import register_kl
 
-from trelliswork.distributions.base import StructuredDistribution, weighted_sum
+from trelliswork.distributions.base import StructuredDistribution, require_finite_totals, weighted_sum
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings import Counting
 from trelliswork.semirings.log import log_ratio
@@ -169,7 +169,9 @@ class Alignment(StructuredDistribution):
     ) -> Int[Tensor, "*samples *batch n"]:
         """Exact independent samples."""
         shape = torch.Size(sample_shape)
-        self._require_possible(self._log_z.detach() > -INF)
+        log_z = self._log_z.detach()
+        require_finite_totals(log_z)
+        self._require_possible(log_z > -INF)
         paths = self._draw(shape.numel(), generator)
         return self._paths_out(paths).reshape(*shape, *self.batch_shape, *self.event_shape)
 

@@ -16,9 +16,11 @@ from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
     check_tensor,
+    require_finite_totals,
     resolve_backend,
     weighted_sum,
 )
+from trelliswork.distributions.centring import centred
 from trelliswork.distributions.divergence import _gap
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ConstraintError, ScoreError
@@ -159,7 +161,22 @@ class Automaton(StructuredDistribution):
 
     def entropy(self) -> Tensor:
         """H of the distribution over paths = log Z - E[score], in nats; of strings too if no string has two paths."""
-        return self._batched(self._log_z - self._expected(*self._precise.scores))
+        given = self._centred()
+        return self._batched(given._log_z - given._expected(*given._precise.scores))
+
+    def _centred(self) -> Self:
+        """The same distribution with weights moved along the paths, so that the best way ahead of each state scores 0.
+
+        With cycles there may be no best way: then the weights stay.
+        """
+        machine = self._precise
+        if not machine.acyclic or not machine.live.any():
+            return self
+        ahead = torch.from_numpy(np.nan_to_num(fast.best_ahead(machine), neginf=0.0)).to(machine.weights.device)
+        source, target = torch.from_numpy(machine.source), torch.from_numpy(machine.target)
+        weights, initial, final = machine.scores
+        moved = weights + (ahead[target] - ahead[source]), centred(initial + ahead, 1), final - ahead
+        return self._like(machine.with_scores(*moved))
 
     # --- single paths ----------------------------------------------------------------------------------------
 
@@ -207,7 +224,9 @@ class Automaton(StructuredDistribution):
     def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
         """Exact independent paths, nested as `sample_shape`."""
         self._require_paths(bool(self._precise.live.any()))
-        _ = self._log_z  # an error if the weights of cycles do not converge
+        log_z = self._log_z.detach()  # an error if the weights of cycles do not converge
+        require_finite_totals(log_z)
+        self._require_paths(bool(log_z > -INF))
         shape = torch.Size(sample_shape)
         drawn = fast.sample_paths(self._precise, shape.numel(), generator)
         return nested([self.path(first, arcs) for first, arcs in drawn], shape)

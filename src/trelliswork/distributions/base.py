@@ -88,6 +88,18 @@ def weighted_sum(weights: Tensor, costs: Tensor, n_batch_axes: int) -> Tensor:
     return (weights * heard).flatten(n_batch_axes).sum(-1)
 
 
+def require_finite_totals(log_z: Tensor) -> None:
+    """What is drawn or searched by shares of the total needs one that is a number."""
+    wrong = ~(log_z.detach() < float("inf"))
+    if bool(wrong.any()):
+        total = log_z.detach()[wrong].reshape(-1)[0].item()
+        row = f"row {int(wrong.nonzero()[0])}: " if log_z.dim() else ""
+        raise ScoreError(
+            f"{row}the scores must have a finite total; got {total}; scale them down so that their sums stay below "
+            "1.8e308, and look for NaN and +inf among them"
+        )
+
+
 def check_tensor(name: str, value: Any) -> None:
     """A tensor, not a list or an array that only looks like one."""
     if not isinstance(value, Tensor):

@@ -10,7 +10,13 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints, register_kl
 
-from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.base import (
+    Backend,
+    StructuredDistribution,
+    require_finite_totals,
+    resolve_backend,
+    weighted_sum,
+)
 from trelliswork.distributions.ctc_alignment import CTCAlignment
 from trelliswork.distributions.ctc_inputs import Strings, allowed_frames, check_frames, check_scores, flat_lengths
 from trelliswork.distributions.segment_values import nested
@@ -279,7 +285,9 @@ class CTC(StructuredDistribution):
         return nested(rows, self.batch_shape)
 
     def _require_possible(self) -> None:
-        possible = self._log_z.detach() > -INF
+        log_z = self._log_z.detach()
+        require_finite_totals(log_z)
+        possible = log_z > -INF
         if not bool(possible.all()):
             row = int((~possible).nonzero()[0])
             raise ConstraintError(

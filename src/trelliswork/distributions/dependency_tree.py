@@ -11,7 +11,8 @@ from torch.distributions import constraints, register_kl
 
 from trelliswork.distributions import tree_inputs as inputs
 from trelliswork.distributions.arc_factored import ArcFactored
-from trelliswork.distributions.base import weighted_sum
+from trelliswork.distributions.base import require_finite_totals, weighted_sum
+from trelliswork.distributions.centring import centred_by_word
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.arc_autograd import log_likelihood
@@ -151,7 +152,9 @@ class DependencyTree(ArcFactored):
     ) -> Int[Tensor, "*samples *batch n"]:
         """Exact independent samples."""
         shape = torch.Size(sample_shape)
-        self._require_possible(self._log_z.detach() > -INF)
+        log_z = self._log_z.detach()
+        require_finite_totals(log_z)
+        self._require_possible(log_z > -INF)
         heads = self._draw(self._rows, shape.numel(), generator).to(self.arcs.device)
         labels = None if self.labels is None else self._labelled.draw_labels(heads, generator)
         return self._value(heads, labels).reshape(*shape, *self.batch_shape, *self.event_shape)
@@ -178,7 +181,15 @@ class DependencyTree(ArcFactored):
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """H(p) = log Z - E[score], in nats."""
-        return self._batched(self._log_z - weighted_sum(self._part_posteriors, self._parts, 1))
+        given = self._centred()
+        return self._batched(given._log_z - weighted_sum(given._part_posteriors, given._parts, 1))
+
+    def _centred(self) -> Self:
+        """The same distribution with centred scores of each word's arcs, and of their labels."""
+        read, labels = self._given.trees.is_arc, None
+        if self.labels is not None:
+            labels = centred_by_word(self._label_rows, read)
+        return self._like(centred_by_word(self._given.scores[..., None], read)[..., 0], labels, self._lengths)
 
     def constrain(self, partial: Tensor | None = None) -> Self:
         """Only the trees that agree: every other arc scores -inf.

@@ -12,7 +12,14 @@ from torch.distributions import constraints, register_kl
 
 from trelliswork.distributions import factor_inputs as inputs
 from trelliswork.distributions.approximation import ApproximateQueries
-from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.base import (
+    Backend,
+    StructuredDistribution,
+    require_finite_totals,
+    resolve_backend,
+    weighted_sum,
+)
+from trelliswork.distributions.centring import centred
 from trelliswork.distributions.chain_inputs import cast, keep_allowed, partial_mask
 from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
 from trelliswork.errors import ConstraintError, ScoreError
@@ -210,7 +217,9 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
     ) -> Int[Tensor, "*samples *batch n"]:
         """Exact independent samples."""
         shape = torch.Size(sample_shape)
-        self._require_values(self._log_z.detach() > -INF)
+        log_z = self._log_z.detach()
+        require_finite_totals(log_z)
+        self._require_values(log_z > -INF)
         if self.backend == "torch":
             values = structure.sample(self._parts, self._tree, shape.numel(), generator)
         else:
@@ -256,7 +265,17 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """H(p) = log Z - E[score], in nats."""
-        return self._batched(self._log_z - weighted_sum(self._posteriors, self._parts.flat, 1))
+        given = self._centred()
+        return self._batched(given._log_z - weighted_sum(given._posteriors, given._parts.flat, 1))
+
+    def _centred(self) -> FactorGraph:
+        """The same distribution with centred scores of each variable and clique."""
+        values = torch.arange(self.unary.shape[-1], device=self.unary.device)
+        read = values < torch.tensor(self.sizes, device=values.device)[:, None]
+        templates = [
+            each.with_scores(centred(each.scores, len(each.cliques[0]))) for each in self.factors if each.cliques
+        ]
+        return self._like(centred(self.unary, 1, read), templates)
 
     def probability(self, known: Mapping[int, int]) -> Float[Tensor, "*batch"]:
         """P(each variable of `known` has its value), each row, whichever variables these are.

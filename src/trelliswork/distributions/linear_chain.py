@@ -10,7 +10,14 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.base import (
+    Backend,
+    StructuredDistribution,
+    require_finite_totals,
+    resolve_backend,
+    weighted_sum,
+)
+from trelliswork.distributions.centring import centred
 from trelliswork.distributions.chain_inputs import (
     cast,
     check_scores,
@@ -222,7 +229,9 @@ class LinearChain(StructuredDistribution):
     ) -> Int[Tensor, "*samples *batch n"]:
         """Exact independent samples."""
         shape = torch.Size(sample_shape)
-        self._require_paths(self._log_z.detach() > -INF)
+        log_z = self._log_z.detach()
+        require_finite_totals(log_z)
+        self._require_paths(log_z > -INF)
         if self.backend == "torch":
             tags = structure.sample(self._precise, shape.numel(), generator)
         else:
@@ -279,7 +288,14 @@ class LinearChain(StructuredDistribution):
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """H(p) = log Z - E[score], in nats."""
-        return self._batched(self._log_z - self._expected(self._precise))
+        given = self._centred()
+        return self._batched(given._log_z - given._expected(given._precise))
+
+    def _centred(self) -> LinearChain:
+        """The same distribution with centred scores."""
+        return self._like(
+            centred(self.emissions, 1), centred(self.transitions, 2), centred(self.start, 1), centred(self.end, 1)
+        )
 
     # --- constraints -----------------------------------------------------------------------------------------
 

@@ -65,7 +65,9 @@ class SegmentScores(StructuredDistribution):
 
     @property
     def _working_dtype(self) -> torch.dtype:
-        return torch.float64 if self.dtype == torch.float64 else torch.float32
+        """The reference sums in float64 where the device has it; kernels do from either."""
+        exact = self.dtype == torch.float64 or (self.backend == "torch" and self.start.device.type != "mps")
+        return torch.float64 if exact else torch.float32
 
     @cached_property
     def _parts(self) -> Segments:
@@ -101,9 +103,7 @@ class SegmentScores(StructuredDistribution):
     def _whole_of_factors(self) -> Segments:
         """Sums over tokens in float64, as the kernels compute them."""
         exact: list[Any] = [None if part is None else part.double() for part in self._given.scores]
-        whole = self._given.with_scores(*exact).whole()
-        rounded: list[Any] = [None if part is None else part.to(self._working_dtype) for part in whole.scores]
-        return whole.with_scores(*rounded)
+        return self._given.with_scores(*exact).whole()
 
     @cached_property
     def _arrays(self) -> fast.SegmentArrays:

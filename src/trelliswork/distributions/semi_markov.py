@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions import segment_values as values
-from trelliswork.distributions.base import Backend, weighted_sum
+from trelliswork.distributions.base import Backend, require_finite_totals, weighted_sum
+from trelliswork.distributions.centring import centred, centred_segments
 from trelliswork.distributions.chain_inputs import cast
 from trelliswork.distributions.segment_inputs import check_factors, one_dtype, promote
 from trelliswork.distributions.segment_scores import SegmentScores
@@ -224,7 +225,9 @@ class SemiMarkov(SegmentScores):
     ) -> Int[Tensor, "*samples *batch n"]:
         """`sample` in its tensor form."""
         shape = torch.Size(sample_shape)
-        self._require_values(self._log_z.detach() > -INF)
+        log_z = self._log_z.detach()
+        require_finite_totals(log_z)
+        self._require_values(log_z > -INF)
         if self.backend == "torch":
             starts = structure.sample(self._parts, shape.numel(), generator)
         else:
@@ -274,7 +277,17 @@ class SemiMarkov(SegmentScores):
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """H(p) = log Z - E[score], in nats."""
-        return self._batched(self._log_z - self._expected(self._parts))
+        given = self._centred()
+        return self._batched(given._log_z - given._expected(given._parts))
+
+    def _centred(self) -> SemiMarkov:
+        """The same distribution with centred scores. Transitions stay: segmentations differ in how many they have."""
+        parts = self._parts
+        return SemiMarkov(
+            centred_segments(parts.segments), None if parts.transitions is None else parts.transitions.double(),
+            centred(parts.start, 1), centred(parts.end, 1), lengths=self._lengths, backend=self.backend,
+            validate_args=False,
+        )  # fmt: skip
 
     def span_probability(
         self, first: int, last: int, label: int | str, *, labels: Sequence[str] | None = None

@@ -11,7 +11,14 @@ from torch import Tensor
 from torch.distributions import constraints, register_kl
 
 from trelliswork.distributions import span_values as values
-from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.base import (
+    Backend,
+    StructuredDistribution,
+    require_finite_totals,
+    resolve_backend,
+    weighted_sum,
+)
+from trelliswork.distributions.centring import centred_spans
 from trelliswork.distributions.chain_inputs import cast, layout_of
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ConstraintError, ScoreError
@@ -260,10 +267,13 @@ class SpanTree(StructuredDistribution):
         """`sample` in its tensor form."""
         shape = torch.Size(sample_shape)
         if self.backend == "torch":
-            self._require_values(self._log_z.detach() > -INF)
+            log_z = self._log_z.detach()
+            require_finite_totals(log_z)
+            self._require_values(log_z > -INF)
             nodes = structure.sample(self._parts, shape.numel(), generator)
         else:
             run = self._inside_in_log_space
+            require_finite_totals(torch.from_numpy(run.log_z))
             self._require_values(torch.from_numpy(run.log_z > -INF))
             nodes = fast.sample_trees(self._arrays, run, shape.numel(), generator)
         return nodes.reshape(*shape, *self.batch_shape, *self.event_shape)
@@ -292,7 +302,10 @@ class SpanTree(StructuredDistribution):
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """H(p) = log Z - E[score], in nats."""
-        return self._batched(self._log_z - self._expected(self._parts.spans))
+        parts = self._parts
+        spans = centred_spans(parts.spans, parts.span_mask)
+        given = SpanTree(spans, lengths=self._lengths, backend=self.backend, validate_args=False)
+        return self._batched(given._log_z - given._expected(spans))
 
     # --- constraints -----------------------------------------------------------------------------------------
 

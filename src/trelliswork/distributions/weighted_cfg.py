@@ -11,7 +11,14 @@ from torch import Tensor
 from torch.distributions import constraints, register_kl
 
 from trelliswork.distributions import grammar_inputs as inputs
-from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend, weighted_sum
+from trelliswork.distributions.base import (
+    Backend,
+    StructuredDistribution,
+    require_finite_totals,
+    resolve_backend,
+    weighted_sum,
+)
+from trelliswork.distributions.centring import centred_productions
 from trelliswork.distributions.chain_inputs import cast
 from trelliswork.distributions.segment_values import nested
 from trelliswork.distributions.span_values import allowed_by_nodes, to_lists
@@ -244,7 +251,9 @@ class WeightedCFG(StructuredDistribution):
     def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
         """Exact independent samples of p(tree | words), nested as [*sample_shape, batch]."""
         shape = torch.Size(sample_shape)
-        self._require_values(self._log_z.detach() > -INF)
+        log_z = self._log_z.detach()
+        require_finite_totals(log_z)
+        self._require_values(log_z > -INF)
         if self.backend == "torch":
             nodes = structure.sample(self._parts, shape.numel(), generator)
         else:
@@ -299,7 +308,8 @@ class WeightedCFG(StructuredDistribution):
 
     def entropy(self) -> Float[Tensor, "batch"]:
         """H(p) of p(tree | words) = log Z - E[score], in nats."""
-        return self._batched(self._log_z - self._expected(self._parts.scores))
+        given = self._with_scores(*centred_productions(self._parts))
+        return self._batched(given._log_z - given._expected(given._parts.scores))
 
     # --- constraints -----------------------------------------------------------------------------------------
 
@@ -339,8 +349,11 @@ class WeightedCFG(StructuredDistribution):
 
     def _with_nodes(self, nodes: Tensor | None) -> Self:
         """The same scores of rules and words, other scores of nodes."""
-        rules, lexical, root, _ = self._parts.scores
-        assert rules is not None and lexical is not None and root is not None
+        parts = self._parts
+        return self._with_scores(parts.rules, parts.lexical, parts.root, nodes)
+
+    def _with_scores(self, rules: Tensor, lexical: Tensor, root: Tensor, nodes: Tensor | None) -> Self:
+        """Other scores for the same grammar and rows."""
         by_span, by_row = rules.shape[1] > 1, len(rules) > 1
         given = rules if by_span else rules[:, 0, 0] if by_row or len(self.sentences) == 1 else rules[0, 0, 0]
         made = type(self)(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -43,16 +44,16 @@ class AveragedTagger(SentenceTagger):
         """The best of the `top_k` of each member."""
         members = self.members(batch, pins)
         candidates = torch.cat([member.top_k(top_k)[0] for member in members])  # (members * k, batch, n)
-        probabilities = average_log_prob(members, candidates).exp()
+        log_probs = average_log_prob(members, candidates)  # compared as they are: probabilities underflow
         answers = []
         for i, sentence in enumerate(batch):
             found = {
-                tuple(tags[: len(sentence)]): probability
-                for tags, probability in zip(candidates[:, i].tolist(), probabilities[:, i].tolist(), strict=True)
-                if probability > 0
+                tuple(tags[: len(sentence)]): log_prob
+                for tags, log_prob in zip(candidates[:, i].tolist(), log_probs[:, i].tolist(), strict=True)
+                if log_prob > -math.inf
             }
             best = sorted(found.items(), key=lambda item: -item[1])[:top_k]
-            answers.append([Analysis(self.labels.tags(tags), probability) for tags, probability in best])
+            answers.append([Analysis(self.labels.tags(tags), math.exp(log_prob)) for tags, log_prob in best])
         return answers
 
     def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]:

@@ -52,13 +52,11 @@ def analyses_of(
 ) -> list[list[Analysis]]:
     """The `top_k` best analyses of each sentence; fewer when fewer are possible."""
     values, scores = distribution.top_k(top_k)  # (k, batch, n), (k, batch)
-    exists = scores > -INF
-    import torch
-
-    probabilities = torch.where(exists, distribution.log_prob(values), -INF).exp().tolist()
+    exists = scores > -INF  # of scores, not of probabilities: those of a long sentence underflow
+    probabilities = distribution.log_prob(values).double().exp().tolist()
     answers: list[list[Analysis]] = []
     for i, sentence in enumerate(sentences):
-        possible = [k for k in range(len(probabilities)) if probabilities[k][i] > 0]
+        possible = exists[:, i].nonzero()[:, 0].tolist()
         answers.append(
             [
                 Analysis(labels.tags(values[k, i, : len(sentence)].tolist()), probabilities[k][i])

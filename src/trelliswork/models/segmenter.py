@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -131,12 +132,12 @@ class Segmenter(NeuralTagger):
     def _analyses(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int) -> list[list[Analysis]]:
         found = self.segmentations(batch, pins)
         values, scores = found.top_k(top_k)
-        shares = (scores - found.log_partition).exp().tolist()
+        exists, shares = (scores > -math.inf).tolist(), found.log_prob(values).double().exp().tolist()
         return [
             [
                 Analysis(self._tags(values[rank][row], len(sentence)), shares[rank][row])
                 for rank in range(top_k)
-                if shares[rank][row] > 0
+                if exists[rank][row]
             ]
             for row, sentence in enumerate(batch)
         ]

@@ -121,7 +121,7 @@ def first_best(scores, c):
     """(index, value) of the highest of the first c scores; the first among ties."""
     best = highest(scores, c)
     index = 0
-    while scores[index] < best:
+    while index < c - 1 and scores[index] < best:
         index += 1
     return index, best
 
@@ -138,13 +138,16 @@ def insert(value, origin, values, origins):
 
 @kernel(FAST)
 def draw(log_weights, weights, uniform):
-    """The index that a uniform number in [0, 1) picks from unnormalised log weights; -inf is never picked."""
+    """The index that a uniform number in [0, 1) picks from unnormalised log weights; -inf is never picked.
+
+    Always an index: 0 where no weight is positive.
+    """
     c = log_weights.shape[0]
     top, total = highest(log_weights, c), 0.0
     for j in range(c):
         weights[j] = exp(log_weights[j] - top)
         total += weights[j]
-    left, chosen = uniform * total, -1
+    left, chosen = uniform * total, 0
     for j in range(c):
         if weights[j] > 0.0:
             chosen = j

@@ -20,14 +20,16 @@ def uniform(state):
 
 @kernel(EXACT)
 def draw(log_weights, size, state):
-    """An index in proportion to exp(log_weights); -inf is never drawn."""
+    """An index in proportion to exp(log_weights); -inf is never drawn. 0 where no proportion is defined (NaN, +inf)."""
     top = -np.inf
     for i in range(size):
         top = max(top, log_weights[i])
     total = 0.0
     for i in range(size):
         total += np.exp(log_weights[i] - top)
-    left, drawn = uniform(state) * total, -1
+    left, drawn = uniform(state) * total, 0
+    if not total < np.inf:
+        return 0
     for i in range(size):
         weight = np.exp(log_weights[i] - top)
         if weight > 0.0:

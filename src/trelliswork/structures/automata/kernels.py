@@ -172,6 +172,16 @@ def best_ahead(states, out, target, weights, final, ahead):
 
 
 @kernel(EXACT)
+def _first_along(out, target, weights, ahead, q):
+    """The first arc from q on a best path; -1 if there is none."""
+    for place in range(out[0][q], out[0][q + 1]):
+        arc = out[1][place]
+        if weights[arc] + ahead[target[arc]] == ahead[q]:
+            return arc
+    return -1
+
+
+@kernel(EXACT)
 def best_walk(out, target, weights, initial, final, ahead):
     """The first state and the arcs of the best path of an acyclic machine, by what is ahead; the first among ties."""
     first = 0
@@ -180,13 +190,12 @@ def best_walk(out, target, weights, initial, final, ahead):
             first = q
     path, size, q = np.empty(len(initial), np.int64), 0, first
     while ahead[q] > final[q]:
-        for place in range(out[0][q], out[0][q + 1]):
-            arc = out[1][place]
-            if weights[arc] + ahead[target[arc]] == ahead[q]:
-                path[size] = arc
-                size += 1
-                q = target[arc]
-                break
+        step = _first_along(out, target, weights, ahead, q)
+        if step < 0:  # only where scores that are not finite led here
+            break
+        path[size] = step
+        size += 1
+        q = target[step]
     return first, path[:size]
 
 

@@ -156,8 +156,8 @@ def top_paths(first, last, emissions, transitions, start, end, lengths, tags, sc
     """
     k = scores.shape[0]
     _, n, c = emissions.shape
-    deltas, origins = np.empty((n, c, k)), np.empty((n, c, k), np.int64)
-    finals, final_origins = np.empty(k), np.empty(k, np.int64)
+    deltas, origins = np.empty((n, c, k)), np.zeros((n, c, k), np.int64)
+    finals, final_origins = np.empty(k), np.zeros(k, np.int64)
     for b in range(first, last):
         length = lengths[b]
         for t in range(length):

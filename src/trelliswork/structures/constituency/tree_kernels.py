@@ -34,11 +34,11 @@ def _fill_best(folded, n, size, chart):
 
 @kernel(EXACT)
 def _first(scores, size, wanted):
-    """The first index of a score."""
+    """The first index of a score; 0 if it is not there, as with NaN."""
     for y in range(size):
         if scores[y] == wanted:
             return y
-    return -1
+    return 0
 
 
 @kernel(EXACT)

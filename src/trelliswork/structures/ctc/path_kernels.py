@@ -66,7 +66,7 @@ def top_paths(first, last, emissions, bars, targets, lengths, target_lengths, bl
     k = paths.shape[0]
     _, n_frames, _, size = emissions.shape
     alpha, new = np.empty((2 * size, k)), np.empty((2 * size, k))
-    origins = np.empty((n_frames + 1, 2 * size, k), np.int64)
+    origins = np.zeros((n_frames + 1, 2 * size, k), np.int64)
     for b in range(first, last):
         n_states, n = 2 * target_lengths[b] + 1, lengths[b]
         alpha[:] = NEG_INF

@@ -15,6 +15,7 @@ from trelliswork.structures.kernel_math import insert
 
 NEG_INF = -np.inf
 N_OPERATIONS = 3
+SUBSTITUTE, DELETE, INSERT = 0, 1, 2
 
 
 @kernel(EXACT)
@@ -42,7 +43,7 @@ def forward(first, last, scores, lengths, target_lengths, shares, log_z):
                     total += share[k]
                 for k in range(N_OPERATIONS):
                     share[k] /= max(total, 1.0)
-                alpha[i, j] = top + math.log(total) if total > 0.0 else NEG_INF
+                alpha[i, j] = NEG_INF if total == 0.0 else top + math.log(total)
                 if i == 0 and j == 0:
                     alpha[i, j] = 0.0
         log_z[b] = alpha[n, m]
@@ -128,13 +129,21 @@ def top_scripts(first, last, scores, lengths, target_lengths, steps, found):
 
 
 @kernel(EXACT)
+def _any_operation(i, j):
+    """One that leads to (i, j) from inside the lattice: the answer where shares are NaN."""
+    if i == 0:
+        return INSERT
+    return DELETE if j == 0 else SUBSTITUTE
+
+
+@kernel(EXACT)
 def sample_scripts(first, last, shares, lengths, target_lengths, uniforms, steps):
     """Exact samples, from the last cell backwards: steps are drawn by their shares."""
     for b in range(first, last):
         for s in range(steps.shape[0]):
             i, j, count = lengths[b], target_lengths[b], 0
             while i + j > 0:
-                left, drawn = uniforms[s, b, count], 0
+                left, drawn = uniforms[s, b, count], _any_operation(i, j)
                 for k in range(N_OPERATIONS):
                     if shares[b, i, j, k] > 0.0:
                         drawn = k

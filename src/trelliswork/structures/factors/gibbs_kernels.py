@@ -62,8 +62,8 @@ def conditional(flat, graph, v, values, weights, forbidden):
 
 @kernel(EXACT)
 def pick(weights, size, state):
-    """An index in proportion to weights that sum to 1."""
-    left, drawn = uniform(state), -1
+    """An index in proportion to weights that sum to 1; 0 where none is positive."""
+    left, drawn = uniform(state), 0
     for x in range(size):
         if weights[x] > 0.0:
             drawn = x

@@ -157,7 +157,7 @@ def descend_sample(first, last, tree, tables, uniforms, values):
         for row in range(first, last):
             for b in range(tree.n_values.shape[0] - 1, -1, -1):
                 start = tree.table_start[b] + _entry(tree, b, values[s, row]) * tree.n_values[b]
-                left, drawn = uniforms[s, row, b], -1
+                left, drawn = uniforms[s, row, b], 0
                 for x in range(tree.n_values[b]):
                     weight = tables[row, start + x]
                     if weight > 0.0:

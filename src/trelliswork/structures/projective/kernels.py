@@ -139,7 +139,7 @@ def _pick(left, right, size, best, sums, state):
     if not best:
         return draw(sums, size, state)
     k = 0
-    while sums[k] < top:
+    while k < size - 1 and sums[k] < top:
         k += 1
     return k
 

@@ -139,9 +139,9 @@ def top_starts(first, last, parts, transitions, start, end, lengths, starts, sco
     """
     k_best, arrivals = scores.shape[0], np.empty(n_durations(parts) * start.shape[0])
     n, k, c = starts.shape[2], n_durations(parts), start.shape[0]
-    alphas, durations = np.empty((n + 1, c, k_best)), np.empty((n + 1, c, k_best), np.int64)
-    gammas, labels = np.empty((n, c, k_best)), np.empty((n, c, k_best), np.int64)
-    finals, final_origins = np.empty(k_best), np.empty(k_best, np.int64)
+    alphas, durations = np.empty((n + 1, c, k_best)), np.zeros((n + 1, c, k_best), np.int64)
+    gammas, labels = np.empty((n, c, k_best)), np.zeros((n, c, k_best), np.int64)
+    finals, final_origins = np.empty(k_best), np.zeros(k_best, np.int64)
     for b in range(first, last):
         length = lengths[b]
         alphas[:] = NEG_INF

@@ -236,7 +236,7 @@ def sample_trees(first, last, arcs, lengths, single_root, roots, seeds, heads):
         for s in range(n_samples):
             states[s, 0] = np.uint64(seeds[s, b])
             if single_root:
-                drawn[s] = draw(log_roots, n + 1, states[s])
+                drawn[s] = max(draw(log_roots, n + 1, states[s]), 1)
         for root in range(1 if single_root else 0, n + 1 if single_root else 1):
             ready, n_below = False, 0
             for s in range(n_samples):

@@ -1,0 +1,51 @@
+"""Scores that are not numbers, that overflow or that forbid everything: every query answers or says what is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.contract.extremes import BUILDERS, FILLS, QUERIES, filled
+from trelliswork.errors import ScoreError
+from trelliswork.structures import kernel_math, kernel_random
+
+INF, NAN = float("inf"), float("nan")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("structure", BUILDERS)
+def test_no_query_crashes_or_hangs(structure: str) -> None:
+    command = [sys.executable, "-W", "ignore", "-m", "tests.contract.extremes", structure]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, f"crashed in: {lines[-1:]} {done.stderr[-2000:]}"
+    assert len(lines) == len(FILLS) * 2 * len(QUERIES)
+    assert [line for line in lines if "failed:" in line] == []
+
+
+@pytest.mark.parametrize("structure", [name for name in BUILDERS if not name.startswith("acceptor")])
+def test_samples_of_sums_that_overflow_are_refused_with_a_sentence(structure: str) -> None:
+    dist = BUILDERS[structure](filled(1e308), backend="auto", validate_args=True)
+    with pytest.raises(ScoreError, match=r"finite total; got (inf|nan); scale them down"):
+        dist.sample()
+
+
+@pytest.mark.parametrize(
+    "weights", [[NAN] * 3, [INF] * 3, [-INF] * 3, [0.0, NAN, 1.0], [0.0, INF, -INF], [-INF, 0.0, NAN]]
+)
+def test_a_draw_is_always_an_index(weights: list[float]) -> None:
+    log_weights, state = np.array(weights), np.array([7], np.uint64)
+    for uniform in (0.0, 0.5, 1.0 - 1e-16):
+        assert 0 <= kernel_math.draw(log_weights, np.empty(3), uniform) < 3
+        assert 0 <= kernel_random.draw(log_weights, 3, state) < 3
+
+
+def test_a_draw_never_takes_what_is_forbidden() -> None:
+    log_weights, state = np.array([-INF, -INF, 0.0, -INF]), np.array([7], np.uint64)
+    assert {kernel_random.draw(log_weights, 4, state) for _ in range(50)} == {2}
+    assert {kernel_math.draw(log_weights, np.empty(4), u) for u in torch.rand(50).tolist()} == {2}
