@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import SMALL, Answer, Cli
-from trelliswork.data import files
+from trelliswork import writing
 from trelliswork.models import Tagger, storage
 
 GOOD = "Ann\tB-PER\nsings\tO\n\n"
@@ -139,7 +139,7 @@ def full_disk(*arguments: object, **options: object) -> None:
 
 def test_a_full_disk_while_tagging(cli: Cli, model: Path, text_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = text_file.with_name("out.conll")
-    monkeypatch.setattr(files.os, "fsync", full_disk)
+    monkeypatch.setattr(writing.os, "fsync", full_disk)
     answer = cli("tag", model, text_file, "--text", "--out", out)
     reason = "cannot be written: the disk is full; free some space or choose another disk"
     assert answer == (2, "", f"error: {out}: {reason}\n")
@@ -189,7 +189,7 @@ def test_no_permission_is_told(cli: Cli, model: Path, text_file: Path, monkeypat
     def refuse(*arguments: object, **options: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(files.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(writing.tempfile, "mkstemp", refuse)
     out = text_file.with_name("out.conll")
     answer = cli("tag", model, text_file, "--text", "--out", out)
     assert answer.err == f"error: {out}: cannot be written: no permission to write there; choose another folder\n"
