@@ -143,7 +143,7 @@ def ours_train(settings: dict[str, Any], folder: str) -> dict[str, Any]:
     from trelliswork.data.attributes import Templates
     from trelliswork.models import FeatureTagger, LearningConfig
     from trelliswork.models.feature_crf.learning import Progress
-    from trelliswork.structures.threads import use_threads
+    from trelliswork.runtime.threads import use_threads
 
     out = settings.pop("out", f"{folder}/model")
     use_threads(settings.pop("threads", 1))

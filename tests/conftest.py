@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from trelliswork.structures import threads
+from trelliswork.runtime import threads
 
 pytest.register_assert_rewrite("tests.contract.base")  # so that its failures show both sides
 torch.set_num_threads(1)

@@ -46,6 +46,10 @@ class OutputError(TrellisworkError):
     """An output that cannot be written: no space, no permission, a folder in the way."""
 
 
+class TrellisworkWarning(UserWarning):
+    """Something to know that does not stop anything; the command line prints it as a note."""
+
+
 _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "unable to allocate")
 
 

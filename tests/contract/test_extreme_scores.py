@@ -12,7 +12,7 @@ import torch
 
 from tests.contract.extremes import BUILDERS, FILLS, QUERIES, filled
 from trelliswork.errors import ScoreError
-from trelliswork.structures import kernel_math, kernel_random
+from trelliswork.runtime import kernel_math, kernel_random
 
 INF, NAN = float("inf"), float("nan")
 ROOT = Path(__file__).parents[2]

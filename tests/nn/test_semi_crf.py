@@ -13,7 +13,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from trelliswork.distributions import SemiMarkov
 from trelliswork.errors import ScoreError
 from trelliswork.nn import SemiCRF
-from trelliswork.structures import threads
+from trelliswork.runtime import threads
 from trelliswork.structures.segments import oracle
 from trelliswork.structures.segments.likelihood import log_likelihood
 

@@ -134,7 +134,7 @@ def test_infinities_are_scores_in_every_arithmetic(arithmetic: frozenset[str]) -
 
 def test_the_exponential_keeps_its_digits_inside_fast_code() -> None:
     """Its two-part reduction would lose digits if the caller's licence to reassociate reached it."""
-    from trelliswork.structures.kernel_math import exp, log
+    from trelliswork.runtime.kernel_math import exp, log
 
     @numba.njit(fastmath=True, error_model="numpy", forceinline=False)
     def exps(row):  # type: ignore[no-untyped-def]

@@ -15,7 +15,7 @@ from trelliswork.runtime import kernel_cache
 PACKAGE = kernel_cache.PACKAGE
 USE = """
 import numpy as np
-from trelliswork.structures.kernel_math import highest
+from trelliswork.runtime.kernel_math import highest
 assert highest(np.array([1.0, 3.0, 2.0]), 3) == 3.0
 """
 
@@ -99,6 +99,17 @@ def test_without_any_folder_kernels_are_compiled_in_memory_with_one_note(copy: P
     assert done.stderr.count("no folder for compiled kernels can be written") == 1
     assert "NUMBA_CACHE_DIR" in done.stderr
     assert use(copy, NUMBA_CACHE_DIR=str(copy.parent / "chosen")).stderr == ""
+
+
+def test_the_command_line_prints_it_as_a_note(copy: Path) -> None:
+    block_caches(copy)
+    command = [sys.executable, "-m", "trelliswork", "warmup", "--quiet"]
+    environment = {**os.environ, "PYTHONPATH": str(copy.parent), "XDG_CACHE_HOME": str(copy.parent / "home")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=copy.parent)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (
+        done.stderr.startswith("note: no folder for compiled kernels can be written; ") and done.stderr.count("\n") == 1
+    )
 
 
 def test_a_full_disk_is_a_note_too(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:

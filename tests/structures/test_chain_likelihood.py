@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.distributions import LinearChain
-from trelliswork.structures import threads
+from trelliswork.runtime import threads
 from trelliswork.structures.chain.likelihood import log_likelihood
 
 Batch = tuple[tuple[Tensor, ...], Tensor, Tensor]

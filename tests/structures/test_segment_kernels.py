@@ -13,8 +13,8 @@ from numba import njit
 from torch import Tensor
 
 from trelliswork.distributions import SemiMarkov
-from trelliswork.structures import threads
-from trelliswork.structures.kernel_math import log
+from trelliswork.runtime import threads
+from trelliswork.runtime.kernel_math import log
 from trelliswork.structures.segments import fast
 
 INF = float("inf")

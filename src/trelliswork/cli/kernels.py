@@ -130,8 +130,8 @@ def compile_feature_kernels() -> float:
 
 def _entry_kernels() -> Iterator[Any]:
     """Kernels that stand for all that `compile_kernels` reaches, the last one it compiles among them."""
+    from trelliswork.runtime.kernel_math import first_not_a_score
     from trelliswork.structures.chain import kernels, likelihood_kernels, path_kernels
-    from trelliswork.structures.kernel_math import first_not_a_score
 
     yield from (kernels.forward_scaled, kernels.backward_scaled, first_not_a_score)
     yield from (likelihood_kernels.forward_rows, likelihood_kernels.backward_rows)

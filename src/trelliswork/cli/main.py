@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -29,7 +30,7 @@ from trelliswork.cli.visible import visible
 from trelliswork.cli.warmup import warmup
 from trelliswork.ctrl_c import STATUS as INTERRUPTED
 from trelliswork.ctrl_c import say_interrupted
-from trelliswork.errors import TrellisworkError, is_out_of_memory
+from trelliswork.errors import TrellisworkError, TrellisworkWarning, is_out_of_memory
 
 BAD_INPUT, BROKEN_PIPE = 2, 141
 TRACEBACK = "--traceback"
@@ -107,7 +108,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # what is written matches what is read
     try:
-        status = app(given, prog_name="trelliswork", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _note(warnings.showwarning)
+            status = app(given, prog_name="trelliswork", standalone_mode=False)
     except typer.Abort:  # Ctrl-C outside of a command
         say_interrupted()
         return INTERRUPTED
@@ -117,6 +120,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _complain(_sentence_of(error))
         return BAD_INPUT
     return status if isinstance(status, int) else 0
+
+
+def _note(show: Callable[..., None]) -> Callable[..., None]:
+    """Show warnings of ours as a line for people, others as before."""
+
+    def note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, TrellisworkWarning):
+            print(f"note: {visible(str(message))}", file=sys.stderr, flush=True)
+        else:
+            show(message, category, *where, **more)
+
+    return note
 
 
 def _sentence_of(error: Exception) -> str:

@@ -94,7 +94,7 @@ def read_material(options: Options, choices: Choices, *, quiet: bool) -> Materia
     """Sentences, and what makes attributes of them."""
     from trelliswork.data.attributes import Templates
     from trelliswork.models import AttributeTagger, FeatureTagger
-    from trelliswork.structures.threads import use_threads
+    from trelliswork.runtime.threads import use_threads
 
     file, template, function, partial = (options[name] for name in ("train", "template", "features", "partial"))
     templates = None if template is None else Templates.read(template)

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from trelliswork.distributions import tree_inputs as inputs
 from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend
+from trelliswork.runtime.bridge import as_array
 from trelliswork.structures.arc_autograd import Family, LogPartition, Marginals
 from trelliswork.structures.arc_labels import LabelledArcs
 from trelliswork.structures.arc_rows import ArcRows
 from trelliswork.structures.arcs import Arcs, is_tree
-from trelliswork.structures.bridge import as_array
 from trelliswork.structures.label_autograd import SummedLabels
 from trelliswork.structures.label_kernels import labels_are_scores
 

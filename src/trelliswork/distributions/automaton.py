@@ -24,12 +24,12 @@ from trelliswork.distributions.centring import centred
 from trelliswork.distributions.divergence import _gap
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.runtime.bridge import Array
 from trelliswork.semirings import Counting, Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.automata import fast, search, structure
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import Symbols
-from trelliswork.structures.bridge import Array
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float

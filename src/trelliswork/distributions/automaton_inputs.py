@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import Array
 from trelliswork.structures.automata.structure import Machine, plain_scores
 from trelliswork.structures.automata.symbols import EPSILON, Symbols
-from trelliswork.structures.bridge import Array
 
 INF = float("inf")
 Label = int | str | None

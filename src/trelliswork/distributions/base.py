@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime import bridge
 from trelliswork.semirings.log import log_ratio
-from trelliswork.structures import bridge
 
 Backend = Literal["auto", "kernel", "torch"]
 

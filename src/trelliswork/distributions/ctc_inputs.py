@@ -12,8 +12,8 @@ from torch import Tensor
 
 from trelliswork.distributions.base import check_tensor
 from trelliswork.errors import ScoreError
-from trelliswork.structures import bridge
-from trelliswork.structures.bridge import as_array
+from trelliswork.runtime import bridge
+from trelliswork.runtime.bridge import as_array
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int

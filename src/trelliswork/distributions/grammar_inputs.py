@@ -10,11 +10,11 @@ from torch import Tensor
 
 from trelliswork.distributions.chain_inputs import cast, layout_of
 from trelliswork.errors import ScoreError
-from trelliswork.structures.bridge import as_array
+from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.structures.grammar.grammar import Grammar
 from trelliswork.structures.grammar.structure import Productions, RuleTable
 from trelliswork.structures.grammar.tree import Tree
-from trelliswork.structures.kernel_math import first_not_a_score
 
 INF = float("inf")
 Nodes = list[tuple[int, int, int]]

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from trelliswork.distributions.acceptor import Acceptor
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import Array
 from trelliswork.structures.automata import ngrams
 from trelliswork.structures.automata.build import only
 from trelliswork.structures.automata.ngrams import BEGIN, END, METHODS, History, Tables
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import EPSILON, EPSILON_NAMES, Symbols
-from trelliswork.structures.bridge import Array
 
 INF = float("inf")
 MOST_ARCS = 20_000_000

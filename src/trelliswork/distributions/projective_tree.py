@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from trelliswork.distributions.dependency_tree import DependencyTree
+from trelliswork.runtime.bridge import as_array
 from trelliswork.semirings import Counting
 from trelliswork.structures.arc_rows import ArcRows
 from trelliswork.structures.arcs import Arcs
-from trelliswork.structures.bridge import as_array
 from trelliswork.structures.projective import fast, structure
 
 if TYPE_CHECKING:

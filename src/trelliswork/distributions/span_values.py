@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trelliswork.distributions.segment_values import flattened
 from trelliswork.errors import ScoreError
-from trelliswork.structures.bridge import as_array
+from trelliswork.runtime.bridge import as_array
 from trelliswork.structures.constituency.kernels import first_not_a_tree
 
 if TYPE_CHECKING:

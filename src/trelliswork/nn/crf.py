@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from trelliswork.distributions import LinearChain
 from trelliswork.distributions.base import Backend
 from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.structures import bridge
+from trelliswork.runtime import bridge
 from trelliswork.structures.chain import fast
 from trelliswork.structures.chain.likelihood import log_likelihood as plain_log_likelihood
 from trelliswork.structures.chain.schemes import allowed_transitions, violations

@@ -13,7 +13,7 @@ from trelliswork import distributions
 from trelliswork.distributions.base import Backend, check_tensor, resolve_backend
 from trelliswork.distributions.ctc_inputs import check_frames, check_labels, check_scores, flat_lengths
 from trelliswork.errors import ScoreError
-from trelliswork.structures.bridge import as_array
+from trelliswork.runtime.bridge import as_array
 from trelliswork.structures.ctc import fast
 from trelliswork.structures.ctc.kernels import first_bad_frame
 from trelliswork.structures.ctc.structure import Labelling

@@ -8,7 +8,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from trelliswork.runtime.compilation import ORDERED, kernel, overload
-from trelliswork.structures.kernel_math import exp
+from trelliswork.runtime.kernel_math import exp
 
 _LOG2_E = np.float32(1.44269504)
 _LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from trelliswork.distributions import SemiMarkov
 from trelliswork.distributions.base import Backend
 from trelliswork.errors import ScoreError
-from trelliswork.structures import bridge
+from trelliswork.runtime import bridge
 from trelliswork.structures.segments.likelihood import log_likelihood as plain_log_likelihood
 
 if TYPE_CHECKING:

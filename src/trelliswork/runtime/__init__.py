@@ -1,1 +1,1 @@
-"""What every kernel needs and no mathematics: how it is compiled and where its machine code is kept."""
+"""What every kernel needs and no mathematics of a model: compilation, the bridge to torch, threads, buffers, arithmetic."""

@@ -30,6 +30,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from trelliswork import __version__
+from trelliswork.errors import TrellisworkWarning
 
 PACKAGE = Path(__file__).parents[1]
 SUFFIX = ".kernel"
@@ -195,5 +196,6 @@ def _warn_once() -> None:
     warnings.warn(
         "no folder for compiled kernels can be written; they are compiled again in every process. "
         "Set NUMBA_CACHE_DIR to a folder with space that you may write to.",
+        TrellisworkWarning,
         stacklevel=2,
     )

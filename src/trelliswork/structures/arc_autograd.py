@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.bridge import as_array
 from trelliswork.structures.arc_kernels import expected_gradient, likelihood_gradient, tree_scores
 from trelliswork.structures.arc_rows import ArcArrays, ArcRows, Array
 from trelliswork.structures.arcs import Arcs
-from trelliswork.structures.bridge import as_array
 
 
 class Family(NamedTuple):

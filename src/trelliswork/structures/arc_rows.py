@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from trelliswork.structures import buffers
+from trelliswork.runtime import buffers
+from trelliswork.runtime.bridge import as_array
 from trelliswork.structures.arcs import Arcs
-from trelliswork.structures.bridge import as_array
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trelliswork.structures import buffers
+from trelliswork.runtime import buffers
+from trelliswork.runtime.bridge import as_array
 from trelliswork.structures.arc_labels import LabelledArcs
 from trelliswork.structures.arc_rows import ArcRows
-from trelliswork.structures.bridge import as_array
 from trelliswork.structures.label_kernels import best_labels, label_gradients, sum_labels
 
 

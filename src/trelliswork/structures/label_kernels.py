@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.structures.kernel_math import exp, log
+from trelliswork.runtime.kernel_math import exp, log
 
 NEG_INF = -np.inf
 

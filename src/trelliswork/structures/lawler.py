@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
-from trelliswork.structures.threads import over_rows
+from trelliswork.runtime.threads import over_rows
 
 NEG_INF = -np.inf
 Array = np.ndarray[Any, Any]

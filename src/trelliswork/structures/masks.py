@@ -30,7 +30,7 @@ class Layout:
     def of_mask(mask: Bool[Tensor, "batch n"]) -> Layout:
         """Lengths of rows that are only padded on the right; an order as well for rows with holes (or empty ones)."""
         if mask.device.type == "cpu":
-            from trelliswork.structures.kernel_math import right_padded
+            from trelliswork.runtime.kernel_math import right_padded
 
             counts = np.empty(len(mask), np.int64)
             if right_padded(mask.contiguous().numpy(), counts):

@@ -6,7 +6,7 @@ import numpy as np
 
 from trelliswork.models.feature_crf.kernels import add_up, spread
 from trelliswork.runtime.compilation import FAST, kernel
-from trelliswork.structures.kernel_math import exp, highest, log
+from trelliswork.runtime.kernel_math import exp, highest, log
 
 
 @kernel(FAST)

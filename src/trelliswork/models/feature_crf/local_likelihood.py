@@ -14,7 +14,7 @@ from trelliswork.errors import ScoreError
 from trelliswork.models.feature_crf import local_kernels
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.plan import Plan
-from trelliswork.structures.threads import side_by_side
+from trelliswork.runtime.threads import side_by_side
 
 Array = np.ndarray[Any, Any]
 

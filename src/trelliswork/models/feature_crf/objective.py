@@ -15,7 +15,7 @@ from trelliswork.models.feature_crf.observed import follows
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.plan import Plan
 from trelliswork.models.feature_crf.states import StateSpace
-from trelliswork.structures.threads import side_by_side
+from trelliswork.runtime.threads import side_by_side
 
 Array = np.ndarray[Any, Any]
 BLOCK = 8  # sentences whose scores are in the cache at the same time

@@ -16,7 +16,7 @@ import numpy as np
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.feature_crf.parameters import Parameters
 from trelliswork.models.feature_crf.plan_kernels import count_entries, lay_out
-from trelliswork.structures.threads import row_ranges
+from trelliswork.runtime.threads import row_ranges
 
 Array = np.ndarray[Any, Any]
 

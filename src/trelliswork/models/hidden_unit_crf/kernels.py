@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import FAST, kernel
+from trelliswork.runtime.kernel_math import exp, log
 from trelliswork.structures.chain import kernels as chain
-from trelliswork.structures.kernel_math import exp, log
 
 UNROLLED = 8  # units whose factors 1 + e^o are multiplied before one logarithm
 HIGHEST = 80.0  # of o: the product of eight such factors is still a float64

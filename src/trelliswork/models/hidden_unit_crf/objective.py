@@ -11,7 +11,7 @@ from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.hidden_unit_crf.kernels import batch_gradient
 from trelliswork.models.hidden_unit_crf.parameters import HiddenParameters, Rows, Units
 from trelliswork.models.hidden_unit_crf.step_kernels import move_rows
-from trelliswork.structures.threads import row_ranges, side_by_side
+from trelliswork.runtime.threads import row_ranges, side_by_side
 
 Array = np.ndarray[Any, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from trelliswork.structures.bridge import out_of_reach
+from trelliswork.runtime.bridge import out_of_reach
 
 
 def can_fuse(*tensors: Tensor) -> bool:

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.nn.scorers.softplus_kernels import LANES, softplus_gradients, softplus_sums
-from trelliswork.structures.bridge import as_array, out_of_reach
+from trelliswork.runtime.bridge import as_array, out_of_reach
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float

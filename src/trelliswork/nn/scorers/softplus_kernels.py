@@ -6,7 +6,7 @@ import numpy as np
 
 from trelliswork.nn.kernel_math import exp_of
 from trelliswork.runtime.compilation import FAST, kernel
-from trelliswork.structures.kernel_math import log
+from trelliswork.runtime.kernel_math import log
 
 LANES = 16  # rows are that many numbers, or a multiple: the rest of a row would run one by one
 FACTORS = 100  # each lies in 1..2, so that the product of so many is finite in single precision too

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import out_of_reach
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.structures.automata import kernels
-from trelliswork.structures.bridge import out_of_reach
 
 if TYPE_CHECKING:
     from jaxtyping import Float

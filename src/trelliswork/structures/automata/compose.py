@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import Array
 from trelliswork.structures.automata import compose_kernels, kernels
 from trelliswork.structures.automata.structure import Machine, known_live
 from trelliswork.structures.automata.symbols import EPSILON
-from trelliswork.structures.bridge import Array
 
 MOST_STATES = 20_000_000
 

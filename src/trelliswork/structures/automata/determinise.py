@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import Array
 from trelliswork.semirings import Max, Semiring
 from trelliswork.structures.automata.structure import LOG, Machine, check_semiring, forward, reverse, trim
-from trelliswork.structures.bridge import Array
 
 INF = float("inf")
 DIGITS = 9  # weights that agree so far are one weight

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from trelliswork.runtime.bridge import Array
 from trelliswork.structures.automata.structure import Machine
-from trelliswork.structures.bridge import Array
 
 
 def encode(machine: Machine) -> tuple[Machine, Array]:

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import Array
 from trelliswork.semirings import Semiring
 from trelliswork.structures.automata.closure import lehmann
 from trelliswork.structures.automata.structure import LOG, Machine, check_semiring, trim
-from trelliswork.structures.bridge import Array
 
 INF = float("inf")
 MOST_STATES = 3000

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import Array, as_tensor, by_reference, to_tensors
 from trelliswork.structures.automata import kernels, structure
 from trelliswork.structures.automata.structure import Machine
-from trelliswork.structures.bridge import Array, as_tensor, by_reference, to_tensors
 
 
 class Forward(NamedTuple):

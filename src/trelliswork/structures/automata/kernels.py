@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, ORDERED, kernel
-from trelliswork.structures.kernel_math import exp, log
-from trelliswork.structures.kernel_random import draw
+from trelliswork.runtime.kernel_math import exp, log
+from trelliswork.runtime.kernel_random import draw
 
 NEG_INF = -np.inf
 # Sums keep their order: reassociation would add large numbers before they are taken from one another.

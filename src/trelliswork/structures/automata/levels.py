@@ -10,8 +10,8 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import Array
 from trelliswork.structures.automata import kernels
-from trelliswork.structures.bridge import Array
 
 MOST_ON_CYCLES = 4000  # a closure has this many numbers squared, and takes their cube in time
 

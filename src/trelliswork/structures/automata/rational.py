@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.bridge import Array
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import EPSILON
-from trelliswork.structures.bridge import Array
 
 INF = float("inf")
 

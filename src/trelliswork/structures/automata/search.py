@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import Array
 from trelliswork.structures.automata import fast, kernels
 from trelliswork.structures.automata.structure import Machine
-from trelliswork.structures.bridge import Array
 
 NEG_INF = -np.inf
 

@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.structures import buffers
-from trelliswork.structures.bridge import as_array, as_tensor, by_reference, to_tensors
+from trelliswork.runtime import buffers
+from trelliswork.runtime.bridge import as_array, as_tensor, by_reference, to_tensors
+from trelliswork.runtime.kernel_math import first_not_a_score
+from trelliswork.runtime.threads import over_rows, row_ranges, side_by_side
 from trelliswork.structures.chain import kernels, path_kernels, structure
 from trelliswork.structures.chain.structure import Chain
 from trelliswork.structures.chain.tangents import run_tangents
-from trelliswork.structures.kernel_math import first_not_a_score
-from trelliswork.structures.threads import over_rows, row_ranges, side_by_side
 
 Array = np.ndarray[Any, Any]
 ArcsBy = Literal["batch", "row", "position"]

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from trelliswork.runtime.compilation import FAST, kernel
-from trelliswork.structures.kernel_math import at, exp, highest, subtract_highest
+from trelliswork.runtime.kernel_math import at, exp, highest, subtract_highest
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 NEG_INF = -np.inf

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.structures import buffers
-from trelliswork.structures.bridge import as_array, as_tensor, by_reference, to_tensors
+from trelliswork.runtime import buffers
+from trelliswork.runtime.bridge import as_array, as_tensor, by_reference, to_tensors
+from trelliswork.runtime.threads import row_ranges, side_by_side
 from trelliswork.structures.chain import structure
 from trelliswork.structures.chain.likelihood_kernels import backward_rows, forward_rows
 from trelliswork.structures.chain.structure import Chain
-from trelliswork.structures.threads import row_ranges, side_by_side
 
 Array = np.ndarray[Any, Any]
 EVERYWHERE = np.empty((0, 0), np.bool_)

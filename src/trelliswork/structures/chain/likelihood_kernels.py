@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import FAST, kernel
+from trelliswork.runtime.kernel_math import first_not_a_score, right_padded
 from trelliswork.structures.chain import kernels, path_kernels
-from trelliswork.structures.kernel_math import first_not_a_score, right_padded
 
 
 @kernel(FAST)

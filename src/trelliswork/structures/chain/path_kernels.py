@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.structures.kernel_math import (
+from trelliswork.runtime.kernel_math import (
     at,
     draw,
     first_best,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import FAST_WITH_NAN, kernel
+from trelliswork.runtime.kernel_math import at, exp
 from trelliswork.structures.chain.kernels import NEG_INF, SMALLEST, shifted_exp
-from trelliswork.structures.kernel_math import at, exp
 
 
 @kernel(FAST_WITH_NAN)

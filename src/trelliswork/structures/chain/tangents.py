@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.chain import tangent_kernels
-from trelliswork.structures.threads import over_rows
 
 if TYPE_CHECKING:
     from trelliswork.structures.chain.fast import ChainArrays, Forward

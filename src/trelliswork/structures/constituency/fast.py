@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.structures import buffers
-from trelliswork.structures.bridge import Array, as_array, as_tensor, by_reference
+from trelliswork.runtime import buffers
+from trelliswork.runtime.bridge import Array, as_array, as_tensor, by_reference
+from trelliswork.runtime.threads import over_rows, row_ranges, side_by_side
 from trelliswork.structures.constituency import kernels, label_kernels, scaled_kernels, structure, tree_kernels
 from trelliswork.structures.constituency.structure import Spans
-from trelliswork.structures.threads import over_rows, row_ranges, side_by_side
 
 
 class SpanArrays(NamedTuple):

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.runtime.kernel_math import exp, log
 from trelliswork.structures.constituency.label_kernels import LOWEST
-from trelliswork.structures.kernel_math import exp, log
 
 NEG_INF = -np.inf
 FOLDED, SPLITS, INSIDE = range(3)  # planes: labels summed; splits summed; both

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.runtime.kernel_math import exp
 from trelliswork.structures.constituency import kernels
 from trelliswork.structures.constituency.kernels import FOLDED, INSIDE
 from trelliswork.structures.constituency.label_kernels import LOWEST, fold, share_among_labels
-from trelliswork.structures.kernel_math import exp
 
 TINY, MARGIN = 1e-305, 1e20
 GROWTH = 4.0  # there are fewer than 4^n binary trees over n tokens

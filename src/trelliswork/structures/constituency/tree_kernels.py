@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.runtime.kernel_math import insert
+from trelliswork.runtime.kernel_random import draw
 from trelliswork.structures.constituency.kernels import FOLDED, INSIDE
-from trelliswork.structures.kernel_math import insert
-from trelliswork.structures.kernel_random import draw
 
 NEG_INF = -np.inf
 

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from trelliswork.structures.bridge import Array
+from trelliswork.runtime.bridge import Array
 from trelliswork.structures.ctc.lexicon import Lexicon, Node
 
 NEG_INF = -math.inf

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.structures import buffers
-from trelliswork.structures.bridge import Array, as_array, by_reference
+from trelliswork.runtime import buffers
+from trelliswork.runtime.bridge import Array, as_array, by_reference
+from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.ctc import kernels, path_kernels, structure
 from trelliswork.structures.ctc.structure import Labelling
 from trelliswork.structures.score_autograd import Family
-from trelliswork.structures.threads import over_rows
 
 NO_MARGINALS = torch.empty(0)
 MOST = 700.0  # e^700 is still a float64

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.structures.kernel_math import exp
+from trelliswork.runtime.kernel_math import exp
 
 NEG_INF = -np.inf
 CELLS = 1024  # states that are done together: enough for long loops, few enough to stay in the cache

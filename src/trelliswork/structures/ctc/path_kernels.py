@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
-from trelliswork.structures.kernel_math import insert
+from trelliswork.runtime.kernel_math import insert
 
 NEG_INF = -np.inf
 STAY, STEP, SKIP = 0, 1, 2  # a move goes back this many states

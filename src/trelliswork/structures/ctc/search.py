@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trelliswork.errors import ScoreError
-from trelliswork.structures.bridge import Array
+from trelliswork.runtime.bridge import Array
 from trelliswork.structures.ctc.path_kernels import extend_prefix, prefix_masses
 
 NEG_INF = -np.inf

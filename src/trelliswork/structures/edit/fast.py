@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.structures import buffers
-from trelliswork.structures.bridge import Array, as_array
+from trelliswork.runtime import buffers
+from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.edit import kernels, structure
 from trelliswork.structures.edit.structure import NO_STEP, EditLattice
 from trelliswork.structures.score_autograd import Family
-from trelliswork.structures.threads import over_rows
 
 NO_MARGINALS = torch.empty(0)
 

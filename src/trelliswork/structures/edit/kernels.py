@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
-from trelliswork.structures.kernel_math import insert
+from trelliswork.runtime.kernel_math import insert
 
 NEG_INF = -np.inf
 N_OPERATIONS = 3

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.structures import buffers
-from trelliswork.structures.bridge import Array, as_array, by_reference
+from trelliswork.runtime import buffers
+from trelliswork.runtime.bridge import Array, as_array, by_reference
+from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.factors import kernels, path_kernels, structure
 from trelliswork.structures.factors.adjacency import starts_of, whole_numbers
 from trelliswork.structures.factors.elimination import JunctionTree
 from trelliswork.structures.factors.structure import Factors
-from trelliswork.structures.threads import over_rows
 
 
 class TreeArrays(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
-from trelliswork.structures.kernel_random import uniform
+from trelliswork.runtime.kernel_random import uniform
 
 NEG_INF = -np.inf
 

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.structures.bridge import Array, as_array
+from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.factors import ad3_kernels, gibbs_kernels
 from trelliswork.structures.factors.adjacency import graph_arrays
 from trelliswork.structures.factors.propagation import propagate
 from trelliswork.structures.factors.structure import Factors
-from trelliswork.structures.threads import over_rows
 
 
 class Chains(NamedTuple):

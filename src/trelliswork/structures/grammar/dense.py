@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from trelliswork.structures import buffers
-from trelliswork.structures.bridge import Array
+from trelliswork.runtime import buffers
+from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.threads import WORTH_SPLITTING, over_rows
 from trelliswork.structures.grammar import dense_kernels, dense_tree_kernels
 from trelliswork.structures.grammar.structure import RuleTable
-from trelliswork.structures.threads import WORTH_SPLITTING, over_rows
 
 if TYPE_CHECKING:
     from trelliswork.structures.grammar.fast import GrammarArrays

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.structures.bridge import Array, as_array, as_tensor, by_reference
+from trelliswork.runtime.bridge import Array, as_array, as_tensor, by_reference
+from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.grammar import dense, kernels, path_kernels, structure
 from trelliswork.structures.grammar.structure import Productions, RuleTable
-from trelliswork.structures.threads import over_rows
 
 NO_NODES = np.empty((0, 0, 0, 0))
 

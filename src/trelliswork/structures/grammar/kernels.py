@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.structures.kernel_math import at, exp, log
-from trelliswork.structures.kernel_random import draw
+from trelliswork.runtime.kernel_math import at, exp, log
+from trelliswork.runtime.kernel_random import draw
 
 NEG_INF = -np.inf
 LOWEST = -1e300  # stands for -inf where it is subtracted

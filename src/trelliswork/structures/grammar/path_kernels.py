@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
-from trelliswork.structures.kernel_math import at, insert
+from trelliswork.runtime.kernel_math import at, insert
 
 NEG_INF = -np.inf
 

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.arc_autograd import Family
 from trelliswork.structures.arc_rows import ArcArrays, Array
 from trelliswork.structures.lawler import top_trees as search_top_trees
 from trelliswork.structures.projective import kernels, scaled_kernels, structure
 from trelliswork.structures.spanning.fast import NO_MARGINALS
-from trelliswork.structures.threads import over_rows
 
 
 def sums(trees: ArcArrays, with_marginals: bool) -> tuple[Array, Array]:

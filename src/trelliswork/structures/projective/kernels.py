@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.structures.kernel_math import exp
-from trelliswork.structures.kernel_random import draw
+from trelliswork.runtime.kernel_math import exp
+from trelliswork.runtime.kernel_random import draw
 
 NEG_INF = -np.inf
 RIGHT, RIGHT_T, LEFT, LEFT_T, OPEN_RIGHT, OPEN_LEFT_T, JOINED = range(7)

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.runtime.kernel_math import exp
 from trelliswork.structures.arc_kernels import highest_heads, highest_root
-from trelliswork.structures.kernel_math import exp
 from trelliswork.structures.projective.kernels import log_chart, log_row
 
 NEG_INF = -np.inf

@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.structures import buffers
-from trelliswork.structures.bridge import Array, as_array, as_tensor, by_reference, to_tensors
-from trelliswork.structures.kernel_math import first_not_a_score
+from trelliswork.runtime import buffers
+from trelliswork.runtime.bridge import Array, as_array, as_tensor, by_reference, to_tensors
+from trelliswork.runtime.kernel_math import first_not_a_score
+from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.segments import kernels, path_kernels, scaled_kernels, structure
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.structure import Segments
 from trelliswork.structures.segments.tangents import run_tangents
-from trelliswork.structures.threads import over_rows
 
 Parts = Segments | Factored
 PartArrays = Array | tuple[Array, Array, Array, Array]

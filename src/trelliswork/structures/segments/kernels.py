@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
-from trelliswork.structures.kernel_math import exp, highest, log, subtract_highest
+from trelliswork.runtime.kernel_math import exp, highest, log, subtract_highest
 from trelliswork.structures.segments.part_kernels import arriving, clear, collect, leaving, n_durations
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish

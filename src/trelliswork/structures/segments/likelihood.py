@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.structures import buffers
-from trelliswork.structures.bridge import Array, as_array, as_tensor, by_reference, to_tensors
+from trelliswork.runtime import buffers
+from trelliswork.runtime.bridge import Array, as_array, as_tensor, by_reference, to_tensors
+from trelliswork.runtime.threads import row_ranges
 from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.likelihood_kernels import backward_rows, forward_rows
 from trelliswork.structures.segments.structure import Segments
-from trelliswork.structures.threads import row_ranges
 
 Left = tuple[Array, ...]  # end scores, and arcs, shifts, alphas, gammas, levels, finals of `forward_rows`
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.structures.kernel_math import first_not_a_score
+from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.structures.segments import path_kernels, scaled_kernels
 
 

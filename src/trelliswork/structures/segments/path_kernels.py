@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.structures.kernel_math import draw, first_best, insert
+from trelliswork.runtime.kernel_math import draw, first_best, insert
 from trelliswork.structures.segments.part_kernels import arriving, arriving_with, collect_one, n_durations, score_of
 
 NEG_INF = -np.inf

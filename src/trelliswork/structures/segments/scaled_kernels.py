@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
-from trelliswork.structures.kernel_math import exp, highest
+from trelliswork.runtime.kernel_math import exp, highest
 from trelliswork.structures.segments.kernels import SMALLEST
 
 NEG_INF = -np.inf

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from trelliswork.runtime.compilation import FAST_WITH_NAN, kernel
-from trelliswork.structures.kernel_math import exp
+from trelliswork.runtime.kernel_math import exp
 
 NEG_INF = -np.inf
 

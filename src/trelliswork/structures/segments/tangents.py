@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from trelliswork.structures.bridge import as_array, to_tensors
+from trelliswork.runtime.bridge import as_array, to_tensors
+from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.segments import tangent_kernels
-from trelliswork.structures.threads import over_rows
 
 
 def run_tangents(scores: tuple[Tensor | None, ...], lengths: Tensor, grads: tuple[Tensor, ...]) -> Any:

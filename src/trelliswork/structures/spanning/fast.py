@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.arc_autograd import Family
 from trelliswork.structures.arc_rows import ArcArrays, Array
 from trelliswork.structures.lawler import top_trees as search_top_trees
 from trelliswork.structures.spanning import kernels, structure, tree_kernels
-from trelliswork.structures.threads import over_rows
 
 NO_MARGINALS = np.empty((0, 0, 0))
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.runtime.kernel_math import exp
 from trelliswork.structures.arc_kernels import highest_heads, highest_root
-from trelliswork.structures.kernel_math import exp
 from trelliswork.structures.spanning.log_kernels import log_row, swap
 
 NEG_INF = -np.inf

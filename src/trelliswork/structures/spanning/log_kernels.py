@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST_WITH_NAN, kernel
-from trelliswork.structures.kernel_math import exp, log
+from trelliswork.runtime.kernel_math import exp, log
 
 NEG_INF = -np.inf
 

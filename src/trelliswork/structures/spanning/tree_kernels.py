@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
-from trelliswork.structures.kernel_random import draw
+from trelliswork.runtime.kernel_random import draw
 
 NEG_INF = -np.inf
 NONE, OPEN, DONE = 0, 1, 2

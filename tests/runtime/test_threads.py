@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from trelliswork.structures.threads import WORTH_SPLITTING, n_threads, over_rows, row_ranges, side_by_side, use_threads
+from trelliswork.runtime.threads import WORTH_SPLITTING, n_threads, over_rows, row_ranges, side_by_side, use_threads
 
 
 @pytest.mark.parametrize(

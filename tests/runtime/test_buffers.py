@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from trelliswork.structures import buffers
+from trelliswork.runtime import buffers
 
 SHAPE = (16, 100, 100)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from trelliswork.structures import buffers
+from trelliswork.runtime import buffers
 
 Array = np.ndarray[Any, Any]
 
