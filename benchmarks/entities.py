@@ -29,8 +29,8 @@ from trelliswork import __version__
 from trelliswork.data import Sentence, WordVectors, cut_tokens, open_conll, read_vectors
 from trelliswork.metrics import span_scores
 from trelliswork.models import Ensemble, SentenceTagger, Tagger, TaggerConfig
-from trelliswork.models.span_choice import choose_spans
-from trelliswork.structures.chain.schemes import tags_of
+from trelliswork.models.taggers.span_choice import choose_spans
+from trelliswork.tags.schemes import tags_of
 from trelliswork.training import TrainingConfig, train
 
 SETTINGS = {

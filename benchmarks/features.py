@@ -22,9 +22,9 @@ from benchmarks.timing import Candidate
 from trelliswork.data import Choices, Sentence, open_conll
 from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
 from trelliswork.data.attributes.key_index import keys_of
-from trelliswork.models.feature_corpus import columns_of
-from trelliswork.models.feature_crf.objective import Likelihood
-from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.taggers.features.corpus import columns_of
+from trelliswork.models.taggers.features.crf.objective import Likelihood
+from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.training.lbfgs import LBFGS
 
 PEER = "CRFsuite"

@@ -18,13 +18,13 @@ import torch
 
 from benchmarks.report import RESULTS
 from trelliswork.data.attributes import AttributeRows, KeyIndex
-from trelliswork.models.feature_crf.config import LearningConfig
-from trelliswork.models.feature_crf.learning import learn
-from trelliswork.models.feature_crf.model import FeatureCRF
-from trelliswork.models.feature_crf.parameters import Parameters
-from trelliswork.models.hidden_unit_crf.learning import HiddenUnitLearner
-from trelliswork.models.hidden_unit_crf.model import HiddenUnitCRF
-from trelliswork.models.hidden_unit_crf.parameters import HiddenParameters
+from trelliswork.models.taggers.features.crf.config import LearningConfig
+from trelliswork.models.taggers.features.crf.learning import learn
+from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner
+from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
+from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "ocr_letters" / "letters.npz"
 LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")

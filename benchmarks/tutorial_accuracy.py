@@ -12,8 +12,8 @@ import torch
 from benchmarks.features import likelihoods, template_keys
 from trelliswork.data import Choices, Sentence, open_conll
 from trelliswork.data.attributes import KeyIndex
-from trelliswork.models.evaluation import evaluate_tags
-from trelliswork.models.feature_crf.model import FeatureCRF
+from trelliswork.models.taggers.evaluation import evaluate_tags
+from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.training.lbfgs import LBFGS
 
 

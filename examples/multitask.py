@@ -19,7 +19,7 @@ import torch
 from trelliswork import Sentence, read_conll
 from trelliswork.data.corpus import AnnotatedSentence, builtin_corpus
 from trelliswork.models import DropoutAverage, MultiTagger, Tagger, TaggerConfig, token_calibration
-from trelliswork.models.multi_tagger import of_tasks
+from trelliswork.models.taggers.networks.multi_tagger import of_tasks
 from trelliswork.training import TrainingConfig, train
 from trelliswork.training.progress import Progress
 

@@ -16,7 +16,7 @@ PACKAGE = Path(trelliswork.__file__).parent
 LAYERS = (
     {"ctrl_c", "errors", "writing"},
     {"runtime"},
-    {"draw", "semirings"},
+    {"draw", "semirings", "tags"},
     {"structures"},
     {"distributions"},
     {"nn"},

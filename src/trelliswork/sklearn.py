@@ -23,17 +23,17 @@ from trelliswork.data.attributes import AttributeRows, HashedNames, from_dicts, 
 from trelliswork.data.attributes.hashing import new_index
 from trelliswork.data.crfsuite_models import read_crfsuite_model
 from trelliswork.errors import DataError, ScoreError
-from trelliswork.models.attribute_tagger import AttributeTagger, crf_of
-from trelliswork.models.feature_crf.crfsuite_settings import attribute_settings, check, iterations
-from trelliswork.models.feature_crf.induction import induce
-from trelliswork.models.feature_crf.learning import Corpus, check_weights, parameters_of
-from trelliswork.models.feature_crf.model import FeatureCRF
-from trelliswork.models.feature_crf.sequence_tagger import SequenceTagger, state_weights, transition_weights
-from trelliswork.models.feature_crf.sequences import label_lists, numbered_labels, sentences_in
-from trelliswork.models.feature_crf.training_log import TrainingLog, iteration_line, score_table, scores_of
-from trelliswork.models.feature_crf.votes import Explanation, explain
 from trelliswork.models.storage import check_output
-from trelliswork.structures.chain.schemes import spans_of
+from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger, crf_of
+from trelliswork.models.taggers.features.crf.crfsuite_settings import attribute_settings, check, iterations
+from trelliswork.models.taggers.features.crf.induction import induce
+from trelliswork.models.taggers.features.crf.learning import Corpus, check_weights, parameters_of
+from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.crf.sequence_tagger import SequenceTagger, state_weights, transition_weights
+from trelliswork.models.taggers.features.crf.sequences import label_lists, numbered_labels, sentences_in
+from trelliswork.models.taggers.features.crf.training_log import TrainingLog, iteration_line, score_table, scores_of
+from trelliswork.models.taggers.features.crf.votes import Explanation, explain
+from trelliswork.tags.schemes import spans_of
 
 Array = np.ndarray[Any, Any]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Cli
 from trelliswork.data import Sentence, conll_text, json_text, read_conll
 from trelliswork.models import Tagger
-from trelliswork.structures.chain.schemes import convert
+from trelliswork.tags.schemes import convert
 
 
 def tagged(data: Path) -> list[Sentence]:

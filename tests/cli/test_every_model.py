@@ -11,7 +11,7 @@ from tests.cli.conftest import SMALL, Cli
 from trelliswork.cli.train import MODELS, OVER_FEATURES
 from trelliswork.data import open_conll
 from trelliswork.models import load_tagger
-from trelliswork.models.presets import PRESETS
+from trelliswork.models.taggers.networks.presets import PRESETS
 
 NETWORK = ["--epochs", "1", *SMALL]
 OPTIONS = {name: ["--max-iterations", "3"] for name in OVER_FEATURES} | {

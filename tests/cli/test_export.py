@@ -9,8 +9,8 @@ import pytest
 
 from tests.cli.conftest import SMALL, Cli
 from trelliswork.models import load_tagger
-from trelliswork.models.onnx_export import export as exporting
-from trelliswork.models.onnx_export.onnx_tagger import OnnxTagger
+from trelliswork.models.taggers.networks.onnx_export import export as exporting
+from trelliswork.models.taggers.networks.onnx_export.onnx_tagger import OnnxTagger
 
 FILES = ["README.md", "model.json", "model.onnx", "onnx_tagger.py"]
 

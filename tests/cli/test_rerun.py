@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import SMALL, Cli
 from trelliswork.cli.train import MODELS
 from trelliswork.data import read_conll
-from trelliswork.models.presets import PRESETS
+from trelliswork.models.taggers.networks.presets import PRESETS
 
 NETWORK = ["--epochs", "1", "--segment-dim", "4", *SMALL]
 FEATURES = ["--max-iterations", "4", "--hidden-units", "3"]

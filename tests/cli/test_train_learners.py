@@ -12,8 +12,8 @@ import pytest
 from tests.cli.conftest import Cli
 from trelliswork.cli.train_features import Report, describe
 from trelliswork.models import FeatureTagger
-from trelliswork.models.feature_crf.averaged import AveragedCRF
-from trelliswork.models.feature_crf.learning import Progress
+from trelliswork.models.taggers.features.crf.averaged import AveragedCRF
+from trelliswork.models.taggers.features.crf.learning import Progress
 
 
 @pytest.mark.parametrize(

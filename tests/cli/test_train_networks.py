@@ -13,7 +13,7 @@ from tests.cli.conftest import SMALL, Cli
 from trelliswork.cli.config_file import config_text, read_config
 from trelliswork.cli.train_network import plan_of
 from trelliswork.models import Segmenter, Tagger
-from trelliswork.models.presets import PRESETS
+from trelliswork.models.taggers.networks.presets import PRESETS
 
 QUICK = ["--epochs", "1", "--quiet", "--feature-columns", "none", *SMALL]
 

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Cli
 from trelliswork.cli.tune_space import default_space
 from trelliswork.models import Tagger
-from trelliswork.models.presets import PRESETS
+from trelliswork.models.taggers.networks.presets import PRESETS
 
 pytest.importorskip("optuna", reason="the extra [tune] is not installed")
 

@@ -17,7 +17,7 @@ from tests.contract.base import BACKENDS, INF, Instance, PartialKnowledge, Plain
 from trelliswork.distributions import LinearChain, kl_divergence, linear_chain
 from trelliswork.errors import ScoreError
 from trelliswork.structures.chain import oracle
-from trelliswork.structures.chain.schemes import spans_of
+from trelliswork.tags.schemes import spans_of
 
 UNREAD = 77  # stands at positions that are not read, going in
 

@@ -13,7 +13,7 @@ from trelliswork.data.corpus.grammar import ROOT, rules_by_parent
 from trelliswork.data.corpus.lexicon import words
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics import span_scores
-from trelliswork.structures.chain.schemes import spans_of, violations
+from trelliswork.tags.schemes import spans_of, violations
 
 Corpus = dict[str, list[AnnotatedSentence]]
 

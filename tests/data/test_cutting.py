@@ -6,7 +6,7 @@ import pytest
 
 from trelliswork.data import Sentence, cut_tokens
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.structures.chain.schemes import spans_of
+from trelliswork.tags.schemes import spans_of
 
 
 @pytest.mark.parametrize(

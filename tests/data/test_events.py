@@ -6,7 +6,7 @@ import pytest
 
 from trelliswork.data.corpus import AnnotatedSentence, builtin_corpus
 from trelliswork.data.corpus.events import EVENTS, Event
-from trelliswork.structures.chain.schemes import spans_of
+from trelliswork.tags.schemes import spans_of
 
 
 @pytest.fixture(scope="module")

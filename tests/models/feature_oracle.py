@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
-from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.taggers.features.crf.parameters import Parameters
 
 
 def corpus(

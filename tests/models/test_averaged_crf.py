@@ -14,12 +14,12 @@ from trelliswork.data.attributes import AttributeRows
 from trelliswork.distributions import LinearChain, average_chain, average_log_prob
 from trelliswork.errors import ModelError, ScoreError
 from trelliswork.models import FeatureTagger, LearningConfig
-from trelliswork.models.feature_crf.averaged import AveragedCRF, averaged
-from trelliswork.models.feature_crf.config import METHODS, Method
-from trelliswork.models.feature_crf.learning import learn
-from trelliswork.models.feature_crf.objective import Likelihood
-from trelliswork.models.feature_crf.parameters import Parameters
-from trelliswork.models.feature_crf.posterior import curvature, draw
+from trelliswork.models.taggers.features.crf.averaged import AveragedCRF, averaged
+from trelliswork.models.taggers.features.crf.config import METHODS, Method
+from trelliswork.models.taggers.features.crf.learning import learn
+from trelliswork.models.taggers.features.crf.objective import Likelihood
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.crf.posterior import curvature, draw
 
 LENGTHS = torch.tensor([4, 1, 3])
 

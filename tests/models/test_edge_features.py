@@ -7,14 +7,14 @@ import pytest
 
 from tests.models import feature_oracle as oracle
 from trelliswork.data.attributes import AttributeRows, KeyIndex
-from trelliswork.models.feature_crf import learning
-from trelliswork.models.feature_crf.config import Algorithm, LearningConfig
-from trelliswork.models.feature_crf.learning import learn
-from trelliswork.models.feature_crf.model import FeatureCRF
-from trelliswork.models.feature_crf.objective import Likelihood
-from trelliswork.models.feature_crf.online import OnlineLearner
-from trelliswork.models.feature_crf.parameters import Parameters
-from trelliswork.models.feature_crf.sgd import StochasticDescent
+from trelliswork.models.taggers.features.crf import learning
+from trelliswork.models.taggers.features.crf.config import Algorithm, LearningConfig
+from trelliswork.models.taggers.features.crf.learning import learn
+from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.crf.objective import Likelihood
+from trelliswork.models.taggers.features.crf.online import OnlineLearner
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.crf.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
 
 ON_PAIRS = np.arange(12) % 3 == 0

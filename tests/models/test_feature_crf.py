@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
-from trelliswork.models.feature_crf.model import FeatureCRF
-from trelliswork.models.feature_crf.objective import Likelihood
-from trelliswork.models.feature_crf.online import RULES, OnlineLearner, Rule
-from trelliswork.models.feature_crf.parameters import Parameters
-from trelliswork.models.feature_crf.sgd import StochasticDescent
+from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.crf.objective import Likelihood
+from trelliswork.models.taggers.features.crf.online import RULES, OnlineLearner, Rule
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.crf.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
 
 Corpus = tuple[AttributeRows, np.ndarray]

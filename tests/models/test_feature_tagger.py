@@ -15,9 +15,9 @@ from trelliswork.data import Sentence
 from trelliswork.data.attributes import Templates
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import DataError, ModelError, ScoreError
-from trelliswork.models.feature_crf.config import ALGORITHMS, Algorithm, LearningConfig
-from trelliswork.models.feature_crf.learning import Progress
-from trelliswork.models.feature_tagger import FeatureTagger, strongest
+from trelliswork.models.taggers.features.crf.config import ALGORITHMS, Algorithm, LearningConfig
+from trelliswork.models.taggers.features.crf.learning import Progress
+from trelliswork.models.taggers.features.tagger import FeatureTagger, strongest
 
 CORPUS = builtin_corpus(sizes=(400, 100, 1))
 TRAIN, TEST = ([Sentence(x.words, x.chunks, (x.pos,)) for x in CORPUS[part]] for part in ("train", "dev"))

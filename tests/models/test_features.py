@@ -9,10 +9,10 @@ import pytest
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError
 from trelliswork.models import TaggerConfig
-from trelliswork.models.features import TokenFeatures, capitals, normalize
-from trelliswork.models.labels import Labels
-from trelliswork.models.remembered import Remembered
-from trelliswork.structures.chain.schemes import convert
+from trelliswork.models.taggers.labels import Labels
+from trelliswork.models.taggers.networks.features import TokenFeatures, capitals, normalize
+from trelliswork.models.taggers.remembered import Remembered
+from trelliswork.tags.schemes import convert
 
 
 @pytest.mark.parametrize(

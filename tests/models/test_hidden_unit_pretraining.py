@@ -6,10 +6,10 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import Templates
-from trelliswork.models.feature_crf.config import LearningConfig
-from trelliswork.models.feature_tagger import FeatureTagger
-from trelliswork.models.hidden_unit_crf.context_embeddings import cca, k_means
-from trelliswork.models.hidden_unit_crf.pretraining import Pretraining
+from trelliswork.models.taggers.features.crf.config import LearningConfig
+from trelliswork.models.taggers.features.hidden_units.context_embeddings import cca, k_means
+from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
+from trelliswork.models.taggers.features.tagger import FeatureTagger
 
 
 def samples(n: int = 4000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -11,11 +11,11 @@ from scipy.optimize import minimize_scalar
 from tests.models.test_feature_crf import corpus, model_of
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, Conjunctions, Templates
-from trelliswork.models.feature_crf.config import LearningConfig
-from trelliswork.models.feature_crf.induction import Round, gains_of, induce
-from trelliswork.models.feature_crf.objective import Likelihood
-from trelliswork.models.feature_crf.parameters import Parameters
-from trelliswork.models.feature_tagger import FeatureTagger
+from trelliswork.models.taggers.features.crf.config import LearningConfig
+from trelliswork.models.taggers.features.crf.induction import Round, gains_of, induce
+from trelliswork.models.taggers.features.crf.objective import Likelihood
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.training.lbfgs import LBFGS
 
 PAIRS = np.array([[0, 1], [0, 2], [1, 3]])

@@ -16,12 +16,12 @@ from trelliswork.data.corpus import builtin_corpus
 from trelliswork.distributions import LinearChain
 from trelliswork.distributions.grouped_chain import GroupedChain
 from trelliswork.errors import DataError, ScoreError
-from trelliswork.models.feature_crf.config import Algorithm, LearningConfig
-from trelliswork.models.feature_crf.learning import learn
-from trelliswork.models.feature_crf.model import FeatureCRF
-from trelliswork.models.feature_crf.objective import Likelihood
-from trelliswork.models.feature_crf.parameters import Parameters
-from trelliswork.models.feature_tagger import FeatureTagger, strongest
+from trelliswork.models.taggers.features.crf.config import Algorithm, LearningConfig
+from trelliswork.models.taggers.features.crf.learning import learn
+from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.crf.objective import Likelihood
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.tagger import FeatureTagger, strongest
 
 ON_PAIRS = np.arange(12) % 3 == 0
 CORPUS = builtin_corpus(sizes=(300, 60, 1))

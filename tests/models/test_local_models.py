@@ -20,14 +20,14 @@ from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.distributions import HMM
 from trelliswork.errors import ScoreError
-from trelliswork.models.feature_crf.config import LearningConfig
-from trelliswork.models.feature_crf.counting import counted_parameters, log_frequencies
-from trelliswork.models.feature_crf.kinds import KINDS, Kind
-from trelliswork.models.feature_crf.local_likelihood import LocalLikelihood
-from trelliswork.models.feature_crf.model import FeatureCRF
-from trelliswork.models.feature_crf.objective import Likelihood
-from trelliswork.models.feature_crf.parameters import Parameters
-from trelliswork.models.feature_tagger import FeatureTagger
+from trelliswork.models.taggers.features.crf.config import LearningConfig
+from trelliswork.models.taggers.features.crf.counting import counted_parameters, log_frequencies
+from trelliswork.models.taggers.features.crf.kinds import KINDS, Kind
+from trelliswork.models.taggers.features.crf.local_likelihood import LocalLikelihood
+from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.crf.objective import Likelihood
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.training.lbfgs import LBFGS
 
 OTHERS: tuple[Kind, ...] = ("memm", "logistic", "hmm", "naive-bayes")

@@ -11,11 +11,11 @@ from scipy.optimize import minimize
 from tests.models.test_feature_crf import corpus, model_of
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
-from trelliswork.models.feature_crf.config import LearningConfig
-from trelliswork.models.feature_crf.learning import learn
-from trelliswork.models.feature_crf.margin import MarginLearner, _Run
-from trelliswork.models.feature_crf.margin_kernels import worst_labels
-from trelliswork.models.feature_crf.parameters import Parameters
+from trelliswork.models.taggers.features.crf.config import LearningConfig
+from trelliswork.models.taggers.features.crf.learning import learn
+from trelliswork.models.taggers.features.crf.margin import MarginLearner, _Run
+from trelliswork.models.taggers.features.crf.margin_kernels import worst_labels
+from trelliswork.models.taggers.features.crf.parameters import Parameters
 
 
 def small(valued: bool, n_labels: int = 3) -> tuple[AttributeRows, np.ndarray, Parameters]:

@@ -30,8 +30,8 @@ from trelliswork.models import (
     VectorTagger,
     VectorTaggerConfig,
 )
-from trelliswork.models.onnx_export import export, export_onnx
-from trelliswork.models.onnx_export.onnx_tagger import OnnxTagger
+from trelliswork.models.taggers.networks.onnx_export import export, export_onnx
+from trelliswork.models.taggers.networks.onnx_export.onnx_tagger import OnnxTagger
 from trelliswork.training import TrainingConfig, train
 from trelliswork.training.progress import Progress
 

@@ -12,7 +12,7 @@ import torch
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models import Segmenter, TaggerConfig, load_tagger
-from trelliswork.structures.chain.schemes import spans_of
+from trelliswork.tags.schemes import spans_of
 from trelliswork.training import TrainingConfig, train
 from trelliswork.training.progress import Progress
 

@@ -11,8 +11,8 @@ import torch
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import Segmenter, SpanConfidence, Tagger, TaggerConfig
-from trelliswork.models.span_choice import choose_spans
-from trelliswork.structures.chain.schemes import spans_of
+from trelliswork.models.taggers.span_choice import choose_spans
+from trelliswork.tags.schemes import spans_of
 
 
 @pytest.fixture(scope="module", params=["IOBES", "data"])

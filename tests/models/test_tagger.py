@@ -14,7 +14,7 @@ import torch
 from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, DataError, ModelError, OutputError, TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig
-from trelliswork.structures.chain.schemes import violations
+from trelliswork.tags.schemes import violations
 from trelliswork.training import TrainingConfig, train
 from trelliswork.training.progress import Progress
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.nn import CRF
-from trelliswork.structures.chain.schemes import violations
+from trelliswork.tags.schemes import violations
 
 INF = float("inf")
 UNKNOWN = -100

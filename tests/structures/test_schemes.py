@@ -11,7 +11,7 @@ from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOB1, IOB2, IOBES, Entities
 
 from trelliswork.errors import TrellisworkError
-from trelliswork.structures.chain import schemes
+from trelliswork.tags import schemes
 
 SPAN_SCHEMES = ("IOB1", "IOB2", "IOBES")
 SEQEVAL_SCHEMES = {"IOB1": IOB1, "IOB2": IOB2, "IOBES": IOBES}

@@ -35,7 +35,7 @@ def export(
     if not onnx:
         raise TrellisworkError("expected a format to export to, got none; say --onnx")
     from trelliswork.models import load_tagger
-    from trelliswork.models.onnx_export import check_export, export_onnx
+    from trelliswork.models.taggers.networks.onnx_export import check_export, export_onnx
 
     folder = Path(model) / "onnx" if out is None else Path(out)
     check_export(folder, force=force)

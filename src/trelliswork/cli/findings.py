@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from trelliswork.data import Sentence
-from trelliswork.structures.chain.schemes import infer_scheme, spans_of, violations
+from trelliswork.tags.schemes import infer_scheme, spans_of, violations
 
 LONGEST_WORD = 60  # letters; longer "words" are mostly addresses or damage
 ENOUGH = 20  # sentences, to say that one is unlike the rest

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError
-from trelliswork.structures.chain.schemes import canonical, convert, infer_scheme, split_tag
+from trelliswork.tags.schemes import canonical, convert, infer_scheme, split_tag
 
 if TYPE_CHECKING:
-    from trelliswork.models.labels import Labels
+    from trelliswork.models.taggers.labels import Labels
 
 SHOWN = 20  # tags, of which a model may know thousands
 

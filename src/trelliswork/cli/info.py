@@ -57,7 +57,7 @@ def info(
 
 def _kind(tagger: OneTagger) -> str:
     from trelliswork.models import FeatureTagger, MultiTagger, Segmenter, VectorTagger
-    from trelliswork.models.feature_crf.kinds import kind_of
+    from trelliswork.models.taggers.features.crf.kinds import kind_of
 
     if isinstance(tagger, FeatureTagger):
         return f"{kind_of(tagger.config.model).phrase} over features"
@@ -104,7 +104,7 @@ def _network_sections(
 
 def _feature_sections(tagger: FeatureTagger, n: int) -> list[tuple[str, list[tuple[str, str]]]]:
     from trelliswork.data.attributes.hashing import HINT
-    from trelliswork.models.feature_tagger import strongest
+    from trelliswork.models.taggers.features.tagger import strongest
 
     sizes: dict[str, Any] = {"templates": len(tagger.templates.templates), "attributes": len(tagger.crf.index)}
     sizes |= {"conjunctions": len(tagger.crf.conjunctions) or None}
@@ -175,7 +175,7 @@ def _transition_rows(tagger: OneTagger) -> list[tuple[str, str]]:
 
 def _record(tagger: OneTagger, top_features: int) -> dict[str, Any]:
     from trelliswork.models import FeatureTagger
-    from trelliswork.models.feature_tagger import strongest
+    from trelliswork.models.taggers.features.tagger import strongest
 
     of_features = isinstance(tagger, FeatureTagger)
     top = strongest(tagger, top_features) if isinstance(tagger, FeatureTagger) else ()

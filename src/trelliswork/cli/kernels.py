@@ -55,7 +55,7 @@ def prepare_network_kernels(*, quiet: bool = False) -> None:
 
 def prepare_feature_kernels(*, quiet: bool = False) -> None:
     """The same for those that learn from features, which need no torch."""
-    from trelliswork.models.feature_crf import kernels, online_kernels
+    from trelliswork.models.taggers.features.crf import kernels, online_kernels
 
     if not all(map(_is_cached, (kernels.loss_and_gradient, online_kernels.best_labels))):
         _announced("kernels of feature models", "20 s", compile_feature_kernels, quiet)

@@ -11,7 +11,7 @@ from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 
 if TYPE_CHECKING:
-    from trelliswork.models.labels import Labels
+    from trelliswork.models.taggers.labels import Labels
 
 _PIN = re.compile(r"(?:(?P<sentence>\d{1,9}):)?(?P<token>\d{1,9})=(?P<tag>.+)")
 

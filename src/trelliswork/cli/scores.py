@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trelliswork.cli.visible import visible
 from trelliswork.data import Sentence
 from trelliswork.metrics import Calibration, Confusion, SpanReport, calibration, confusion, span_scores, token_accuracy
-from trelliswork.structures.chain.schemes import spans_of
+from trelliswork.tags.schemes import spans_of
 
 if TYPE_CHECKING:
     from trelliswork.models import Confidences, SentenceTagger

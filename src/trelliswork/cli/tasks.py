@@ -41,7 +41,7 @@ def heads_of(tagger: SentenceTagger | MultiTagger) -> dict[str, SentenceTagger]:
 def parts_of(tagger: SentenceTagger | MultiTagger, sentences: Sequence[Sentence]) -> list[Part]:
     """Each task with its tagger and its own tags of the sentences."""
     from trelliswork.models import MultiTagger
-    from trelliswork.models.multi_tagger import of_tasks
+    from trelliswork.models.taggers.networks.multi_tagger import of_tasks
 
     if not isinstance(tagger, MultiTagger):
         return [Part("", tagger, list(sentences))]

@@ -11,7 +11,7 @@ import typer
 from trelliswork.cli.options import Quiet, Threads, parse_columns, parse_delimiter
 from trelliswork.cli.panels import COLUMNS, FEATURES, LEARNING, NETWORK, with_options
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.presets import PRESETS
+from trelliswork.models.taggers.networks.presets import PRESETS
 
 if TYPE_CHECKING:
     from trelliswork.data import Choices

@@ -145,7 +145,7 @@ def known_tags(tagger: SentenceTagger, dev: list[Sentence]) -> None:
 def broken_tags(tagger: SentenceTagger, train: list[Sentence]) -> None:
     """Say how many training tags break their scheme: converting them reads each as a span of its own."""
     from trelliswork.cli.inputs import count, say
-    from trelliswork.structures.chain.schemes import violations
+    from trelliswork.tags.schemes import violations
 
     scheme = tagger.labels.data_scheme
     broken = [(each, at, why) for each in train for at, why in violations(each.tags or (), scheme)]

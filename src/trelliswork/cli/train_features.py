@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from trelliswork.data import Choices, ColumnFormat, Sentence
     from trelliswork.data.attributes import FeatureFunction, Templates
     from trelliswork.models import FeatureTagger, LearningConfig
-    from trelliswork.models.feature_crf.induction import Round
-    from trelliswork.models.feature_crf.learning import Progress
+    from trelliswork.models.taggers.features.crf.induction import Round
+    from trelliswork.models.taggers.features.crf.learning import Progress
 
 SCORED_EVERY = 10  # iterations; scoring the dev sentences takes longer than one of them
 LEARNED = (
@@ -145,7 +145,7 @@ def _read_untagged(path: str, format: ColumnFormat | None, choices: Choices, qui
 def fully_tagged(dev: list[Sentence], file: str) -> list[Sentence]:
     """The dev sentences whose tags are all known: the others cannot be scored."""
     from trelliswork.errors import DataError
-    from trelliswork.models.partial_tags import is_known
+    from trelliswork.models.taggers.partial_tags import is_known
 
     known = [sentence for sentence in dev if is_known(sentence.tags or ())]
     if not known:

@@ -27,9 +27,9 @@ from trelliswork.data import Choices, ColumnFormat, Sentence, WordVectors, read_
 from trelliswork.data.crfsuite import is_crfsuite
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.models import MultiTagger, Segmenter, Tagger, TaggerConfig
-from trelliswork.models.presets import PRESETS
 from trelliswork.models.storage import CONFIG, check_output
-from trelliswork.structures.chain.schemes import canonical, infer_scheme, spans_of
+from trelliswork.models.taggers.networks.presets import PRESETS
+from trelliswork.tags.schemes import canonical, infer_scheme, spans_of
 from trelliswork.training import TrainingConfig, TrainingResult, make_progress
 from trelliswork.training import train as train_model
 from trelliswork.training.exclusive import exclusive

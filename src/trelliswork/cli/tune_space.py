@@ -8,7 +8,7 @@ from typing import Any
 from trelliswork.cli.config_file import MODEL_NAME, SPACE, known_settings
 from trelliswork.cli.toml_file import TomlFile
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.presets import PRESETS
+from trelliswork.models.taggers.networks.presets import PRESETS
 from trelliswork.training.search_space import Numbers, OneOf, Space
 
 _RANGE = {"low": "float", "high": "float", "log": "bool", "step": "float"}

@@ -13,7 +13,7 @@ from trelliswork.cli.config_file import config_text
 from trelliswork.cli.tasks import heads_of
 from trelliswork.cli.train_data import config_first
 from trelliswork.errors import ModelError
-from trelliswork.models.presets import PRESETS
+from trelliswork.models.taggers.networks.presets import PRESETS
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.progress import BarProgress, EpochRecord, Progress
 from trelliswork.training.trials import Attempt
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trelliswork.cli.train_network import Material, Plan
     from trelliswork.data import Choices
     from trelliswork.models import FeatureTagger
-    from trelliswork.models.feature_crf.learning import Progress as Iteration
+    from trelliswork.models.taggers.features.crf.learning import Progress as Iteration
 
 Options = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trelliswork.cli.visible import visible
 from trelliswork.data import json_text
 from trelliswork.data.columns import columns_text
-from trelliswork.structures.chain.schemes import spans_of
+from trelliswork.tags.schemes import spans_of
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -18,7 +18,7 @@ from trelliswork.data.columns import ColumnFormat, NumberedLine, blocks, conll_t
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
-from trelliswork.structures.chain.schemes import canonical, infer_scheme
+from trelliswork.tags.schemes import canonical, infer_scheme
 
 __all__ = [
     "Choices",

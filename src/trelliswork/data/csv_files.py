@@ -22,7 +22,7 @@ from trelliswork.data.csv_header import Header
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
-from trelliswork.structures.chain.schemes import canonical, infer_scheme
+from trelliswork.tags.schemes import canonical, infer_scheme
 
 _SUFFIXES = (".csv", ".csv.gz")
 _DELIMITERS = ",;\t|"

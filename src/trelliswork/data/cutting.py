@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.structures.chain.schemes import canonical, spans_of, tags_of
+from trelliswork.tags.schemes import canonical, spans_of, tags_of
 
 # Links whole, words with their hyphens, the n of n't, runs of digits, any other character by itself.
 FINE_TOKENS = r"(?:https?://|www\.)\S+|[^\W\d_]+?(?=n['’]t\b)|[^\W\d_]+(?:-[^\W\d_]*)*|\d+|[^\s]"

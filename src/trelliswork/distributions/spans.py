@@ -14,8 +14,8 @@ from torch import Tensor
 
 from trelliswork.errors import ScoreError
 from trelliswork.semirings.log import logsumexp
-from trelliswork.structures.chain.schemes import SpanPattern, span_patterns
 from trelliswork.structures.chain.structure import Chain
+from trelliswork.tags.schemes import SpanPattern, span_patterns
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trelliswork.errors import TrellisworkError
-from trelliswork.structures.chain.schemes import canonical, spans_of
+from trelliswork.tags.schemes import canonical, spans_of
 
 
 @dataclass(frozen=True)

@@ -9,40 +9,40 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trelliswork.models.attribute_tagger import AttributeTagger
-    from trelliswork.models.config import TaggerConfig
-    from trelliswork.models.dropout_average import DropoutAverage, token_calibration
-    from trelliswork.models.ensemble import Ensemble
-    from trelliswork.models.explanation import Analysis, Confidences, SpanConfidence
-    from trelliswork.models.feature_crf.config import LearningConfig
-    from trelliswork.models.feature_tagger import FeatureTagger
     from trelliswork.models.loading import load_tagger
-    from trelliswork.models.multi_tagger import MultiTagger
-    from trelliswork.models.pretraining import pretrain_encoder
-    from trelliswork.models.segmenter import Segmenter
-    from trelliswork.models.sentence_tagger import SentenceTagger
-    from trelliswork.models.tagger import Tagger
-    from trelliswork.models.vector_tagger import VectorTagger, VectorTaggerConfig
+    from trelliswork.models.taggers.ensemble import Ensemble
+    from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
+    from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
+    from trelliswork.models.taggers.features.crf.config import LearningConfig
+    from trelliswork.models.taggers.features.tagger import FeatureTagger
+    from trelliswork.models.taggers.networks.config import TaggerConfig
+    from trelliswork.models.taggers.networks.dropout_average import DropoutAverage, token_calibration
+    from trelliswork.models.taggers.networks.multi_tagger import MultiTagger
+    from trelliswork.models.taggers.networks.pretraining import pretrain_encoder
+    from trelliswork.models.taggers.networks.segmenter import Segmenter
+    from trelliswork.models.taggers.networks.tagger import Tagger
+    from trelliswork.models.taggers.networks.vector_tagger import VectorTagger, VectorTaggerConfig
+    from trelliswork.models.taggers.sentence_tagger import SentenceTagger
 
 _HOME = {
-    "Analysis": "explanation",
-    "AttributeTagger": "attribute_tagger",
-    "Confidences": "explanation",
-    "DropoutAverage": "dropout_average",
-    "Ensemble": "ensemble",
-    "FeatureTagger": "feature_tagger",
-    "LearningConfig": "feature_crf.config",
-    "MultiTagger": "multi_tagger",
-    "Segmenter": "segmenter",
-    "SentenceTagger": "sentence_tagger",
-    "SpanConfidence": "explanation",
-    "Tagger": "tagger",
-    "TaggerConfig": "config",
-    "VectorTagger": "vector_tagger",
-    "VectorTaggerConfig": "vector_tagger",
+    "Analysis": "taggers.explanation",
+    "AttributeTagger": "taggers.features.attribute_tagger",
+    "Confidences": "taggers.explanation",
+    "DropoutAverage": "taggers.networks.dropout_average",
+    "Ensemble": "taggers.ensemble",
+    "FeatureTagger": "taggers.features.tagger",
+    "LearningConfig": "taggers.features.crf.config",
+    "MultiTagger": "taggers.networks.multi_tagger",
+    "Segmenter": "taggers.networks.segmenter",
+    "SentenceTagger": "taggers.sentence_tagger",
+    "SpanConfidence": "taggers.explanation",
+    "Tagger": "taggers.networks.tagger",
+    "TaggerConfig": "taggers.networks.config",
+    "VectorTagger": "taggers.networks.vector_tagger",
+    "VectorTaggerConfig": "taggers.networks.vector_tagger",
     "load_tagger": "loading",
-    "pretrain_encoder": "pretraining",
-    "token_calibration": "dropout_average",
+    "pretrain_encoder": "taggers.networks.pretraining",
+    "token_calibration": "taggers.networks.dropout_average",
 }
 
 __all__ = [

@@ -7,14 +7,14 @@ from pathlib import Path
 from trelliswork.data.attributes.function import FeatureFunction, Function
 from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.errors import ModelError
-from trelliswork.models.attribute_tagger import AttributeTagger
-from trelliswork.models.ensemble import Ensemble, model_folders
-from trelliswork.models.feature_tagger import FeatureTagger
-from trelliswork.models.multi_tagger import MultiTagger
-from trelliswork.models.segmenter import Segmenter
 from trelliswork.models.storage import kind_of_model
-from trelliswork.models.tagger import Tagger
-from trelliswork.models.vector_tagger import VectorTagger
+from trelliswork.models.taggers.ensemble import Ensemble, model_folders
+from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
+from trelliswork.models.taggers.features.tagger import FeatureTagger
+from trelliswork.models.taggers.networks.multi_tagger import MultiTagger
+from trelliswork.models.taggers.networks.segmenter import Segmenter
+from trelliswork.models.taggers.networks.tagger import Tagger
+from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
 
 OneTagger = Tagger | Segmenter | FeatureTagger | MultiTagger | VectorTagger
 AnyTagger = OneTagger | Ensemble

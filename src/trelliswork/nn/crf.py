@@ -15,7 +15,7 @@ from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.runtime import bridge
 from trelliswork.structures.chain import fast
 from trelliswork.structures.chain.likelihood import log_likelihood as plain_log_likelihood
-from trelliswork.structures.chain.schemes import allowed_transitions, violations
+from trelliswork.tags.schemes import allowed_transitions, violations
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int

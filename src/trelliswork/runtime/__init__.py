@@ -1,1 +1,1 @@
-"""What every kernel needs and no mathematics of a model: compilation, the bridge to torch, threads, buffers, arithmetic."""
+"""What every kernel needs, whatever it computes: compilation, the bridge to torch, threads, buffers, arithmetic."""

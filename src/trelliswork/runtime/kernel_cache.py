@@ -49,7 +49,7 @@ class KernelCache:
             )
         self.source = Path(function.__code__.co_filename)
         self.stem = f"{self.source.stem}.{function.__qualname__}"
-        self._own = (function.__code__.co_firstlineno, sorted(arithmetic))
+        self._own = (function.__module__, function.__code__.co_firstlineno, sorted(arithmetic))
 
     @property
     def cache_path(self) -> str:

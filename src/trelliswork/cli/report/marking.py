@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trelliswork.cli.writers import percentage
 from trelliswork.data import Sentence
-from trelliswork.structures.chain.schemes import Span, spans_of
+from trelliswork.tags.schemes import Span, spans_of
 
 if TYPE_CHECKING:
     from trelliswork.models import Analysis, Confidences

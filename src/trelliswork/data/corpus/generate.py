@@ -20,7 +20,7 @@ from trelliswork.data.corpus.lexicon import OPEN, inflect, words
 from trelliswork.data.corpus.spelling import spelled
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import TrellisworkError
-from trelliswork.structures.chain.schemes import tags_of
+from trelliswork.tags.schemes import tags_of
 from trelliswork.writing import atomic_write
 
 PARTS = ("train", "dev", "test")

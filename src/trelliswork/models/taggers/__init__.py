@@ -1,0 +1,1 @@
+"""Models whose answer is a tag for each token: networks, feature CRFs, and what both share."""

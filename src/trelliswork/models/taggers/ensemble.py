@@ -1,0 +1,83 @@
+"""Several taggers that answer together, such as those that `train --seeds` leaves in one folder.
+
+>>> tagger = Ensemble.load("ner")                                         # doctest: +SKIP
+>>> tagger.confidences([Sentence(("Ann", "sings"))])[0].tokens           # doctest: +SKIP
+[0.97, 0.88]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trelliswork.data import Sentence
+from trelliswork.data.attributes.function import FeatureFunction, Function
+from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.models.taggers.features.averaged_tagger import AveragedTagger
+from trelliswork.models.taggers.sentence_tagger import ChainTagger, Pins
+
+if TYPE_CHECKING:
+    from trelliswork.distributions import LinearChain
+
+CONFIG = "config.json"
+
+
+class Ensemble(AveragedTagger):
+    """p(y | x) = the mean of the taggers' p(y | x). They must have the same labels and read the same columns."""
+
+    def __init__(self, taggers: Sequence[ChainTagger]) -> None:
+        if not taggers:
+            raise TrellisworkError("expected taggers to put together, got none; give one at least")
+        first = taggers[0]
+        for i, tagger in enumerate(taggers, 1):
+            if not isinstance(tagger, ChainTagger):
+                raise TrellisworkError(
+                    f"expected taggers with a tag for each token, got a {type(tagger).__name__} as number {i}; drop it"
+                )
+            if (tagger.labels, tagger.n_columns) != (first.labels, first.n_columns):
+                raise TrellisworkError(
+                    f"expected taggers with the same labels and columns, got others in number {i}; "
+                    "train all on the same data"
+                )
+        self.taggers, self.labels = list(taggers), first.labels
+        self.metrics: dict[str, Any] = {"data": first.metrics.get("data")}
+        self.folders: list[str] = []
+
+    @classmethod
+    def load(cls, directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> Ensemble:
+        """All models in the folders of a folder; `features` as for `FeatureTagger.load`."""
+        from trelliswork.models.loading import load_tagger
+
+        folders = model_folders(directory)
+        if not folders:
+            raise ModelError(f"{directory}: expected a folder with folders of models, got none; train with --seeds 3")
+        found = cls([load_tagger(folder, features=features) for folder in folders])  # type: ignore[misc]  # refused there
+        found.folders = [str(folder) for folder in folders]
+        return found
+
+    @property
+    def n_columns(self) -> int:
+        return self.taggers[0].n_columns
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(tagger.n_parameters for tagger in self.taggers)
+
+    def evaluating(self) -> AbstractContextManager[Any]:
+        stack = ExitStack()
+        for tagger in self.taggers:
+            stack.enter_context(tagger.evaluating())
+        return stack
+
+    def members(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[LinearChain]:
+        return [tagger.distribution(sentences, pins) for tagger in self.taggers]  # type: ignore[misc]
+
+
+def model_folders(directory: str | Path) -> list[Path]:
+    """The folders of models in a folder that is none itself, by name."""
+    folder = Path(directory)
+    if not folder.is_dir() or (folder / CONFIG).exists():
+        return []
+    return sorted(each for each in folder.iterdir() if (each / CONFIG).is_file())

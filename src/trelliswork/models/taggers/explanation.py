@@ -1,0 +1,127 @@
+"""What a tagger says beside the tags: alternatives and confidences, all exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trelliswork.data import Sentence
+from trelliswork.models.taggers.labels import Labels
+from trelliswork.tags.schemes import spans_of
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+    from torch import Tensor
+
+    from trelliswork.distributions.grouped_chain import TagDistribution
+
+
+INF = float("inf")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One tag sequence of a sentence with its probability p(y | x)."""
+
+    tags: list[str]
+    probability: float
+
+
+@dataclass(frozen=True)
+class SpanConfidence:
+    """A predicted span [start, end) and the probability that these tokens are one span of this label."""
+
+    start: int
+    end: int
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Confidences:
+    """The best tags of a sentence; per token the marginal probability of its tag; per span its probability."""
+
+    tags: list[str]
+    tokens: list[float]
+    spans: list[SpanConfidence]
+
+
+def analyses_of(
+    distribution: TagDistribution, labels: Labels, sentences: Sequence[Sentence], top_k: int
+) -> list[list[Analysis]]:
+    """The `top_k` best analyses of each sentence; fewer when fewer are possible."""
+    values, scores = distribution.top_k(top_k)  # (k, batch, n), (k, batch)
+    exists = scores > -INF  # of scores, not of probabilities: those of a long sentence underflow
+    probabilities = distribution.log_prob(values).double().exp().tolist()
+    answers: list[list[Analysis]] = []
+    for i, sentence in enumerate(sentences):
+        possible = exists[:, i].nonzero()[:, 0].tolist()
+        answers.append(
+            [
+                Analysis(labels.tags(values[k, i, : len(sentence)].tolist()), probabilities[k][i])
+                for k in possible or [0]
+            ]
+        )
+    return answers
+
+
+def tags_of_best(distribution: TagDistribution, labels: Labels, sentences: Sequence[Sentence]) -> list[list[str]]:
+    """The tags of the most probable sequence of each sentence."""
+    return _tags_of_rows(distribution.argmax, labels, sentences)
+
+
+def _tags_of_rows(rows: Int[Tensor, "batch n"], labels: Labels, sentences: Sequence[Sentence]) -> list[list[str]]:
+    return [labels.tags(row[: len(sentence)].tolist()) for row, sentence in zip(rows, sentences, strict=True)]
+
+
+def confidences_of(distribution: TagDistribution, labels: Labels, sentences: Sequence[Sentence]) -> list[Confidences]:
+    """Token marginals and span probabilities of the best tags of each sentence."""
+    best = distribution.argmax  # (batch, n)
+    tokens = tag_probabilities(distribution.marginals, best, labels)
+    tags = _tags_of_rows(best, labels, sentences)
+    spans = span_confidences(distribution, labels, tags)
+    return [
+        Confidences(row_tags, tokens[i, : len(row_tags)].tolist(), row_spans)
+        for i, (row_tags, row_spans) in enumerate(zip(tags, spans, strict=True))
+    ]
+
+
+def span_confidences(
+    distribution: TagDistribution, labels: Labels, tags: Sequence[Sequence[str]]
+) -> list[list[SpanConfidence]]:
+    """P(exactly this span) for each span that the tags spell out."""
+    spans = [spans_of(row, labels.data_scheme) for row in tags]
+    if not any(spans):
+        return [[] for _ in spans]
+    names = labels.vocabulary.to_list()
+    found = distribution.span_probabilities(spans, tags=names, scheme=labels.scheme)
+    return [
+        [SpanConfidence(*span, probability) for span, probability in zip(row, probabilities.tolist(), strict=True)]
+        for row, probabilities in zip(spans, found, strict=True)
+    ]
+
+
+def token_confidences(
+    marginals: Float[Tensor, "batch n c"], labels: Labels, tags: Sequence[Sequence[str]]
+) -> list[list[float]]:
+    """P(the token has this tag) for each token of some sentences and tags in the scheme of the data."""
+    import torch
+
+    known = torch.zeros(marginals.shape[:2], dtype=torch.long)
+    for row, of_row in enumerate(tags):
+        known[row, : len(of_row)] = torch.tensor(labels.indices(Sentence(("",) * len(of_row), tuple(of_row))))
+    found = tag_probabilities(marginals, known.to(marginals.device), labels).tolist()
+    return [shares[: len(of_row)] for shares, of_row in zip(found, tags, strict=True)]
+
+
+def tag_probabilities(
+    marginals: Float[Tensor, "batch n c"], best: Int[Tensor, "batch n"], labels: Labels
+) -> Float[Tensor, "batch n"]:
+    """P(the token has this tag): the labels that mean the same tag in the data are added up."""
+    import torch
+
+    same = torch.zeros(len(labels.vocabulary), len(labels.vocabulary), dtype=marginals.dtype)
+    for label, group in enumerate(labels.same_tag):
+        same[label, group] = 1
+    return (marginals * same.to(marginals.device)[best]).sum(-1).clamp(max=1)

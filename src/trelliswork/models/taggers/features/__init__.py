@@ -1,0 +1,1 @@
+"""Taggers that score with sparse features."""

@@ -1,0 +1,193 @@
+"""From tagged sentences to what a feature CRF learns from: numbered attributes, labels, and the weights to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain as chained
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data import Sentence
+from trelliswork.data.attributes import AttributeRows, Conjunctions, FeatureFunction, HashedIndex, KeyIndex, Templates
+from trelliswork.data.attributes.expansion import expand
+from trelliswork.data.attributes.found import Found
+from trelliswork.data.attributes.hashing import HashedNames, new_index
+from trelliswork.data.attributes.templates import Column
+from trelliswork.errors import DataError, ScoreError, TrellisworkError
+from trelliswork.models.taggers.features.crf.config import LearningConfig
+from trelliswork.models.taggers.features.crf.counting import MARKS, counted_parameters
+from trelliswork.models.taggers.features.crf.induction import Round, induce
+from trelliswork.models.taggers.features.crf.kinds import kind_of
+from trelliswork.models.taggers.features.crf.learning import hidden_unit_learner, parameters_of
+from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
+from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.labels import Labels, tags_of_gold
+from trelliswork.models.taggers.partial_tags import partial_gold, scheme_of
+
+Array = np.ndarray[Any, Any]
+
+
+def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
+    """Lengths, and the words and further columns of all tokens."""
+    n_columns = len(sentences[0].features) if sentences else 0
+    for sentence in sentences:
+        if len(sentence.features) != n_columns:
+            got = f"expected {n_columns} columns beside the words, got {len(sentence.features)}"
+            raise DataError(sentence.file or "sentence", got, line=sentence.line)
+    lengths = np.array([len(sentence) for sentence in sentences], np.int64)
+    words = Column.of(chained.from_iterable(sentence.words for sentence in sentences))
+    others = [Column.of(chained.from_iterable(each.features[c] for each in sentences)) for c in range(n_columns)]
+    return lengths, [words, *others]
+
+
+def attributes_of(templates: Templates, lengths: Array, columns: Sequence[Column]) -> Found:
+    """The attributes that templates make."""
+    every = templates.templates
+    wanted = [row for row, template in enumerate(every) if template.references or not template.pairs]
+    keys, counts, places = expand(templates, wanted, lengths, columns)
+    on_pairs = None
+    if any(template.pairs and template.references for template in every):
+        on_pairs = np.array([template.pairs for template in every])[places.templates]
+    return Found(counts, keys, None, lambda entries: templates.names(places[entries], lengths, columns), on_pairs)
+
+
+def gold_of(train: Sequence[Sentence], scheme: str | None, partial: bool) -> tuple[Labels, Array, Array | None]:
+    """The tags as they are written (a weight is learned only for what was seen), and their codes and sets."""
+    tags = [tags_of_gold(sentence) for sentence in train]
+    if partial:
+        known, gold, sets = partial_gold(tags)
+        found = scheme_of(tags) if scheme is None else scheme
+        return Labels.from_stored(list(known), found, found), gold, sets
+    labels = Labels.as_written(tags, scheme)
+    gold = np.concatenate([labels.vocabulary.indices(each) for each in tags]).astype(np.int64)
+    return labels, gold, None
+
+
+@dataclass
+class FeatureCorpus:
+    """Rows of attributes with the labels of the first sentences, and a model without weights.
+
+    `atomic` are the attributes without their conjunctions. Sentences after the labelled ones are there to pre-train on.
+    """
+
+    rows: AttributeRows
+    gold: Array
+    sets: Array | None
+    crf: FeatureCRF
+    names_of: Callable[[Array], list[str]]
+    first: Array  # where each atomic attribute occurs first
+    words: Array  # the number of each token's word
+
+    @classmethod
+    def of(
+        cls,
+        sentences: Sequence[Sentence],
+        templates: Templates,
+        function: FeatureFunction | None,
+        gold: Array,
+        sets: Array | None,
+        labels: Labels,
+        config: LearningConfig,
+        on_round: Callable[[Round], bool] | None = None,
+    ) -> FeatureCorpus:
+        lengths, columns = columns_of(sentences)
+        found = attributes_of(templates, lengths, columns).and_by(function, sentences)
+        index, n_labels, kind = new_index(config.hash_bits), len(labels.vocabulary), kind_of(config.model)
+        offsets = np.concatenate([[0], np.cumsum(found.counts)])
+        atomic = AttributeRows(lengths, offsets, index.add(found.keys), found.values)
+        on_pairs, names_of = found.on_pairs(atomic.ids, len(index)), found.names_of
+        if on_pairs is not None and isinstance(index, HashedIndex):
+            raise ScoreError("hash_bits needs templates that look at single tags; got one such as B01:%x[0,1]")
+        first = atomic.first_entries(len(index))
+        del found  # as large as the rows
+        if config.hidden_units:
+            atomic, index, first = _on_enough_tokens(atomic, index, first, config.min_count)
+            crf = _with_units(tuple(labels.vocabulary), index, config.hidden_units)
+            return cls(atomic, gold, sets, crf, names_of, first, columns[0].codes)
+        arcs = kind.transitions and has_b(templates)
+        conjunctions = induce(
+            atomic, gold, len(index), n_labels, config, arcs=arcs, sets=sets, on_pairs=on_pairs, on_round=on_round
+        )
+        rows = conjunctions.extended(atomic)
+        parameters = _parameters(rows, gold, sets, index, n_labels, config, conjunctions, on_pairs, arcs=arcs)
+        weights = np.zeros(len(parameters))
+        crf = FeatureCRF(tuple(labels.vocabulary), index, parameters, weights, kind.normalised, conjunctions)
+        return cls(rows, gold, sets, crf, names_of, first, columns[0].codes)
+
+    def names(self, crf: FeatureCRF, kept: Array) -> Sequence[str]:
+        """The names of the attributes that were kept, each as it was first found; numbers for hashed ones."""
+        if isinstance(crf.index, HashedIndex):
+            return HashedNames(crf.conjunctions)
+        n_atomic = len(self.first)
+        named = crf.conjunctions.names(self.names_of(self.first[kept[kept < n_atomic]]))
+        if crf.normalised != "jointly":
+            return named
+        return [*named, *(MARKS[mark] for mark in kept[kept >= n_atomic] - n_atomic)]
+
+    def pretrained(self, config: LearningConfig) -> Array:
+        """The weights that hidden units begin with: those of a model of clusters of words."""
+        from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
+
+        parameters = self.crf.parameters
+        assert isinstance(parameters, HiddenParameters), "checked by check_units"
+        learner = hidden_unit_learner(config)
+        return Pretraining(seed=config.seed).first_weights(self.rows, self.words, parameters, learner)
+
+
+def check_units(templates: Templates, config: LearningConfig, pretrain: Sequence[Sentence]) -> None:
+    """Refuse what hidden units cannot be had with, and pre-training without them."""
+    if pretrain and not config.hidden_units:
+        raise TrellisworkError("pre-training needs hidden units, got none; give hidden_units=100 or no such sentences")
+    if config.hidden_units and not has_b(templates):
+        raise DataError("template", "expected the line B for a model with hidden units, got none; add it")
+    if config.hidden_units and any(each.pairs and each.references for each in templates.templates):
+        raise DataError("template", "expected B alone for a model with hidden units, got one such as B01:%x[0,1]")
+
+
+def _with_units(labels: tuple[str, ...], index: KeyIndex | HashedIndex, n_units: int) -> FeatureCRF:
+    parameters = HiddenParameters.dense(len(index), len(labels), n_units)
+    weights = np.zeros(len(parameters), np.float32)
+    return HiddenUnitCRF(labels, index, parameters, weights, conjunctions=Conjunctions.none(len(index)))
+
+
+def _on_enough_tokens(
+    rows: AttributeRows, index: KeyIndex | HashedIndex, first: Array, min_count: float
+) -> tuple[AttributeRows, KeyIndex, Array]:
+    """Without the attributes that are on fewer than `min_count` tokens."""
+    assert isinstance(index, KeyIndex), "hidden units have names for their attributes"
+    often = np.bincount(rows.ids, minlength=len(index)) >= min_count
+    kept = rows.kept(often[rows.ids], np.cumsum(often) - 1)
+    return kept, KeyIndex.of(index.keys()[often]), first[often]
+
+
+def has_b(templates: Templates) -> bool:
+    """Whether neighbouring tags are scored by themselves; as in CRF++: no line B, no such weights."""
+    return any(each.pairs and not each.references for each in templates.templates)
+
+
+def _parameters(
+    rows: AttributeRows,
+    gold: Array,
+    sets: Array | None,
+    index: KeyIndex | HashedIndex,
+    n_labels: int,
+    config: LearningConfig,
+    conjunctions: Conjunctions,
+    on_pairs: Array | None,
+    *,
+    arcs: bool,
+) -> Parameters:
+    """What there is a weight for."""
+    if isinstance(index, KeyIndex) and kind_of(config.model).counted:
+        return counted_parameters(rows, gold, index, n_labels, transitions=arcs)
+    if config.order == 2 and not arcs:
+        raise DataError("template", "expected the template B, which order 2 needs, got none; add a line B")
+    found = parameters_of(
+        rows, gold, conjunctions.n_attributes, n_labels, config, arcs=arcs, sets=sets,
+        on_pairs=conjunctions.widened(on_pairs),
+    ).with_latent(config.latent)  # fmt: skip
+    return found.with_second_order(rows, gold, sets) if config.order == 2 else found

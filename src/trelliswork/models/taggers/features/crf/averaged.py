@@ -1,0 +1,74 @@
+"""A feature CRF with several weight vectors, whose answers are averages over all of them [S4.140]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import torch
+
+from trelliswork.data.attributes import AttributeRows
+from trelliswork.distributions import LinearChain, average_chain
+from trelliswork.distributions.grouped_chain import TagDistribution
+from trelliswork.models.taggers.features.crf.model import FeatureCRF
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class AveragedCRF(FeatureCRF):
+    """`samples` [members, weights] are drawn from p(w | data), or from the trajectory of herding.
+
+    Answers come from the chain nearest to the average of the members: its probabilities of labels and of neighbouring
+    labels are the averages. With `voting` a member has one vote, its best labels; else its probabilities are averaged.
+    `weights` are those of the point estimate; they serve for explanations.
+    """
+
+    samples: Array = field(default_factory=lambda: np.empty((0, 0)))
+    voting: bool = False
+
+    def _shared_transitions(self) -> Array | None:
+        return None
+
+    @property
+    def members(self) -> list[FeatureCRF]:
+        """One feature CRF for each weight vector."""
+        shared = {each.name: getattr(self, each.name) for each in fields(FeatureCRF)}
+        return [FeatureCRF(**{**shared, "weights": weights}) for weights in self.samples]
+
+    def compact(self) -> tuple[FeatureCRF, Array]:
+        """Without the weights that are 0 in all members."""
+        reach = np.abs(np.vstack([self.weights, self.samples])).max(0)
+        shared = {each.name: getattr(self, each.name) for each in fields(FeatureCRF)}
+        smaller, kept = FeatureCRF(**{**shared, "weights": reach}).compact()
+        keep = reach.astype(np.float32) != 0
+        weights, samples = (each.astype(np.float32).astype(np.float64) for each in (self.weights, self.samples))
+        own = {each.name: getattr(smaller, each.name) for each in fields(FeatureCRF)} | {"weights": weights[keep]}
+        return AveragedCRF(**own, samples=np.ascontiguousarray(samples[:, keep]), voting=self.voting), kept
+
+    def chain(self, rows: AttributeRows) -> LinearChain:
+        """The average of all sentences as one batch."""
+        lengths = torch.from_numpy(rows.lengths)
+        return average_chain([_plain(each.chain(rows)) for each in self.members], lengths=lengths, voting=self.voting)
+
+    def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, LinearChain]]:
+        """The averages, in batches of like length."""
+        for found in zip(*(each.distributions(rows) for each in self.members), strict=True):
+            batch = found[0][0]
+            lengths = torch.from_numpy(rows.lengths[batch])
+            yield batch, average_chain([_plain(chain) for _, chain in found], lengths=lengths, voting=self.voting)
+
+
+def _plain(chain: TagDistribution) -> LinearChain:
+    assert isinstance(chain, LinearChain), "samples are drawn of chains whose states are labels"
+    return chain
+
+
+def averaged(crf: FeatureCRF, samples: Array | None, *, voting: bool = False) -> FeatureCRF:
+    """The model itself, or with samples the one that averages over them."""
+    if samples is None or not len(samples):
+        return crf
+    own = {each.name: getattr(crf, each.name) for each in fields(FeatureCRF)}
+    return AveragedCRF(**own, samples=samples, voting=voting)

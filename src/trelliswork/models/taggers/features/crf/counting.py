@@ -1,0 +1,123 @@
+"""Models learned by counting: HMM and naive Bayes over the attributes of tokens [S4.67-69].
+
+p(y, x) = Π_t p(y_t | y_{t-1}) Π_k p(a_tk | y_t): labels follow one another as in an HMM (in naive Bayes each is drawn
+from p(y)), and a token draws its attributes one by one from a distribution of its label over all attributes.
+Probabilities are relative frequencies after `smoothing` was added to every count.
+
+Attributes that occur once are counted a second time as the *unknown attribute*; strangers are read as that one.
+
+The logs of these probabilities are weights of a `FeatureCRF` with `normalised="jointly"`. An unseen (attribute, label)
+pair needs none: ln p(a | y) is ln((count + s) / s) where the pair was seen, and the floor of the label, ln(s / total),
+everywhere. Marks, attributes that no text has, carry floors and starts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data.attributes import AttributeRows, KeyIndex
+from trelliswork.data.attributes.key_index import keys_of
+from trelliswork.errors import ScoreError
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+
+Array = np.ndarray[Any, Any]
+MARKS = ("(unknown attribute)", "(each attribute)", "(first token)", "(each token)")
+UNKNOWN, EACH_ATTRIBUTE, FIRST_TOKEN, EACH_TOKEN = range(len(MARKS))
+MARK_KEYS = keys_of(MARKS)
+
+
+def marked(rows: AttributeRows, marks: Array) -> AttributeRows:
+    """Rows with marks[UNKNOWN] for every id of -1, and for each token the marks of its attributes and its place.
+
+    `marks` are the ids of `MARKS`. The value of (each attribute) is how many attributes the token has.
+    """
+    n, values = rows.n_tokens, _values(rows)
+    sizes = np.bincount(rows.tokens(), values, minlength=n)
+    firsts = _firsts(rows)
+    tokens = np.concatenate([rows.tokens(), np.arange(n), np.arange(n), firsts])
+    added = np.repeat(marks[[EACH_ATTRIBUTE, EACH_TOKEN, FIRST_TOKEN]], [n, n, len(firsts)])
+    ids = np.concatenate([np.where(rows.ids < 0, marks[UNKNOWN], rows.ids), added])
+    values = np.concatenate([values, sizes, np.ones(n + len(firsts))])
+    order = np.argsort(tokens, kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(tokens, minlength=n))])
+    return AttributeRows(rows.lengths, offsets, ids[order].astype(np.int32), values[order])
+
+
+def counted_parameters(
+    rows: AttributeRows, gold: Array, index: KeyIndex, n_labels: int, *, transitions: bool
+) -> Parameters:
+    """Weights for the pairs that occur, for the marks (added to `index`) with every label, and for every arc."""
+    if len(gold) and gold.min() < 0:
+        raise ScoreError("this model needs a label for every token; some are unknown; learn a crf from those")
+    unknown = len(index)
+    index.add(MARK_KEYS)
+    seen = Parameters.of(_with_strangers(rows, unknown), gold, unknown + 1, n_labels, all_transitions=True)
+    offsets = np.concatenate([seen.offsets, seen.n_states + n_labels * np.arange(1, len(MARKS))])
+    labels = np.concatenate([seen.labels, np.tile(np.arange(n_labels, dtype=np.int32), len(MARKS) - 1)])
+    return Parameters(n_labels, offsets, labels, seen.arcs if transitions else seen.arcs[:0])
+
+
+def log_frequencies(rows: AttributeRows, gold: Array, parameters: Parameters, smoothing: float) -> tuple[Array, float]:
+    """The weights of `counted_parameters`, and -ln p(y, x) of the data under them [S4.67, 69]."""
+    c, unknown = parameters.n_labels, len(parameters.offsets) - 1 - len(MARKS)
+    pairs = _pair_counts(_with_strangers(rows, unknown), gold, parameters)[: parameters.offsets[unknown + 1]]
+    owners = parameters.labels[: len(pairs)]
+    totals = np.bincount(owners, pairs, minlength=c) + smoothing * (unknown + 1)
+    tokens, firsts, arcs = _label_counts(rows, gold, c)
+    nothing, chained = np.zeros(c), len(parameters.arcs) > 0
+    weights = [np.log1p(pairs / smoothing), np.log(smoothing / totals)]
+    weights += [_log_shares(firsts, smoothing), nothing] if chained else [nothing, _log_shares(tokens, smoothing)]
+    used = np.where(np.arange(len(pairs)) < parameters.offsets[unknown], pairs, 0.0)
+    counts = [used, np.bincount(owners, used, minlength=c), firsts, tokens]
+    if chained:
+        weights.append(_log_shares(arcs, smoothing).ravel())
+        counts.append(arcs.ravel())
+    found = np.concatenate(weights)
+    return found, -float(np.concatenate(counts) @ found)
+
+
+def _with_strangers(rows: AttributeRows, unknown: int) -> AttributeRows:
+    """With one more entry, of the id `unknown`, for each attribute that occurs only once."""
+    once = np.flatnonzero(np.bincount(rows.ids, minlength=unknown)[rows.ids] == 1)
+    offsets = rows.offsets + np.searchsorted(once, rows.offsets)
+    values = np.insert(_values(rows), once, _values(rows)[once])
+    return AttributeRows(rows.lengths, offsets, np.insert(rows.ids, once, unknown).astype(np.int32), values)
+
+
+def _values(rows: AttributeRows) -> Array:
+    if rows.values is None:
+        return np.ones(len(rows.ids))
+    if len(rows.values) and rows.values.min() < 0:
+        raise ScoreError(f"attributes that are counted need values of at least 0; got {rows.values.min():g}")
+    return rows.values
+
+
+def _firsts(rows: AttributeRows) -> Array:
+    """The first token of every sentence that has one."""
+    return rows.starts[:-1][rows.lengths > 0]
+
+
+def _pair_counts(rows: AttributeRows, gold: Array, parameters: Parameters) -> Array:
+    """How often each (attribute, label) pair of `parameters` occurs."""
+    c = parameters.n_labels
+    owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
+    found = rows.ids.astype(np.int64) * c + gold[rows.tokens()]
+    at = np.searchsorted(owner * c + parameters.labels, found)
+    return np.bincount(at, rows.values, minlength=parameters.n_states).astype(np.float64)
+
+
+def _label_counts(rows: AttributeRows, gold: Array, c: int) -> tuple[Array, Array, Array]:
+    """How often each label occurs [c], begins a sentence [c], and follows another [from, to]."""
+    firsts = _firsts(rows)
+    after = np.delete(np.arange(len(gold)), firsts)
+    arcs = np.bincount(gold[after - 1] * c + gold[after], minlength=c * c).reshape(c, c)
+    return np.bincount(gold, minlength=c), np.bincount(gold[firsts], minlength=c), arcs
+
+
+def _log_shares(counts: Array, smoothing: float) -> Array:
+    """Logs of smoothed relative frequencies along the last axis."""
+    smooth = counts + smoothing
+    shares: Array = np.log(smooth / smooth.sum(-1, keepdims=True))
+    return shares

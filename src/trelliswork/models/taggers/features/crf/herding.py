@@ -1,0 +1,112 @@
+"""Conditional herding: weights that never settle, whose predictions have the right averages.
+
+An update adds the features of the gold labels and takes off those of the best labels of the moment. The weights stay
+bounded (the perceptron cycling theorem, see `cycling`), so that the averages of both kinds of features come together
+as fast as 1/T. It is the predictions along the way that have these averages: the theory asks for their votes, which
+`votes` counts, given the weights of some moments. The average of the weights is the cheap stand-in: one decoding of a
+sentence instead of one for each voter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data.attributes import AttributeRows, KeyIndex
+from trelliswork.errors import ScoreError
+from trelliswork.models.taggers.features.crf.cycling import Trajectory
+from trelliswork.models.taggers.features.crf.herding_kernels import herding_epoch
+from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class HerdingEpoch:
+    """A pass: the weights now, their average so far, the share of wrong labels, and how far the weights have gone."""
+
+    number: int
+    weights: Array
+    average: Array
+    loss: float
+    trajectory: Trajectory
+
+
+@dataclass(frozen=True)
+class Herding:
+    """Passes over the sentences in random order, `batch` of them at a time [S4.230].
+
+    Every label has `hidden` states, with weights of their own; which one holds is never seen but maximised over.
+    Weights begin at 0, with hidden states at random numbers of that `spread`. Only then does the `rate` matter: from 0,
+    it scales all weights alike. Passes end after `max_epochs`, or when one has no mistake.
+    """
+
+    max_epochs: int = 50
+    batch: int = 1
+    rate: float = 1.0
+    hidden: int = 1
+    spread: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("max_epochs", "batch", "hidden"):
+            if getattr(self, name) < 1:
+                raise ScoreError(f"{name} must be at least 1; got {getattr(self, name)}")
+        if not 0 < self.rate < np.inf:
+            raise ScoreError(f"rate must be above 0 and finite; got {self.rate:g}")
+
+    def learn(self, rows: AttributeRows, gold: Array, parameters: Parameters) -> Iterator[HerdingEpoch]:
+        """One `HerdingEpoch` a pass; weights are those of `hidden_parameters(parameters, hidden)`."""
+        parameters = hidden_parameters(parameters, self.hidden)
+        random = np.random.default_rng(self.seed)
+        start = self.spread * random.normal(size=len(parameters)) if self.hidden > 1 else np.zeros(len(parameters))
+        weights, sums, clock = start.copy(), np.zeros(len(parameters)), 1.0
+        places = np.full((parameters.n_labels, parameters.n_labels), -1, np.int64)
+        places[tuple(parameters.arcs.T)] = parameters.n_states + np.arange(len(parameters.arcs))
+        values = np.empty(0) if rows.values is None else rows.values
+        order, trajectory = np.flatnonzero(rows.lengths), Trajectory()
+        for number in range(1, self.max_epochs + 1):
+            random.shuffle(order)
+            clock, n_wrong, product, square = herding_epoch(
+                order, rows.lengths, rows.starts, rows.offsets, rows.ids, values, parameters.offsets, parameters.labels,
+                parameters.arcs, places, gold, weights, sums, clock, self.rate, self.batch, self.hidden,
+            )  # fmt: skip
+            gone = float(np.linalg.norm(weights - start)) / self.rate
+            trajectory = trajectory.then(int(clock) - 1, gone, product, float(np.sqrt(square)))
+            average = weights - sums / clock
+            yield HerdingEpoch(number, weights.copy(), average, n_wrong / max(len(gold), 1), trajectory)
+            if n_wrong == 0:
+                return
+
+
+def hidden_parameters(parameters: Parameters, hidden: int) -> Parameters:
+    """The same pairs with each label split into `hidden` states: weights for every state of a pair's labels."""
+    if hidden == 1:
+        return parameters
+    m = np.arange(hidden)
+    labels = (parameters.labels[:, None] * hidden + m).reshape(-1).astype(np.int32)
+    before, after = parameters.arcs[:, 0, None, None] * hidden, parameters.arcs[:, 1, None, None] * hidden
+    arcs = np.stack(np.broadcast_arrays(before + m[:, None], after + m[None, :]), -1).reshape(-1, 2)
+    return Parameters(parameters.n_labels * hidden, parameters.offsets * hidden, labels, np.ascontiguousarray(arcs))
+
+
+def votes(
+    rows: AttributeRows, parameters: Parameters, members: Sequence[Array], n_labels: int, hidden: int = 1
+) -> Array:
+    """How many of the weight vectors predict each label, as a share: [tokens, n_labels].
+
+    A member votes with the labels of its best path over states, (y*, z*) of conditional herding [S4.230].
+    """
+    if not members:
+        raise ScoreError("members must be at least one weight vector; got none")
+    names = tuple(map(str, range(parameters.n_labels * hidden)))
+    shares, split = np.zeros((rows.n_tokens, n_labels)), hidden_parameters(parameters, hidden)
+    for weights in members:
+        model = FeatureCRF(names, KeyIndex(), split, weights)
+        found = [int(state) // hidden for path in model.predict(rows) for state in path]
+        shares[np.arange(rows.n_tokens), found] += 1.0 / len(members)
+    return shares

@@ -1,0 +1,61 @@
+"""The likelihood of models that are normalised token by token: MEMM [S4.136-138] and logistic regression [S4.67-70]."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from trelliswork.data.attributes import AttributeRows
+from trelliswork.distributions import LinearChain
+from trelliswork.errors import ScoreError
+from trelliswork.models.taggers.features.crf import local_kernels
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.crf.plan import Plan
+from trelliswork.runtime.threads import side_by_side
+
+Array = np.ndarray[Any, Any]
+
+
+class LocalLikelihood:
+    """`loss, gradient = likelihood(weights)`: Σ -log p(y_t | y_{t-1}, x), without regularizer.
+
+    Every label is judged given the gold label before it, so that sentences need no recursion. Without transitions it is
+    logistic regression, the conditional twin of naive Bayes [S4.68, 70].
+    """
+
+    def __init__(self, rows: AttributeRows, gold: Array, parameters: Parameters) -> None:
+        if len(gold) and gold.min() < 0:
+            raise ScoreError("this model needs a label for every token; some are unknown; learn a crf from those")
+        self.parameters, self.plan = parameters, Plan.of(rows, parameters)
+        self._gold = gold[self.plan.tokens].astype(np.int64)
+        self._weights = np.ones(len(rows.lengths))
+        self._ranges = self.plan.shares(16 * parameters.n_labels)
+
+    def __call__(self, weights: Array) -> tuple[float, Array]:
+        table, loose = self.plan.spread_out(weights)
+        pass_over = partial(
+            local_kernels.local_loss_and_gradient, rows=self.plan.rows, gold=self._gold, weights=self._weights,
+            transitions=self.parameters.transitions(weights), table=table, loose=loose,
+        )  # fmt: skip
+        found = side_by_side([partial(pass_over, first, last) for first, last in self._ranges])
+        loss, d_transitions, d_table, d_loose = found[0]
+        for other in found[1:]:
+            loss += other[0]
+            for total, part in zip((d_transitions, d_table, d_loose), other[1:], strict=True):
+                total += part
+        gradient = np.empty(len(self.parameters))
+        self.plan.collect(d_table, d_loose, gradient)
+        gradient[self.parameters.n_states :] = d_transitions[tuple(self.parameters.arcs.T)]
+        return loss, gradient
+
+
+def local_chain(scores: Array, transitions: Array, starts: Array, lengths: Array) -> LinearChain:
+    """Π_t p(y_t | y_{t-1}, x) of some sentences [S4.136]: a chain whose log Z is 0, each arc into position t scored by
+    log p(y_t | y_{t-1}, x). Sentence b has the rows starts[b]..starts[b] + lengths[b] of `scores` [tokens, c]."""
+    n, c = int(lengths.max(initial=1)), scores.shape[1]
+    emissions, arcs = np.empty((len(lengths), n, c)), np.empty((len(lengths), n - 1, c, c))
+    local_kernels.local_scores(0, len(lengths), lengths, starts, scores, transitions, emissions, arcs)
+    return LinearChain(torch.from_numpy(emissions), torch.from_numpy(arcs), lengths=torch.from_numpy(lengths))

@@ -1,0 +1,203 @@
+"""A trained feature CRF: attributes in, labels and exact probabilities out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex, KeyIndex
+from trelliswork.models.taggers.features.crf.counting import MARK_KEYS, marked
+from trelliswork.models.taggers.features.crf.edges import edge_rows
+from trelliswork.models.taggers.features.crf.kinds import Normalised
+from trelliswork.models.taggers.features.crf.online_kernels import best_labels, score_tokens
+from trelliswork.models.taggers.features.crf.parameters import ANY, PairWeights, Parameters, offsets_of, owners_of
+from trelliswork.models.taggers.features.crf.set_kernels import EdgeRows, add_pairs
+from trelliswork.models.taggers.features.crf.states import StateSpace
+
+if TYPE_CHECKING:
+    from trelliswork.distributions.grouped_chain import TagDistribution
+
+Array = np.ndarray[Any, Any]
+TOKENS_AT_A_TIME = 8192
+SCORES_AT_A_TIME = 1 << 22  # of a batch whose transitions differ from token to token: 32 MB
+
+
+@dataclass(frozen=True)
+class FeatureCRF:
+    """Labels, the numbers of the attributes and of their conjunctions, and one weight for each of `parameters`.
+
+    `normalised` says what sums to one (see `ModelKind`): a model with weights of one kind means nothing as another.
+    """
+
+    labels: tuple[str, ...]
+    index: KeyIndex | HashedIndex
+    parameters: Parameters
+    weights: Array
+    normalised: Normalised = "globally"
+    conjunctions: Conjunctions = field(default_factory=lambda: Conjunctions.none(0))
+
+    def rows(self, lengths: Array, counts: Array, keys: Array, values: Array | None = None) -> AttributeRows:
+        """Attributes by key, `counts` of them for each token; those that the model does not know are left out, or read
+        as the unknown attribute if it has one."""
+        rows = AttributeRows(lengths, offsets_of(counts), self.index.find(keys), values)
+        if self.normalised == "jointly":
+            rows = marked(rows, self.index.find(MARK_KEYS))
+        return self.conjunctions.extended(rows.known())
+
+    def compact(self) -> tuple[FeatureCRF, Array]:
+        """The same model without weights of 0 (as float32 has them) and attributes that have no other; and the
+        numbers that the attributes left had before."""
+        weights = self.weights.astype(np.float32).astype(np.float64)
+        parameters, keep = self.parameters, weights != 0
+        if parameters.order == 2:  # its states are the pairs that have a weight, be it 0
+            keep[parameters.arc_weights] |= parameters.arcs[:, 0] == ANY
+        n_attributes = len(parameters.offsets) - 1
+        on_states, on_pairs = keep[: parameters.n_states], keep[parameters.pair_weights]
+        counts = np.bincount(owners_of(parameters.offsets)[on_states], minlength=n_attributes)
+        pairs, pair_counts = parameters.pairs, np.zeros(n_attributes, np.int64)
+        if pairs is not None:
+            pair_counts = np.bincount(owners_of(pairs.offsets)[on_pairs], minlength=n_attributes)
+        index, conjunctions, kept = self._with_attributes(counts + pair_counts > 0)
+        if pairs is not None:
+            pairs = PairWeights(offsets_of(pair_counts[kept]), pairs.arcs[on_pairs]) if on_pairs.any() else None
+        smaller = Parameters(
+            parameters.n_labels, offsets_of(counts[kept]), parameters.labels[on_states],
+            parameters.arcs[keep[parameters.arc_weights]], pairs, parameters.latent,
+        )  # fmt: skip
+        small = replace(self, index=index, parameters=smaller, weights=weights[keep], conjunctions=conjunctions)
+        return small, kept
+
+    def _with_attributes(self, used: Array) -> tuple[KeyIndex | HashedIndex, Conjunctions, Array]:
+        """The index and conjunctions of the attributes that are used, and which these are; hashed ones all stay."""
+        keep = self.conjunctions.needed(used) if len(self.conjunctions) else used
+        index = self.index
+        if isinstance(index, HashedIndex):
+            keep[: len(index)] = True
+        else:
+            index = KeyIndex.of(index.keys()[keep[: len(index)]])
+        conjunctions = self.conjunctions.kept(keep) if len(self.conjunctions) else Conjunctions.none(len(index))
+        return index, conjunctions, np.flatnonzero(keep)
+
+    def emissions(self, rows: AttributeRows) -> Array:
+        """Scores [tokens, labels], or those of all copies of the labels if there are latent ones."""
+        scores = np.empty((rows.n_tokens, self.parameters.n_labels))
+        values = np.empty(0) if rows.values is None else rows.values
+        score_tokens(
+            0, rows.n_tokens, rows.offsets, rows.ids, values, self.parameters.offsets, self.parameters.labels,
+            self.weights, scores,
+        )  # fmt: skip
+        return scores
+
+    def chain(self, rows: AttributeRows) -> TagDistribution:
+        """p(labels | attributes) of all sentences as one batch."""
+        return self._chain(rows, self.emissions(rows), np.arange(len(rows.lengths)))
+
+    def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, TagDistribution]]:
+        """The sentences in batches of like length: their numbers, and the distribution over their labels."""
+        scores, at_a_time, edges = self.emissions(rows), TOKENS_AT_A_TIME, None
+        if self.parameters.n_pairs:
+            edges = edge_rows(rows, self.parameters)
+        if edges is not None or self.normalised == "locally":
+            at_a_time = min(at_a_time, SCORES_AT_A_TIME // self.space.c**2 + 1)
+        for batch in _batches(rows.lengths, at_a_time):
+            yield batch, self._chain(rows, scores, batch, edges)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The labels, or the names of their latent copies: B-NP#1, B-NP#2, ..."""
+        latent = self.parameters.latent
+        return self.labels if latent == 1 else tuple(f"{y}#{z}" for y in self.labels for z in range(1, latent + 1))
+
+    def arc_names(self) -> list[tuple[float, str, str]]:
+        """(weight, label before, label) of each arc; of second order, the two labels before."""
+        names = [*self.column_names, "(begin)"]
+        weights = self.weights[self.parameters.arc_weights].tolist()
+        return [
+            (weight, " ".join(names[i] for i in before if i != ANY), names[label])
+            for weight, (*before, label) in zip(weights, self.parameters.arcs.tolist(), strict=True)
+        ]
+
+    @cached_property
+    def space(self) -> StateSpace:
+        """The states of the chain."""
+        return StateSpace.of(self.parameters)
+
+    def _chain(
+        self, rows: AttributeRows, scores: Array, batch: Array, edges: EdgeRows | None = None
+    ) -> TagDistribution:
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        from trelliswork.distributions import LinearChain
+        from trelliswork.distributions.grouped_chain import GroupedChain
+        from trelliswork.models.taggers.features.crf.local_likelihood import local_chain
+
+        if self.normalised == "locally":
+            arcs = self.parameters.transitions(self.weights)
+            return local_chain(scores, arcs, rows.starts[batch], rows.lengths[batch])
+        starts, lengths, space = rows.starts, torch.from_numpy(rows.lengths[batch]), self.space
+        table = torch.from_numpy(scores)
+        padded = pad_sequence([table[starts[s] : starts[s + 1]] for s in batch], batch_first=True)
+        transitions = space.transitions(self.weights[self.parameters.arc_weights])
+        if self.parameters.n_pairs:
+            edges = edges or edge_rows(rows, self.parameters)
+            transitions = self._transitions_by_position(rows, batch, transitions, edges)
+        if space.is_plain:
+            return LinearChain(padded, torch.from_numpy(transitions), lengths=lengths)
+        padded, start = padded[..., torch.from_numpy(space.columns)], torch.from_numpy(space.start)
+        chain = LinearChain(padded, torch.from_numpy(transitions), start, lengths=lengths)
+        return GroupedChain(chain, torch.from_numpy(space.label_of), one_path_each=space.order == 2)
+
+    def _transitions_by_position(self, rows: AttributeRows, batch: Array, shared: Array, edges: EdgeRows) -> Array:
+        """Scores [sentences, n-1, labels, labels], with what the attributes of each token add to its arcs [S4.81]."""
+        n, c = int(rows.lengths[batch].max(initial=0)), len(shared)
+        scores, starts = np.zeros((len(batch), max(n - 1, 1), c, c)), rows.starts
+        weights = np.ascontiguousarray(self.weights[self.parameters.pair_weights])
+        for row, sentence in enumerate(batch.tolist()):
+            length = int(rows.lengths[sentence])
+            if length > 1:
+                add_pairs(int(starts[sentence]), length, 1.0, edges, weights, shared[None, None], scores[row : row + 1])
+        return scores[:, : max(n - 1, 0)]
+
+    def _shared_transitions(self) -> Array | None:
+        """Transition scores, if they are the same everywhere and states are labels; else None."""
+        if self.normalised == "locally" or self.parameters.n_pairs or not self.space.is_plain:
+            return None
+        return self.parameters.transitions(self.weights)
+
+    def predict(self, rows: AttributeRows) -> list[list[str]]:
+        """The best labels of each sentence."""
+        transitions = self._shared_transitions()
+        if transitions is not None:
+            tags = np.empty(rows.n_tokens, np.int64)
+            best_labels(rows.starts, self.emissions(rows), transitions, tags)
+            names = list(map(self.labels.__getitem__, tags.tolist()))
+            return [names[first:last] for first, last in pairwise(rows.starts.tolist())]
+        out: list[list[str]] = [[] for _ in rows.lengths]
+        for batch, chain in self.distributions(rows):
+            for sentence, best in zip(batch, chain.argmax.tolist(), strict=True):
+                out[sentence] = [self.labels[tag] for tag in best[: rows.lengths[sentence]]]
+        return out
+
+    def marginals(self, rows: AttributeRows) -> list[Array]:
+        """p(label | x) [n, labels] of each sentence."""
+        out: list[Array] = [np.empty((0, len(self.labels))) for _ in rows.lengths]
+        for batch, chain in self.distributions(rows):
+            for sentence, table in zip(batch, chain.marginals.numpy(), strict=True):
+                out[sentence] = table[: rows.lengths[sentence]]
+        return out
+
+
+def _batches(lengths: Array, tokens_at_a_time: int) -> Iterator[Array]:
+    """Sentences (empty ones left out) by length, so many together that they have about so many tokens."""
+    order = np.argsort(-lengths, kind="stable")
+    order = order[lengths[order] > 0]
+    while len(order):
+        n = max(1, tokens_at_a_time // int(lengths[order[0]]))
+        yield order[:n]
+        order = order[n:]

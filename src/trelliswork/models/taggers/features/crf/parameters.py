@@ -1,0 +1,295 @@
+"""Which weights a feature CRF has: (attribute, label), (label, label) and (attribute, label before, label)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data.attributes import AttributeRows
+from trelliswork.models.taggers.features.crf.observed import (
+    all_labels,
+    arc_pairs,
+    follows,
+    members,
+    state_pairs,
+    triples,
+)
+from trelliswork.models.taggers.features.crf.plan_kernels import mark_pairs
+
+Array = np.ndarray[Any, Any]
+MOST_MARKS = 1 << 28  # bytes; above, pairs are sorted instead
+ANY = -1  # in arcs of second order: whatever the label two tokens before
+
+
+@dataclass(frozen=True)
+class PairWeights:
+    """Edge observations [S4.81]: attribute a has a weight for each of arcs[offsets[a]:offsets[a+1]].
+
+    An arc is label before · labels + label.
+    """
+
+    offsets: Array  # [attributes + 1] int64
+    arcs: Array  # [pair weights] int32
+
+    @classmethod
+    def of(cls, found: Array, n_attributes: int, n_arcs: int) -> PairWeights:
+        """From attribute · arcs + arc, sorted."""
+        counts = np.bincount(found // n_arcs, minlength=n_attributes)
+        return cls(np.concatenate([[0], np.cumsum(counts)]), (found % n_arcs).astype(np.int32))
+
+    def listed(self, n_arcs: int) -> Array:
+        """The inverse of `of`."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets)) * n_arcs + self.arcs
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Attribute a has a weight for labels[offsets[a]:offsets[a+1]]; `arcs` [pairs, 2] lists the transitions with one.
+
+    Weights are one vector: first those of the attributes, in this order, then those of the arcs, then those of `pairs`.
+    With `latent` > 1, n_labels counts the copies of all labels, those of a label side by side. Arcs of second order
+    are [triples, 3]: label two tokens before (n_labels if there is none, -1 if it does not matter), before, label.
+    """
+
+    n_labels: int
+    offsets: Array  # [attributes + 1] int64
+    labels: Array  # [state weights] int32
+    arcs: Array  # [arc weights, 2 or 3] int64
+    pairs: PairWeights | None = None
+    latent: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        rows: AttributeRows,
+        gold: Array,
+        n_attributes: int,
+        n_labels: int,
+        *,
+        all_states: bool = False,
+        all_transitions: bool = False,
+        sets: Array | None = None,
+        on_pairs: Array | None = None,
+    ) -> Parameters:
+        """The pairs that occur in the data, or all: also those that never occur can then be made unlikely [S4.80].
+
+        `gold` and `sets` are as in `observed`. Attributes that are True in `on_pairs` [attributes] look at neighbouring
+        labels: their weights are in `pairs`, for each of the arcs with all_states.
+        """
+        sets = all_labels(n_labels) if sets is None else sets
+        inside = np.flatnonzero(follows(rows))
+        found = np.arange(n_labels**2) if all_transitions else arc_pairs(gold[inside - 1], gold[inside], sets)
+        arcs = np.stack(np.divmod(found, n_labels), 1)
+        single = np.ones(n_attributes, np.bool_) if on_pairs is None else ~on_pairs
+        if all_states:
+            states = np.add.outer(np.flatnonzero(single) * n_labels, np.arange(n_labels)).ravel()
+        elif on_pairs is None and (not len(gold) or gold.min() >= 0):
+            states = _observed_states(rows, gold, n_attributes, n_labels)
+        elif on_pairs is None:
+            states = state_pairs(rows.ids, gold[rows.tokens()], sets)
+        else:
+            wanted = single[rows.ids]
+            states = state_pairs(rows.ids[wanted], gold[rows.tokens()[wanted]], sets)
+        counts = np.bincount(states // n_labels, minlength=n_attributes)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        pairs = None
+        if on_pairs is not None and all_states:
+            listed = np.add.outer(np.flatnonzero(on_pairs) * n_labels**2, found).ravel()
+            pairs = PairWeights.of(listed, n_attributes, n_labels**2)
+        elif on_pairs is not None:
+            ids, before, here, _ = _pair_entries(rows, gold, on_pairs)
+            pairs = PairWeights.of(triples(ids, before, here, sets), n_attributes, n_labels**2)
+        return cls(n_labels, offsets, (states % n_labels).astype(np.int32), arcs, pairs)
+
+    def check(self, n_attributes: int) -> None:
+        """Raise `ValueError` unless the weights of each attribute, their labels and arcs lie where they should."""
+        offsets, labels, arcs = self.offsets, self.labels, self.arcs
+        if (offsets.dtype, labels.dtype, arcs.dtype) != (np.int64, np.int32, np.int64):
+            raise ValueError("offsets, labels and arcs must be whole numbers of 64, 32 and 64 bits")
+        if offsets.shape != (n_attributes + 1,) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+            raise ValueError(f"offsets must rise from 0, one for each of {n_attributes} attributes")
+        if labels.shape != (offsets[-1],) or arcs.shape[1:] not in ((2,), (3,)):
+            raise ValueError(f"{offsets[-1]} labels and pairs of labels expected, {labels.shape}, {arcs.shape} found")
+        for name, found in (("labels", labels), ("arcs", arcs[:, -2:])):
+            if found.size and not 0 <= found.min() <= found.max() < self.n_labels:
+                raise ValueError(f"{name} must lie in 0..{self.n_labels - 1}")
+        if self.order == 2 and arcs.size and not -1 <= arcs[:, 0].min() <= arcs[:, 0].max() <= self.n_labels:
+            raise ValueError(f"the first label of an arc must lie in -1..{self.n_labels}")
+        if self.pairs is not None:
+            self._check_pairs(self.pairs, n_attributes)
+
+    def _check_pairs(self, pairs: PairWeights, n_attributes: int) -> None:
+        if (pairs.offsets.dtype, pairs.arcs.dtype) != (np.int64, np.int32):
+            raise ValueError("offsets and arcs of pairs must be whole numbers of 64 and 32 bits")
+        if pairs.offsets.shape != (n_attributes + 1,) or pairs.offsets[0] != 0 or (np.diff(pairs.offsets) < 0).any():
+            raise ValueError(f"offsets of pairs must rise from 0, one for each of {n_attributes} attributes")
+        if pairs.arcs.shape != (pairs.offsets[-1],):
+            raise ValueError(f"{pairs.offsets[-1]} pairs expected, {len(pairs.arcs)} found")
+        if pairs.arcs.size and not 0 <= pairs.arcs.min() <= pairs.arcs.max() < self.n_labels**2:
+            raise ValueError(f"arcs of pairs must lie in 0..{self.n_labels**2 - 1}")
+
+    def frequent(self, rows: AttributeRows, gold: Array, min_frequency: float, sets: Array | None = None) -> Parameters:
+        """Without the (attribute, label) pairs whose values sum up to less than `min_frequency` in the data, and the
+        (label, label) pairs that occur less often: CRFsuite's feature.minfreq.
+
+        A token whose label is not known counts for each label that it may have.
+        """
+        if min_frequency <= 0:
+            return self
+        sets = all_labels(self.n_labels) if sets is None else sets
+        owner = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        codes, zeros = gold[rows.tokens()], np.zeros(len(rows.ids), np.int64)
+        values = np.ones(len(rows.ids)) if rows.values is None else rows.values
+        places = owner * self.n_labels + self.labels
+        keep = _sums(places, rows.ids, zeros, codes, values, sets, self.n_labels) >= min_frequency
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(owner[keep], minlength=len(self.offsets) - 1))])
+        pairs = self.pairs
+        if pairs is not None:
+            n_arcs, on_pairs = self.n_labels**2, np.diff(pairs.offsets) > 0
+            entries = _pair_entries(rows, gold, on_pairs)
+            listed = pairs.listed(n_arcs)
+            often = _sums(listed, *entries, sets, n_arcs) >= min_frequency
+            pairs = PairWeights.of(listed[often], len(self.offsets) - 1, n_arcs)
+        inside = np.flatnonzero(follows(rows))
+        ones, nothing = np.ones(len(inside)), np.zeros(len(inside), np.int64)
+        listed = self.arcs[:, 0] * self.n_labels + self.arcs[:, 1]
+        often = _sums(listed, nothing, gold[inside - 1], gold[inside], ones, sets, self.n_labels**2) >= min_frequency
+        return replace(self, offsets=offsets, labels=self.labels[keep], arcs=self.arcs[often], pairs=pairs)
+
+    def common(self, rows: AttributeRows, cutoff: int) -> Parameters:
+        """Without the weights of attributes that occur less than `cutoff` times, with whatever label: CRF++'s -f."""
+        if cutoff <= 1:
+            return self
+        n_attributes, pairs = len(self.offsets) - 1, self.pairs
+        often = np.bincount(rows.ids, minlength=n_attributes) >= cutoff
+        counts = np.where(often, np.diff(self.offsets), 0)
+        if pairs is not None:
+            listed = pairs.listed(self.n_labels**2)
+            pairs = PairWeights.of(listed[often[listed // self.n_labels**2]], n_attributes, self.n_labels**2)
+        labels = self.labels[np.repeat(often, np.diff(self.offsets))]
+        return replace(self, offsets=np.concatenate([[0], np.cumsum(counts)]), labels=labels, pairs=pairs)
+
+    def owners(self) -> Array:
+        """The attribute of each state weight."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def with_latent(self, latent: int) -> Parameters:
+        """So many copies of each label, each with weights for all that the label has weights for [S4.128]."""
+        if latent == 1:
+            return self
+        copies, c, wide = np.arange(latent), self.n_labels, self.n_labels * latent
+        labels = np.add.outer(self.labels * latent, copies).ravel().astype(np.int32)
+        arcs = np.stack(np.divmod(_copied(self.arcs[:, 0] * c + self.arcs[:, 1], c, latent), wide), 1)
+        pairs = self.pairs
+        if pairs is not None:
+            pairs = PairWeights(pairs.offsets * latent**2, _copied(pairs.arcs, c, latent).astype(np.int32))
+        return Parameters(wide, self.offsets * latent, labels, arcs, pairs, latent)
+
+    def with_second_order(self, rows: AttributeRows, gold: Array, sets: Array | None = None) -> Parameters:
+        """The arcs also for triples of labels that occur, and for pairs that begin a sentence.
+
+        Only pairs with an arc can be neighbours then; a label may follow itself, so that no sentence is too long.
+        """
+        sets, n = all_labels(self.n_labels) if sets is None else sets, self.n_labels
+        inside = np.flatnonzero(follows(rows))
+        third = inside[np.isin(inside - 1, inside)]
+        second = np.setdiff1d(inside, third)
+        found = np.zeros(0, np.int64)
+        for code in np.unique(gold[third - 2]).tolist():
+            at = third[gold[third - 2] == code]
+            pairs = arc_pairs(gold[at - 1], gold[at], sets)
+            found = np.union1d(found, np.add.outer(members(code, sets) * n * n, pairs).ravel())
+        found = np.concatenate([found, n**3 + arc_pairs(gold[second - 1], gold[second], sets)])
+        triples = np.stack([found // (n * n), found // n % n, found % n], 1)
+        pairs = np.union1d(self.arcs[:, 0] * n + self.arcs[:, 1], np.arange(n) * (n + 1))
+        singles = np.stack([np.full(len(pairs), ANY), pairs // n, pairs % n], 1)
+        return replace(self, arcs=np.concatenate([singles, triples]))
+
+    @property
+    def order(self) -> int:
+        """How many labels before a label its score looks at."""
+        return self.arcs.shape[1] - 1
+
+    @property
+    def n_states(self) -> int:
+        return len(self.labels)
+
+    @property
+    def n_pairs(self) -> int:
+        return 0 if self.pairs is None else len(self.pairs.arcs)
+
+    @property
+    def arc_weights(self) -> slice:
+        """Where the weights of the arcs are."""
+        return slice(self.n_states, self.n_states + len(self.arcs))
+
+    @property
+    def pair_weights(self) -> slice:
+        """Where the weights of the pairs are."""
+        return slice(self.n_states + len(self.arcs), len(self))
+
+    def __len__(self) -> int:
+        return len(self.labels) + len(self.arcs) + self.n_pairs
+
+    def transitions(self, weights: Array) -> Array:
+        """Transition scores [labels, labels] without those of `pairs`; 0 where there is no weight."""
+        scores = np.zeros((self.n_labels, self.n_labels))
+        scores[self.arcs[:, 0], self.arcs[:, 1]] = weights[self.arc_weights]
+        return scores
+
+
+def _observed_states(rows: AttributeRows, gold: Array, n_attributes: int, n_labels: int) -> Array:
+    """attribute · labels + label of the pairs that occur, sorted; every label is known."""
+    if n_attributes * n_labels <= MOST_MARKS:
+        seen = np.zeros((n_attributes, n_labels), np.bool_)
+        mark_pairs(rows.offsets, rows.ids, gold.astype(np.int64, copy=False), seen)
+        return np.flatnonzero(seen)
+    return state_pairs(rows.ids, gold[rows.tokens()], all_labels(n_labels))
+
+
+def _copied(arcs: Array, n_labels: int, latent: int) -> Array:
+    """Arcs between all copies of their labels, flat: those of the first arc, then those of the second, ..."""
+    before, label = np.divmod(arcs.astype(np.int64), n_labels)
+    copies, wide = np.arange(latent), n_labels * latent
+    from_copy = np.add.outer(before * latent, copies)[:, :, None] * wide
+    return (from_copy + np.add.outer(label * latent, copies)[:, None, :]).ravel()
+
+
+def _pair_entries(rows: AttributeRows, gold: Array, on_pairs: Array) -> tuple[Array, Array, Array, Array]:
+    """Attribute, label before, label and value of each entry that looks at two neighbours."""
+    tokens = rows.tokens()
+    wanted = on_pairs[rows.ids] & follows(rows)[tokens]
+    at = tokens[wanted]
+    values = np.ones(len(at)) if rows.values is None else rows.values[wanted]
+    return rows.ids[wanted], gold[at - 1], gold[at], values
+
+
+def _sums(places: Array, ids: Array, before: Array, here: Array, values: Array, sets: Array, n_cells: int) -> Array:
+    """Values summed up by place, attribute · cells + label before · labels + label; places are sorted."""
+    n_labels, total, known = sets.shape[1], np.zeros(len(places)), (before >= 0) & (here >= 0)
+    if not len(places):
+        return total
+
+    def add(chosen: Array, cells: Array | int) -> None:
+        found = ids[chosen].astype(np.int64) * n_cells + cells
+        at = np.minimum(np.searchsorted(places, found), len(places) - 1)
+        hit = places[at] == found
+        total[:] += np.bincount(at[hit], values[chosen][hit], minlength=len(places))
+
+    add(known, before[known] * n_labels + here[known])
+    for left, right in np.unique(np.stack([before[~known], here[~known]], 1), axis=0).tolist():
+        chosen = (before == left) & (here == right)
+        for cell in np.add.outer(members(left, sets) * n_labels, members(right, sets)).ravel().tolist():
+            add(chosen, cell)
+    return total
+
+
+def owners_of(offsets: Array) -> Array:
+    """The attribute of each weight."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def offsets_of(counts: Array) -> Array:
+    return np.concatenate([[0], np.cumsum(counts)])

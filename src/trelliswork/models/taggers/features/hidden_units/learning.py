@@ -1,0 +1,96 @@
+"""Learning a hidden-unit CRF: Adam on small batches, the rate falling to 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data.attributes import AttributeRows
+from trelliswork.models.taggers.features.crf.online import Epoch
+from trelliswork.models.taggers.features.hidden_units.objective import Likelihood
+from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Rows, Units
+from trelliswork.models.taggers.features.hidden_units.step_kernels import KEPT_MEAN, KEPT_SQUARE, adam, adam_rows
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class HiddenUnitLearner:
+    """Lowers Σ -log p + l2 ‖w‖², which has many local minima: the seed decides which one is found.
+
+    The rate falls linearly to 0 over `max_epochs`. A row of W is moved only by batches that have its attribute, and
+    shrunk then for all the sentences since it was moved last.
+    """
+
+    l2: float = 0.1
+    max_epochs: int = 30
+    batch: int = 10  # sentences, at most: fewer than a thousand make a hundred batches
+    rate: float = 0.003
+    dropout: float = 0.0  # share of a token's attributes that an epoch leaves out, at random
+    spread_w: float = 0.1  # standard deviation of the first W
+    spread_v: float = 0.1  # and V
+    seed: int = 0
+
+    def learn(
+        self, rows: AttributeRows, gold: Array, parameters: HiddenParameters, start: Array | None = None
+    ) -> Iterator[Epoch]:
+        """One `Epoch` a pass, from the weights `start` or from random ones."""
+        random = np.random.default_rng(self.seed)
+        units = self.first_units(parameters, random) if start is None else _copied(parameters.units(start))
+        likelihood, order = Likelihood(rows, gold, parameters), np.flatnonzero(rows.lengths)
+        size = max(1, min(self.batch, len(order) // 100))
+        n_batches, whole = -(-len(order) // size), likelihood.rows
+        step = _Adam(units, self.rate, self.max_epochs * n_batches, 2 * self.l2 / max(len(order), 1))
+        for number in range(1, self.max_epochs + 1):
+            random.shuffle(order)
+            likelihood.rows, total = self._thinned(whole, random), 0.0
+            for first in range(0, len(order), size):
+                sentences = order[first : first + size]
+                loss, touched = likelihood(units, sentences)
+                step(likelihood.gradient, touched, len(sentences))
+                total += loss
+            yield Epoch(number, units.flat(), total / max(len(order), 1), float("nan"))
+
+    def _thinned(self, rows: Rows, random: np.random.Generator) -> Rows:
+        """Some attributes with value 0; the others larger, so that sums stay the same on average."""
+        if not self.dropout:
+            return rows
+        kept = (random.random(len(rows.ids)) >= self.dropout) / (1 - self.dropout)
+        return rows._replace(values=kept * rows.values if len(rows.values) else kept)
+
+    def first_units(self, parameters: HiddenParameters, random: np.random.Generator) -> Units:
+        """Random W and V, without which all units would stay alike; the rest is 0."""
+        units = Units.zeros(parameters.n_attributes, parameters.n_units, parameters.n_labels)
+        units.w[:] = random.standard_normal(units.w.shape, np.float32) * np.float32(self.spread_w)
+        units.v[:] = random.standard_normal(units.v.shape) * self.spread_v
+        return units
+
+
+class _Adam:
+    """Running means of the gradient and its square, and the steps that follow from them."""
+
+    def __init__(self, units: Units, rate: float, n_steps: int, shrink: float) -> None:
+        n_attributes, (n_labels, n_units) = len(units.w), units.v.shape
+        self._units, self._rate, self._n_steps, self._shrink, self._done = units, rate, n_steps, shrink, 0
+        self._seen, self._seen_by = 0, np.zeros(n_attributes, np.int64)  # sentences, until now and until a row moved
+        self._means, self._squares = (Units.zeros(n_attributes, n_units, n_labels) for _ in range(2))
+
+    def __call__(self, gradient: Units, touched: Array, n_sentences: int) -> None:
+        self._done += 1
+        self._seen += n_sentences
+        t, shrink = self._done, self._shrink * n_sentences
+        bias = math.sqrt(1 - KEPT_SQUARE**t) / (1 - KEPT_MEAN**t)
+        rate = self._rate * (1 - t / (self._n_steps + 1)) * bias
+        w, *others = zip(self._units, gradient, self._means, self._squares, strict=True)
+        adam_rows(touched, self._shrink * (self._seen - self._seen_by[touched]), *w, rate)
+        self._seen_by[touched] = self._seen
+        for each in others:
+            adam(*(part.reshape(-1) for part in each), rate, shrink)
+
+
+def _copied(units: Units) -> Units:
+    return Units(*(each.copy() for each in units))

@@ -1,0 +1,82 @@
+"""The parameters of a hidden-unit CRF: as named arrays for the kernels, as one vector for the disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trelliswork.data.attributes import AttributeRows
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+
+Array = np.ndarray[Any, Any]
+
+
+class Rows(NamedTuple):
+    """What the kernels read of `AttributeRows`."""
+
+    lengths: Array  # [sentences]
+    starts: Array  # [sentences + 1]
+    offsets: Array  # [tokens + 1]
+    ids: Array  # [entries]
+    values: Array  # [entries], or empty: all 1
+
+    @classmethod
+    def of(cls, rows: AttributeRows) -> Rows:
+        values = np.empty(0) if rows.values is None else rows.values.astype(np.float64)
+        return cls(rows.lengths, rows.starts, rows.offsets, rows.ids, values)
+
+
+class Units(NamedTuple):
+    """The model of [S4.142]: attributes drive units by W and b, units and labels meet in V, labels follow by A."""
+
+    w: Array  # [attributes, units] float32, the others are float64
+    b: Array  # [units]
+    v: Array  # [labels, units]
+    c: Array  # [labels]
+    start: Array  # [labels], π
+    end: Array  # [labels], τ
+    transitions: Array  # [labels, labels], A
+
+    @classmethod
+    def zeros(cls, n_attributes: int, n_units: int, n_labels: int) -> Units:
+        shapes = ((n_units,), (n_labels, n_units), (n_labels,), (n_labels,), (n_labels,), (n_labels, n_labels))
+        return cls(np.zeros((n_attributes, n_units), np.float32), *map(np.zeros, shapes))
+
+    def flat(self) -> Array:
+        """All of them behind one another, float32, A last."""
+        return np.concatenate([each.reshape(-1).astype(np.float32, copy=False) for each in self])
+
+
+@dataclass(frozen=True)
+class HiddenParameters(Parameters):
+    """Every attribute has a weight for every unit; no pair of an attribute and a label has one."""
+
+    n_units: int = 0
+
+    @classmethod
+    def dense(cls, n_attributes: int, n_labels: int, n_units: int) -> HiddenParameters:
+        arcs = np.stack(np.divmod(np.arange(n_labels * n_labels), n_labels), 1)
+        return cls(n_labels, np.zeros(n_attributes + 1, np.int64), np.empty(0, np.int32), arcs, n_units=n_units)
+
+    @property
+    def n_attributes(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_states(self) -> int:
+        """How many weights come before those of the arcs."""
+        return (self.n_attributes + 1) * self.n_units + self.n_labels * (self.n_units + 3)
+
+    def __len__(self) -> int:
+        return self.n_states + len(self.arcs)
+
+    def units(self, weights: Array) -> Units:
+        """The inverse of `Units.flat`; W is a view."""
+        like, done, found = Units.zeros(0, self.n_units, self.n_labels), 0, []
+        for shape in ((self.n_attributes, self.n_units), *(each.shape for each in like[1:])):
+            size = int(np.prod(shape))
+            found.append(weights[done : done + size].reshape(shape))
+            done += size
+        return Units(found[0], *(np.ascontiguousarray(each, np.float64) for each in found[1:]))

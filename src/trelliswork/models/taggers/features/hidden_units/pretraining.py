@@ -1,0 +1,88 @@
+"""Pre-training: clusters of words in context are labels of unlabelled text; their W and b begin the real training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data.attributes import AttributeRows
+from trelliswork.models.taggers.features.hidden_units.context_embeddings import cca, k_means
+from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner
+from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+
+Array = np.ndarray[Any, Any]
+OFFSETS = (-2, -1, 1, 2)
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """How words are clustered, and for how long the clusters are learned."""
+
+    n_dimensions: int = 50
+    clusters_a_label: int = 2  # coarse clusters make words of one kind alike; fine ones tell every word apart
+    occurrences_of_a_sense: int = 50  # a word has one more sense for each so many occurrences
+    max_epochs: int = 15
+    seed: int = 0
+
+    def first_weights(
+        self, rows: AttributeRows, words: Array, parameters: HiddenParameters, learner: HiddenUnitLearner
+    ) -> Array:
+        """Weights to begin with: θ = (W, b) of a model of the clusters [S4.204-206], the others from scratch."""
+        clusters = self.clusters(words, rows.lengths, parameters.n_labels)
+        n_clusters = int(clusters.max()) + 1 if len(clusters) else 1
+        of_clusters = HiddenParameters.dense(parameters.n_attributes, n_clusters, parameters.n_units)
+        *_, last = replace(learner, max_epochs=self.max_epochs).learn(rows, clusters, of_clusters)
+        theta = of_clusters.units(last.weights)
+        first = learner.first_units(parameters, np.random.default_rng(learner.seed))
+        return first._replace(w=theta.w, b=theta.b).flat()
+
+    def clusters(self, words: Array, lengths: Array, n_labels: int) -> Array:
+        """A cluster for each token: that of its word's sense [S4, Multi-sense clustering]. Words are numbers.
+
+        Each occurrence of a word is where its neighbours' projections point; the occurrences of one word are split
+        into at most as many senses as there are labels, and the senses of all words into clusters.
+        """
+        random = np.random.default_rng(self.seed)
+        n_words = int(words.max()) + 1 if len(words) else 0
+        contexts = _contexts(words, lengths, n_words)
+        points = self._embedded(words, contexts, n_words)
+        sense = np.zeros(len(words), np.int64)
+        order = np.argsort(words, kind="stable")
+        n_found = 0
+        for tokens in np.split(order, np.cumsum(np.bincount(words, minlength=n_words))[:-1]):
+            k = min(n_labels, len(tokens) // self.occurrences_of_a_sense + 1)
+            within = k_means(points[tokens], k, random)[0] if k > 1 else np.zeros(len(tokens), np.int64)
+            sense[tokens] = n_found + np.unique(within, return_inverse=True)[1]
+            n_found = int(sense[tokens].max()) + 1 if len(tokens) else n_found
+        centres = np.zeros((n_found, points.shape[1]))
+        np.add.at(centres, sense, points)
+        cluster_of = k_means(_unit_length(centres), self.clusters_a_label * n_labels, random, n_rounds=30)[0]
+        return np.unique(cluster_of, return_inverse=True)[1][sense]
+
+    def _embedded(self, words: Array, contexts: Array, n_words: int) -> Array:
+        """Word and neighbours of each token, projected: [tokens, 2 dimensions]."""
+        x = np.repeat(words, contexts.shape[1])
+        sizes = (n_words, len(OFFSETS) * (n_words + 1))
+        a, b = cca(x, contexts.reshape(-1), sizes, self.n_dimensions, self.seed)
+        return np.concatenate([_unit_length(a)[words], _unit_length(b[contexts].sum(1))], 1)
+
+
+def _contexts(words: Array, lengths: Array, n_words: int) -> Array:
+    """The word at each offset from each token, numbered offset by offset; the last number is beyond the sentence."""
+    sentence = np.repeat(np.arange(len(lengths)), lengths)
+    found = np.empty((len(words), len(OFFSETS)), np.int64)
+    for place, offset in enumerate(OFFSETS):
+        at = np.arange(len(words)) + offset
+        inside = (at >= 0) & (at < len(words))
+        at = np.clip(at, 0, max(len(words) - 1, 0))
+        inside &= sentence[at] == sentence
+        found[:, place] = np.where(inside, words[at], n_words) + place * (n_words + 1)
+    return found
+
+
+def _unit_length(rows: Array) -> Array:
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    found: Array = rows / np.where(norms > 0, norms, 1.0)
+    return found

@@ -1,0 +1,265 @@
+"""A tagger over sparse features: templates, weights for what was seen, a linear-chain CRF. No network.
+
+>>> tagger = FeatureTagger.fit(train_sentences)                       # doctest: +SKIP
+>>> tagger.tag([Sentence(("Ann", "sings", "."))])                     # doctest: +SKIP
+[['B-NP', 'B-VP', 'O']]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trelliswork.data import Sentence
+from trelliswork.data.attributes import AttributeRows, FeatureFunction, HashedIndex, Templates
+from trelliswork.data.attributes.defaults import default_templates
+from trelliswork.data.attributes.function import Function
+from trelliswork.data.attributes.hashing import HashedNames
+from trelliswork.data.setting_kinds import check_settings
+from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.models.card import model_card
+from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
+from trelliswork.models.taggers.features.corpus import FeatureCorpus, attributes_of, check_units, columns_of, gold_of
+from trelliswork.models.taggers.features.crf.config import LearningConfig
+from trelliswork.models.taggers.features.crf.counting import MARKS
+from trelliswork.models.taggers.features.crf.induction import Round
+from trelliswork.models.taggers.features.crf.kinds import kind_of
+from trelliswork.models.taggers.features.crf.learning import Progress, check_weights, learn
+from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.crf.stored import crf_arrays, crf_of_arrays
+from trelliswork.models.taggers.features.crf.votes import Explanation, explain
+from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.names import NAMES, names_text, read_names
+from trelliswork.models.taggers.labels import Labels
+from trelliswork.models.taggers.sentence_tagger import ChainTagger, Pins
+
+if TYPE_CHECKING:
+    from trelliswork.distributions.grouped_chain import TagDistribution
+
+Array = np.ndarray[Any, Any]
+
+
+class FeatureTagger(ChainTagger):
+    """Templates, a function over the sentence, or both make attributes; a `FeatureCRF` scores them.
+
+    `columns_seen` is how many columns beside the words there were in training, all of which a function may read.
+    """
+
+    KIND = "FeatureTagger"
+
+    def __init__(
+        self,
+        templates: Templates,
+        labels: Labels,
+        crf: FeatureCRF,
+        config: LearningConfig,
+        names: Sequence[str] = (),
+        *,
+        features: FeatureFunction | None = None,
+        columns_seen: int = 0,
+    ) -> None:
+        self.templates, self.labels, self.crf, self.config, self.names = templates, labels, crf, config, names
+        self.features, self.columns_seen = features, columns_seen
+        self.metrics: dict[str, Any] = {}
+
+    @classmethod
+    def fit(
+        cls,
+        train: Sequence[Sentence],
+        config: LearningConfig | None = None,
+        *,
+        templates: Templates | None = None,
+        features: Function | str | FeatureFunction | None = None,
+        scheme: str | None = None,
+        weights: Sequence[float] | Array | None = None,
+        partial: bool = False,
+        pretrain: Sequence[Sentence] = (),
+        on_progress: Callable[[Progress, FeatureTagger], bool] | None = None,
+        on_round: Callable[[Round], bool] | None = None,
+    ) -> FeatureTagger:
+        """Learn from tagged sentences.
+
+        `features` is a function (or "package.module:function") that is given a sentence without its tags and returns
+        for each token a dict or a list of names; with `templates` too, tokens have the attributes of both.
+        A sentence counts as often as its entry of `weights` says. With `partial`, the tag ? is unknown and B-NP|B-VP is
+        one of these. Hidden units may be pre-trained on sentences without tags, `pretrain`. `on_progress` sees every
+        iteration and a tagger with its weights, `on_round` what a round of induction added; if one returns True, that
+        was the last.
+        """
+        config = config or LearningConfig()
+        if not train:
+            raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
+        labels, gold, sets = gold_of(train, scheme, partial)
+        shares = None if weights is None else check_weights(weights, len(train))
+        function = None if features is None else FeatureFunction.of(features)
+        n_columns = len(train[0].features)
+        if templates is None:
+            templates = default_templates(1 + n_columns) if function is None else Templates.parse(["B"])
+        templates.check(1 + n_columns)
+        check_units(templates, config, pretrain)
+        corpus = FeatureCorpus.of([*train, *pretrain], templates, function, gold, sets, labels, config, on_round)
+        crf, samples = corpus.crf, None
+        start = corpus.pretrained(config) if pretrain else None
+        rows = corpus.rows.first(len(train)) if pretrain else corpus.rows
+        tagger = cls(templates, labels, crf, config, features=function, columns_seen=n_columns)
+        steps = learn(rows, gold, crf.parameters, config, sentence_weights=shares, sets=sets, start=start)
+        del rows, corpus.rows, gold, sets  # learners keep what they need
+        for progress in steps:
+            tagger.crf, samples = replace(crf, weights=progress.weights), progress.samples
+            if on_progress is not None and on_progress(progress, tagger):
+                break
+        del steps  # and what the learner held
+        if samples is not None:
+            from trelliswork.models.taggers.features.crf.averaged import averaged
+
+            tagger.crf = averaged(tagger.crf, samples, voting=config.algorithm == "herding")
+        tagger.crf, kept = tagger.crf.compact()
+        tagger.names = corpus.names(tagger.crf, kept)
+        return tagger
+
+    # Answers
+
+    def rows(self, sentences: Sequence[Sentence]) -> AttributeRows:
+        """The attributes of sentences that the model knows."""
+        lengths, columns = columns_of(sentences)
+        self.templates.check(len(columns), sentences[0].file if sentences else "sentence")
+        found = attributes_of(self.templates, lengths, columns).and_by(self.features, sentences)
+        return self.crf.rows(lengths, found.counts, found.keys, found.values)
+
+    def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
+        """The best tags of each sentence; without `pins` the attributes of all are made at once."""
+        if pins is not None or not sentences:
+            return super()._tag_all(sentences, pins)
+        filled = [sentence for sentence in sentences if len(sentence)]
+        found = iter(self.crf.predict(self.rows(filled)))
+        return [next(found) if len(sentence) else [] for sentence in sentences]
+
+    def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
+        return self.crf.chain(self.rows(sentences))
+
+    def explain(self, sentences: Sequence[Sentence]) -> list[Explanation]:
+        """Which features voted for which tag, token by token; sentences must have words."""
+        if isinstance(self.crf.parameters, HiddenParameters):
+            raise ModelError("expected a CRF whose features vote for tags, got hidden units; train with --model crf")
+        return explain(self.crf, self.rows(sentences), [sentence.words for sentence in sentences], self.names)
+
+    @property
+    def n_columns(self) -> int:
+        named = max((part.column for each in self.templates.templates for part in each.references), default=0)
+        return named if self.features is None else max(named, self.columns_seen)
+
+    @property
+    def n_parameters(self) -> int:
+        return len(self.crf.weights)
+
+    @property
+    def hashed(self) -> bool:
+        """Whether attributes have numbers only, and no names."""
+        return isinstance(self.crf.index, HashedIndex)
+
+    # Disk
+
+    def check_output(self, directory: str | Path) -> None:
+        """Raise `OutputError` if `save` could not write there."""
+        check_output(directory)
+
+    def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
+        """Write the model folder (see `storage`)."""
+        config = {
+            "settings": asdict(self.config),
+            "data_scheme": self.labels.data_scheme,
+            "labels": self.labels.vocabulary.to_list(),
+            "templates": [template.text for template in self.templates.templates],
+            "skip_outside": self.templates.skip_outside,
+            "n_attributes": len(self.crf.index),
+        }
+        if self.features is not None:
+            config |= {"features": self.features.path, "columns_seen": self.columns_seen}
+        names = {} if self.hashed else {NAMES: names_text(self.names)}
+        texts = {**names, **(extra or {})}
+        write_model(directory, StoredModel(self.KIND, config, crf_arrays(self.crf), self.metrics, self.card(), texts))
+
+    def card(self) -> str:
+        """The text of MODEL_CARD.md."""
+        n_units = self.config.hidden_units
+        kind = f"a CRF with {n_units} hidden units" if n_units else kind_of(self.config.model).phrase
+        data = f"for {self.labels.data_scheme} tags"
+        return model_card(
+            self.KIND,
+            summary=f"{kind[0].upper()}{kind[1:]} over {len(self.names):,} attributes, {data}.",
+            labels=self.labels.vocabulary.to_list(),
+            settings=asdict(self.config),
+            metrics=self.metrics,
+            n_parameters=self.n_parameters,
+        )
+
+    @classmethod
+    def load(cls, directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> FeatureTagger:
+        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`.
+
+        If a function made the attributes, give it as `features`: a model folder never chooses the code that runs.
+        """
+        stored = read_model(directory, cls.KIND)
+        try:
+            tagger = cls._from_stored(stored, directory)
+            if "features" in stored.config:
+                tagger.features = FeatureFunction.again(stored.config["features"], features, str(directory))
+                tagger.columns_seen = int(stored.config["columns_seen"])
+            conjunctions = tagger.crf.conjunctions
+            n_names = len(tagger.crf.index) if not len(conjunctions) else conjunctions.n_attributes
+            tagger.names = HashedNames(conjunctions) if tagger.hashed else read_names(directory, n_names)
+        except KeyError as error:
+            raise ModelError(f"{directory}: the model lacks {error}; copy it again") from error
+        except TrellisworkError:
+            raise
+        except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
+            raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
+        tagger.metrics = dict(stored.metrics)
+        return tagger
+
+    @classmethod
+    def _from_stored(cls, stored: StoredModel, directory: str | Path) -> FeatureTagger:
+        config, arrays = stored.config, {name: each.numpy() for name, each in stored.weights.items()}
+        if not all(isinstance(label, str) for label in config["labels"]):
+            raise ValueError("labels that are all text expected, others found")
+        try:
+            labels = Labels.from_stored(config["labels"], config["data_scheme"], config["data_scheme"])
+            check_settings(LearningConfig, config["settings"])
+            settings = LearningConfig(**config["settings"])
+            crf = crf_of_arrays(arrays, tuple(config["labels"]), config["n_attributes"], settings)
+            return cls(cls._stored_templates(config), labels, crf, settings)
+        except TrellisworkError as error:
+            raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
+
+    @classmethod
+    def _stored_templates(cls, config: Mapping[str, Any]) -> Templates:
+        return Templates.parse(config["templates"], skip_outside=config["skip_outside"])
+
+
+def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:
+    """(weight, attribute, label) of the n largest weights in absolute value, largest first.
+
+    Marks are left out; hidden units have none.
+    Where an attribute looks at two labels, the label is written as before -> label.
+    """
+    if isinstance(tagger.crf.parameters, HiddenParameters):
+        return
+    parameters, labels = tagger.crf.parameters, tagger.crf.column_names
+    weights = np.concatenate([tagger.crf.weights[: parameters.n_states], tagger.crf.weights[parameters.pair_weights]])
+    owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
+    pairs = np.empty(0, np.int64) if parameters.pairs is None else parameters.pairs.listed(len(labels) ** 2)
+    order = np.argsort(-np.abs(weights), kind="stable")
+    marks = np.array([name in MARKS for name in tagger.names])
+    if marks.any():
+        order = order[(order >= parameters.n_states) | ~marks[owner[np.minimum(order, parameters.n_states - 1)]]]
+    for place in order[:n]:
+        if place < parameters.n_states:
+            yield float(weights[place]), tagger.names[owner[place]], labels[parameters.labels[place]]
+            continue
+        attribute, arc = divmod(int(pairs[place - parameters.n_states]), len(labels) ** 2)
+        before, label = divmod(arc, len(labels))
+        yield float(weights[place]), tagger.names[attribute], f"{labels[before]} -> {labels[label]}"

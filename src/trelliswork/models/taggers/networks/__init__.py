@@ -1,0 +1,1 @@
+"""Taggers and segmenters that score with a neural network."""

@@ -1,0 +1,81 @@
+"""Predictions averaged over dropout masks: a CRF whose weights are not known for sure.
+
+>>> unsure = DropoutAverage(tagger, n_masks=20)                             # doctest: +SKIP
+>>> unsure.confidences([Sentence(("Ann", "sings"))])[0].tokens             # doctest: +SKIP
+[0.97, 0.88]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from trelliswork.data import Sentence
+from trelliswork.errors import TrellisworkError
+from trelliswork.metrics import Calibration, calibration
+from trelliswork.models.taggers.features.averaged_tagger import AveragedTagger
+from trelliswork.models.taggers.labels import tags_of_gold
+from trelliswork.models.taggers.networks.tagger import Tagger
+from trelliswork.models.taggers.sentence_tagger import Pins, SentenceTagger
+from trelliswork.nn.inputs import VariationalDropout
+
+if TYPE_CHECKING:
+    from trelliswork.distributions import LinearChain
+
+
+class DropoutAverage(AveragedTagger):
+    """p(y | x) = the mean over K dropout masks of the tagger's p(y | x): the Bayesian CRF [S4.140, 775-776].
+
+    Each mask is a draw of the weights from the posterior that training with dropout fits. The masks depend on `seed`
+    and on how sentences fall into batches. A tagger without dropout gives its own answers back.
+    """
+
+    def __init__(self, tagger: Tagger, n_masks: int = 20, *, seed: int = 0) -> None:
+        if n_masks < 1:
+            raise TrellisworkError(f"n_masks must be at least 1; got {n_masks}")
+        self.tagger, self.n_masks, self.seed = tagger, n_masks, seed
+        self.labels, self.metrics = tagger.labels, tagger.metrics
+
+    @property
+    def n_columns(self) -> int:
+        return self.tagger.n_columns
+
+    @property
+    def n_parameters(self) -> int:
+        return self.tagger.n_parameters
+
+    def members(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[LinearChain]:
+        """The distribution under each mask."""
+        with torch.random.fork_rng(devices=[]), self.tagger.evaluating(), _dropping(self.tagger):
+            torch.manual_seed(self.seed)
+            chains = [self.tagger.chain(sentences) for _ in range(self.n_masks)]
+        if pins is None or not any(pins):
+            return chains
+        return [chain.constrain(self.tagger._allowed(sentences, pins, chain)) for chain in chains]
+
+
+def token_calibration(tagger: SentenceTagger, sentences: Sequence[Sentence], n_bins: int = 10) -> Calibration:
+    """Whether the tags of tokens are right as often as the tagger says."""
+    pairs = [
+        (confidence, tag == gold)
+        for sentence, found in zip(sentences, tagger.confidences(sentences), strict=True)
+        for confidence, tag, gold in zip(found.tokens, found.tags, tags_of_gold(sentence), strict=True)
+    ]
+    return calibration(pairs, n_bins)
+
+
+@contextmanager
+def _dropping(tagger: Tagger) -> Iterator[None]:
+    """Inside, dropout drops as in training, and nothing else does what it does in training."""
+    layers = [layer for layer in tagger.modules() if isinstance(layer, nn.Dropout | VariationalDropout)]
+    for layer in layers:
+        layer.train()
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.eval()

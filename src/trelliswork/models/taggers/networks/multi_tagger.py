@@ -1,0 +1,210 @@
+"""Several tasks on one encoder: parts of speech, chunks and entities tagged by heads that share all but the last layer.
+
+>>> tagger = MultiTagger.from_data(train_sentences, tasks=("pos", "chunk"))      # doctest: +SKIP
+>>> train(tagger, train_sentences, dev_sentences, out="both")                    # doctest: +SKIP
+>>> MultiTagger.load("both").tag([Sentence(("Ann", "sings"))])                   # doctest: +SKIP
+[{'pos': ['NNP', 'VBZ'], 'chunk': ['B-NP', 'B-VP']}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast, overload
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from trelliswork.data import Sentence, WordVectors
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.models.taggers.labels import Labels
+from trelliswork.models.taggers.networks.config import TaggerConfig
+from trelliswork.models.taggers.networks.features import TokenFeatures
+from trelliswork.models.taggers.networks.neural_tagger import EncodedSentence
+from trelliswork.models.taggers.networks.stored_network import StoredNetwork
+from trelliswork.models.taggers.networks.tagger import Tagger
+from trelliswork.models.taggers.sentence_tagger import one_sentence
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+OF_LABELS = ("labels", "scheme", "data_scheme")  # what each task has for itself
+SHARED = ("inputs", "encoder", "input_dropout", "hidden_dropout")
+
+
+class EncodedTasks(NamedTuple):
+    """A sentence as indices, and the right answer of each task."""
+
+    sentence: EncodedSentence
+    gold: tuple[Int[Tensor, " n"], ...]
+
+    def __len__(self) -> int:
+        return len(self.sentence)
+
+
+class MultiTagger(StoredNetwork):
+    """One encoder, a scorer and a CRF for each task; the loss is the sum over the tasks [S4, multi-task tagging].
+
+    A sentence brings the tags of the last task as its `tags` and those of the others as its `features`, in order, which
+    is how a CoNLL file with the columns word, pos, chunk, entity is read. `heads[task]` is a `Tagger` like any other.
+    """
+
+    def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Mapping[str, Labels]) -> None:
+        super().__init__()
+        self.config, self.features = config, features
+        taggers = {task: Tagger(config, features, its_labels) for task, its_labels in labels.items()}
+        self.tasks = tuple(taggers)
+        self.first = taggers[self.tasks[0]]
+        for tagger in taggers.values():
+            for name in SHARED:
+                setattr(tagger, name, getattr(self.first, name))
+        self._heads = taggers
+        self.others = nn.ModuleList(taggers[task] for task in self.tasks[1:])
+
+    @property
+    def heads(self) -> dict[str, Tagger]:
+        """The tagger of each task; all of them read with the same encoder."""
+        return dict(self._heads)
+
+    @classmethod
+    def from_data(
+        cls,
+        train: Sequence[Sentence],
+        tasks: Sequence[str],
+        config: TaggerConfig | None = None,
+        *,
+        vectors: WordVectors | None = None,
+        seed: int = 0,
+    ) -> Self:
+        """A new model whose vocabularies and labels come from sentences with tags for each of the `tasks`.
+
+        `vectors` and `seed` are as for `Tagger.from_data`.
+        """
+        if not train:
+            raise TrellisworkError("expected tagged sentences to build a tagger from, got none; check the data")
+        if not tasks or len(set(tasks)) < len(tasks):
+            raise TrellisworkError(f"tasks must be different names, one at least; got {', '.join(tasks) or 'none'}")
+        config = replace(config or TaggerConfig(), vector_dim=0 if vectors is None else vectors.dim)
+        by_task = [of_tasks(sentence, tasks) for sentence in train]
+        labels = {
+            task: Labels.from_sentences([each[task] for each in by_task], label_scheme=config.label_scheme)
+            for task in tasks
+        }
+        words = [Sentence(sentence.words) for sentence in train]
+        features = TokenFeatures.from_sentences(words, config, () if vectors is None else vectors.words)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = cls(config, features, labels)
+        model.first.begin(words, vectors, seed)
+        return model
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns beside the words and the tags of the last task it learns from."""
+        return len(self.tasks) - 1
+
+    def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedTasks]:
+        """Sentences as indices, to be reused from epoch to epoch."""
+        encoded = self.first.encode([Sentence(sentence.words) for sentence in sentences])
+        if not with_tags:
+            return [EncodedTasks(each, ()) for each in encoded]
+        return [
+            EncodedTasks(each, tuple(torch.tensor(self._heads[task].gold(of)) for task, of in tagged.items()))
+            for each, tagged in zip(encoded, (of_tasks(sentence, self.tasks) for sentence in sentences), strict=True)
+        ]
+
+    def loss(self, batch: Sequence[Sentence] | Sequence[EncodedTasks]) -> Float[Tensor, ""]:
+        """Σ over the tasks of -log p(tags | words), summed over the batch [S4, multi-task tagging]."""
+        encoded = [each if isinstance(each, EncodedTasks) else self.encode([each], with_tags=True)[0] for each in batch]
+        tokens = self.first.token_batch([each.sentence for each in encoded])
+        vectors = self.first.encode_tokens(tokens)
+        total = vectors.new_zeros(())
+        for i, task in enumerate(self.tasks):
+            gold = pad_sequence([each.gold[i] for each in encoded], batch_first=True).to(vectors.device)
+            total = total + self._heads[task].loss_of_vectors(vectors, gold, tokens)
+        return total
+
+    @overload
+    def tag(self, sentences: str | Sequence[str] | Sentence) -> dict[str, list[str]]: ...
+
+    @overload
+    def tag(self, sentences: Sequence[Sentence]) -> list[dict[str, list[str]]]: ...
+
+    def tag(
+        self, sentences: str | Sentence | Sequence[str] | Sequence[Sentence]
+    ) -> dict[str, list[str]] | list[dict[str, list[str]]]:
+        """The best tags of each task for each sentence; one sentence, as text or words, gives one answer."""
+        alone = one_sentence(sentences)
+        return self._tag_all(cast("Sequence[Sentence]", sentences)) if alone is None else self._tag_all([alone])[0]
+
+    def _tag_all(self, sentences: Sequence[Sentence]) -> list[dict[str, list[str]]]:
+        bare = [Sentence(sentence.words) for sentence in sentences]
+        found = {task: head.tag(bare) for task, head in self._heads.items()}
+        return [{task: tags[i] for task, tags in found.items()} for i in range(len(sentences))]
+
+    def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
+        """Scores of each task, and their mean as the one that counts."""
+        by_task = [of_tasks(sentence, self.tasks) for sentence in sentences]
+        scores = {task: head.evaluate([each[task] for each in by_task]) for task, head in self._heads.items()}
+        mean = sum(each["score"] for each in scores.values()) / len(scores)
+        return {"metric": "mean over tasks", "score": mean, "tasks": scores}
+
+    # Disk
+
+    def stored_config(self) -> dict[str, Any]:
+        of_first = {name: value for name, value in self.first.stored_config().items() if name not in OF_LABELS}
+        return of_first | {"tasks": {task: _stored(head.labels) for task, head in self._heads.items()}}
+
+    @classmethod
+    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+        settings = TaggerConfig.from_dict(config["settings"])
+        labels = {task: Labels.from_stored(**each) for task, each in config["tasks"].items()}
+        return cls(settings, TokenFeatures.from_stored(settings, config), labels)
+
+    def stored_weights(self) -> dict[str, Tensor]:
+        state = self.state_dict()
+        return {name: state[name] for name in self._own_names()}
+
+    def restore_weights(self, weights: Mapping[str, Tensor]) -> None:
+        if set(weights) != set(self._own_names()):
+            raise TrellisworkError("other weights than those of the tasks")
+        self.load_state_dict(dict(weights), strict=False)
+
+    @property
+    def label_names(self) -> list[str]:
+        return [f"{task}: {tag}" for task, head in self._heads.items() for tag in head.labels.data_tags]
+
+    @property
+    def summary(self) -> str:
+        return f"One network ({self.config.encoder}) with a linear-chain CRF for each of {', '.join(self.tasks)}."
+
+    def _own_names(self) -> list[str]:
+        """The names in the state dict, without the second names of what is shared."""
+        return [
+            name for name in self.state_dict() if not name.startswith("others.") or name.split(".")[2] not in SHARED
+        ]
+
+
+def of_tasks(sentence: Sentence, tasks: Sequence[str]) -> dict[str, Sentence]:
+    """A sentence for each task, without columns: the columns and then the tags are the tags of the tasks.
+
+    >>> of_tasks(Sentence(("Ann",), ("B-NP",), (("NNP",),)), ("pos", "chunk"))["pos"].tags
+    ('NNP',)
+    """
+    columns = [*sentence.features, *([] if sentence.tags is None else [sentence.tags])]
+    if len(columns) != len(tasks):
+        raise DataError(
+            sentence.file or "sentence",
+            f"expected {len(tasks)} columns of tags ({', '.join(tasks)}) beside the word, got {len(columns)}; "
+            "choose the columns to read",
+            line=sentence.line,
+        )
+    return {
+        task: Sentence(sentence.words, column, line=sentence.line, file=sentence.file, lines=sentence.lines)
+        for task, column in zip(tasks, columns, strict=True)
+    }
+
+
+def _stored(labels: Labels) -> dict[str, Any]:
+    return {"labels": labels.vocabulary.to_list(), "scheme": labels.scheme, "data_scheme": labels.data_scheme}

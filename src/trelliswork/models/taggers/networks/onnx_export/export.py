@@ -1,0 +1,184 @@
+"""A model as a folder that needs no Trelliswork: one ONNX graph from the indices of tokens to the best tags.
+
+model.onnx       the network and the search for the best tags
+model.json       vocabularies, labels, how words are read, the SHA-256 of the graph
+onnx_tagger.py   tags text with the two; needs numpy and onnxruntime
+README.md        the same in words
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trelliswork import __version__
+from trelliswork.data import Sentence
+from trelliswork.errors import ModelError, OutputError, TrellisworkError
+from trelliswork.models.taggers.networks.multi_tagger import MultiTagger
+from trelliswork.models.taggers.networks.onnx_export import onnx_tagger
+from trelliswork.models.taggers.networks.onnx_export.description import axes_of, describe, meaning_of
+from trelliswork.models.taggers.networks.onnx_export.graphs import Decoder, Exportable
+from trelliswork.models.taggers.networks.onnx_export.readme import readme
+from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
+from trelliswork.writing import PART, part_prefix
+
+OPSET = 17
+GRAPH, DESCRIPTION, README, SCRIPT = "model.onnx", "model.json", "README.md", "onnx_tagger.py"
+FILES = {GRAPH, DESCRIPTION, README, SCRIPT}
+
+
+def export_onnx(model: Any, directory: str | Path, *, force: bool = False) -> Path:
+    """Write the graph of a segmenter or a tagger (of tokens, vectors, several tasks) into a new folder; returns that.
+
+    An earlier export is replaced with `force` only. The folder appears whole or not at all.
+    """
+    target = Path(directory)
+    check_export(target, force=force)
+    if not isinstance(model, Exportable):
+        raise ModelError(f"expected a network to export, got a {type(model).__name__}; train one, say --model window")
+    if not isinstance(model, VectorTagger) and model.config.pretrained:
+        raise ModelError("a model with a pretrained encoder cannot be exported; train one without --pretrained")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=part_prefix(target), suffix=PART, dir=target.parent) as name:
+            made = Path(name) / target.name
+            made.mkdir()
+            _write_files(model, made)
+            _put(made, target, Path(name) / "earlier")
+    except OSError as error:
+        reason = error.strerror or error
+        raise OutputError(f"{target}: cannot be written: {reason}; free space or choose another folder") from error
+    return target
+
+
+def check_export(directory: str | Path, *, force: bool = False) -> None:
+    """Refuse to begin where an export could not or should not be written, or without the package for it."""
+    if find_spec("onnx") is None:
+        raise TrellisworkError("expected the package onnx to be installed; run pip install 'trelliswork[onnx]'")
+    target = Path(directory)
+    if target.suffix == ".onnx" or target.is_file():
+        raise OutputError(f"{target}: expected a folder for the graph and its vocabularies, got a file; name a folder")
+    found = {path.name for path in target.iterdir()} if target.is_dir() else set()
+    if found - FILES - {"__pycache__"}:
+        raise OutputError(f"{target}: expected an empty folder or an earlier export, got other files; name another")
+    if found and not force:
+        raise OutputError(f"{target}: there is an export already; name another folder, or replace it with --force")
+
+
+def _write_files(model: Exportable, folder: Path) -> None:
+    inputs = _inputs(model, [3, 2])
+    was_training = model.training
+    model.eval()
+    try:
+        decoder = Decoder(model, list(inputs)).eval()
+        _record(decoder, tuple(inputs.values()), folder / GRAPH)
+        _try(decoder, folder / GRAPH)
+    finally:
+        model.train(was_training)
+    digest = hashlib.sha256((folder / GRAPH).read_bytes()).hexdigest()
+    description = {**describe(decoder), "sha256": digest}
+    (folder / DESCRIPTION).write_text(json.dumps(description, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    (folder / README).write_text(readme(description), encoding="utf-8")
+    shutil.copyfile(onnx_tagger.__file__, folder / SCRIPT)
+
+
+def _inputs(model: Exportable, lengths: Sequence[int]) -> dict[str, Tensor]:
+    """Inputs by name for sentences of these lengths."""
+    if isinstance(model, VectorTagger):
+        mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+        vectors = torch.linspace(-1, 1, mask.numel() * model.dim).view(*mask.shape, model.dim)
+        return {"vectors": vectors, "mask": mask}
+    tagger = model.first if isinstance(model, MultiTagger) else model
+    sentences = [
+        Sentence(tuple("abcde"[: 1 + i % 5] for i in range(n)), None, (("x",) * n,) * tagger.n_columns) for n in lengths
+    ]
+    batch = tagger.token_batch(tagger.encode(sentences))
+    return {name: each for name, each in batch._asdict().items() if isinstance(each, Tensor)}
+
+
+def _record(decoder: Decoder, inputs: tuple[Tensor, ...], file: Path) -> None:
+    names = [*decoder.inputs, *decoder.outputs]
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # of the tracer, about checks of shapes that hold for any batch
+        torch.onnx.export(
+            decoder,
+            inputs,
+            str(file),
+            input_names=list(decoder.inputs),
+            output_names=decoder.outputs,
+            dynamic_axes={name: dict(enumerate(axes_of(name))) for name in names},
+            opset_version=OPSET,
+            dynamo=False,
+        )
+    _annotate(decoder, file)
+
+
+def _try(decoder: Decoder, file: Path) -> None:
+    """Refuse a graph that is good for the recorded shapes only, where there is a runtime to find out."""
+    if find_spec("onnxruntime") is None:
+        return
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4  # what it has to say is said below
+    session = onnxruntime.InferenceSession(str(file), options)
+    for lengths in ([5, 1, 4], [1], [60]):
+        inputs = _inputs(decoder.model, lengths)
+        with torch.no_grad():
+            own = decoder(*inputs.values())
+        try:
+            found = session.run(None, {name: each.numpy() for name, each in inputs.items()})
+        except Exception as error:
+            raise ModelError(f"the graph of this model does not run ({error}); train another model") from error
+        for score, other in zip(own[1::2], found[1::2], strict=True):
+            if not torch.allclose(score, torch.from_numpy(other), atol=1e-2, rtol=1e-3):
+                raise ModelError("the graph of this model gives other scores than the model; train another model")
+
+
+def _annotate(decoder: Decoder, file: Path) -> None:
+    """Say in the graph what it is and what goes in and out."""
+    import onnx
+
+    graph = onnx.load(str(file))
+    graph.producer_name, graph.producer_version = "trelliswork", __version__
+    graph.doc_string = f"{type(decoder.model).__name__} of Trelliswork with its search; see {DESCRIPTION}"
+    for value in (*graph.graph.input, *graph.graph.output):
+        value.doc_string = meaning_of(value.name)
+    onnx.helper.set_model_props(
+        graph,
+        {
+            "library": "trelliswork",
+            "library_version": __version__,
+            "kind": type(decoder.model).__name__,
+            "inputs": ",".join(decoder.inputs),
+            "outputs": ",".join(decoder.outputs),
+            "description": DESCRIPTION,
+        },
+    )
+    onnx.checker.check_model(graph)
+    onnx.save(graph, str(file))
+
+
+def _put(made: Path, target: Path, earlier: Path) -> None:
+    """Put `made` in the place of `target`, which stays if that fails."""
+    if not target.exists():
+        made.rename(target)
+        return
+    target.rename(earlier)
+    try:
+        made.rename(target)
+    except OSError:
+        os.replace(earlier, target)
+        raise

@@ -1,0 +1,145 @@
+"""Models with the search for the best answer behind them, as modules that a graph is recorded from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.distributions.local import local_scores
+from trelliswork.models.taggers.labels import Labels
+from trelliswork.models.taggers.networks.multi_tagger import MultiTagger
+from trelliswork.models.taggers.networks.onnx_export.search import best_labels, best_segments
+from trelliswork.models.taggers.networks.segmenter import OUTSIDE, Segmenter
+from trelliswork.models.taggers.networks.tagger import Tagger
+from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
+from trelliswork.nn.inputs import TokenBatch
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+IMPOSSIBLE = -1e30  # -inf of what a scheme forbids; finite, so that no runtime makes NaN of it
+ROLES = "BIES"  # in the order of the roles of `best_segments`
+
+
+class Task(NamedTuple):
+    """What comes out: names of the two outputs, and the labels that the first one counts."""
+
+    tags: str
+    score: str
+    labels: list[str]
+    scheme: str
+    data_scheme: str
+
+
+Exportable = Tagger | Segmenter | MultiTagger | VectorTagger
+
+
+class Decoder(nn.Module):
+    """Takes the tensors called `inputs`, those of a `TokenBatch` or vectors and mask; gives those of its `tasks`."""
+
+    def __init__(self, model: Exportable, inputs: Sequence[str]) -> None:
+        super().__init__()
+        self.model, self.inputs, self.tasks = model, tuple(inputs), tasks_of(model)
+
+    @property
+    def outputs(self) -> list[str]:
+        return [name for task in self.tasks for name in (task.tags, task.score)]
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Tags [batch, n], 0 behind the last token, and their score [batch], of each task in turn."""
+        given: dict[str, Any] = dict(zip(self.inputs, inputs, strict=True))
+        if isinstance(self.model, VectorTagger):
+            return decode_vectors(self.model, **given)
+        batch = TokenBatch(**given)
+        if isinstance(self.model, Segmenter):
+            return decode_segments(self.model, batch)
+        heads = self.model.heads.values() if isinstance(self.model, MultiTagger) else [self.model]
+        vectors = next(iter(heads)).encode_tokens(batch)
+        return tuple(each for head in heads for each in decode_chain(head, vectors, batch))
+
+
+def tasks_of(model: Exportable) -> list[Task]:
+    """What a model answers; the outputs of several tasks have their names."""
+    if isinstance(model, VectorTagger):
+        return [Task("tags", "score", model.labels.to_list(), "plain", "plain")]
+    if isinstance(model, MultiTagger):
+        return [
+            _task(head.labels, f"tags_{name}", f"score_{name}", head.labels.vocabulary.to_list())
+            for name, head in model.heads.items()
+        ]
+    if isinstance(model, Segmenter):
+        of_kinds = [f"{role}-{kind}" if kind else role for kind in model.kinds[1:] for role in ROLES]
+        return [_task(model.labels, "tags", "score", [OUTSIDE, *of_kinds])._replace(scheme="IOBES")]
+    return [_task(model.labels, "tags", "score", model.labels.vocabulary.to_list())]
+
+
+def _task(labels: Labels, tags: str, score: str, names: list[str]) -> Task:
+    return Task(tags, score, names, labels.scheme, labels.data_scheme)
+
+
+Decoded = tuple[Tensor, Tensor]  # tags [batch, n], 0 behind the last token, and scores [batch]
+
+
+def decode_chain(tagger: Tagger, vectors: Float[Tensor, "batch n d"], batch: TokenBatch) -> Decoded:
+    """The best labels of tokens."""
+    emissions = tagger._emissions(vectors, batch).double()
+    transitions, start, end = (scores.double() for scores in tagger.crf._scores())
+    if tagger.pairs is not None:
+        transitions = transitions + tagger.pairs(vectors)
+    if tagger.config.normalization == "local":
+        emissions, transitions = local_scores(emissions, transitions, start, end, batch.mask)
+        start, end = torch.zeros_like(start), torch.zeros_like(end)
+    return _search(emissions, transitions, start, end, batch.mask)
+
+
+def decode_vectors(tagger: VectorTagger, vectors: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Decoded:
+    """The best labels of vectors."""
+    features = tagger._features(vectors, mask)
+    transitions, start, end = (scores.double() for scores in tagger.crf._scores())
+    if tagger.pairs is not None:
+        transitions = transitions + tagger.pairs(features)
+    return _search(tagger.scorer(features).double(), transitions, start, end, mask)
+
+
+def _search(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, mask: Tensor) -> Decoded:
+    shared = transitions.dim() == 2
+    arcs = transitions.expand(1, 1, -1, -1) if shared else transitions.transpose(0, 1)
+    edges = _finite(arcs.transpose(2, 3)), _finite(start), _finite(end)
+    tags, score = best_labels(emissions.transpose(0, 1), mask.T, *edges, 0 if shared else 1)
+    return tags * mask.long(), score.float()
+
+
+def decode_segments(segmenter: Segmenter, batch: TokenBatch) -> Decoded:
+    """The best segments, as tags that `tasks_of` names, and their scores."""
+    crf = segmenter.crf
+    assert crf.transitions is not None and crf.max_lengths is not None, "a segmenter makes its layer with both"
+    k = crf.max_length
+    scores = segmenter(batch).double()
+    short = torch.arange(1, k + 1)[:, None] <= torch.tensor(crf.max_lengths)
+    arriving = _arriving(torch.where(short, scores, IMPOSSIBLE))
+    kinds, roles, score = best_segments(
+        arriving.transpose(0, 1),
+        batch.mask.T,
+        crf.transitions.T.double(),
+        crf.start_transitions.double(),
+        crf.end_transitions.double(),
+        IMPOSSIBLE,
+    )
+    tags = torch.where(batch.mask & (kinds > 0), len(ROLES) * (kinds - 1) + roles + 1, 0)
+    return tags, score.float()
+
+
+def _arriving(leaving: Float[Tensor, "batch n k c"]) -> Float[Tensor, "batch n k c"]:
+    """Segments by their last token, at [t, d-1] that of d tokens, instead of by their first."""
+    n, k = leaving.shape[1], leaving.shape[2]
+    spare = torch.arange(k)
+    first = torch.arange(n)[:, None] - spare
+    found = leaving.flatten(1, 2)[:, (k * first.clamp(min=0) + spare).flatten()].view_as(leaving)
+    return torch.where((first >= 0)[..., None], found, IMPOSSIBLE)
+
+
+def _finite(scores: Tensor) -> Tensor:
+    return scores.clamp(min=IMPOSSIBLE)

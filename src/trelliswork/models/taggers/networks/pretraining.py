@@ -1,0 +1,36 @@
+"""First weights of a tagger's hidden layers without tags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from trelliswork.data import Sentence
+from trelliswork.errors import TrellisworkError
+from trelliswork.nn.encoders import DeepEncoder
+from trelliswork.nn.rbm import PretrainingConfig
+
+if TYPE_CHECKING:
+    from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
+
+
+def pretrain_encoder(
+    tagger: NeuralTagger, sentences: Sequence[Sentence], config: PretrainingConfig | None = None
+) -> list[float]:
+    """Train the layers of a deep encoder as RBMs over the vectors that go in, which count as Gaussian
+    [S4, RBM pre-training]; the reconstruction error of each layer. Tags are not looked at.
+    """
+    if not isinstance(tagger.encoder, DeepEncoder):
+        raise TrellisworkError(
+            f'pre-training needs encoder="deep"; got {tagger.config.encoder!r}; set it or leave it out'
+        )
+    filled = [sentence for sentence in sentences if len(sentence)]
+    if not filled:
+        raise TrellisworkError("expected sentences to pre-train on, got none; check the data")
+    with tagger.evaluating():
+        batch = tagger.token_batch(tagger.encode(filled))
+        vectors = tagger.inputs(batch)
+    with torch.enable_grad():
+        return tagger.encoder.pretrain(vectors, batch.mask, config, visible="gaussian")

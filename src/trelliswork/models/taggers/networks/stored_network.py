@@ -1,0 +1,107 @@
+"""A network that is written to a model folder and read back: what every one of them does, whatever it reads."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.errors import ModelError
+from trelliswork.models.card import model_card
+from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
+from trelliswork.models.taggers.networks.size_guard import SizeGuard
+
+
+class StoredNetwork(nn.Module):
+    """Weights, scores and settings; a subclass says what of it goes into config.json and how it comes back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.metrics: dict[str, Any] = {}
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """What the model is, in a sentence."""
+
+    @abstractmethod
+    def stored_config(self) -> dict[str, Any]:
+        """What `from_stored` needs, as plain values; its "settings" are shown to people too."""
+
+    @classmethod
+    @abstractmethod
+    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+        """A model with the settings, labels and vocabularies of `stored_config`, its weights still to come."""
+
+    @property
+    @abstractmethod
+    def label_names(self) -> Sequence[str]:
+        """The labels as people should see them."""
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of trained values."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Inside, answers are given and nothing is learned."""
+        was_training = self.training
+        self.eval()
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self.train(was_training)
+
+    def check_output(self, directory: str | Path) -> None:
+        """Raise `OutputError` if `save` could not write there."""
+        check_output(directory)
+
+    def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
+        """Write the model folder (see `storage`); `extra` holds further text files by name."""
+        config, kind = self.stored_config(), type(self).__name__
+        write_model(directory, StoredModel(kind, config, self.stored_weights(), self.metrics, self.card(), extra or {}))
+
+    def card(self) -> str:
+        """The text of MODEL_CARD.md."""
+        return model_card(
+            type(self).__name__,
+            summary=self.summary,
+            labels=self.label_names,
+            settings=self.stored_config()["settings"],
+            metrics=self.metrics,
+            n_parameters=self.n_parameters,
+        )
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Self:
+        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
+        stored = read_model(directory, cls.__name__)
+        try:
+            # Initial values are overwritten: leave the caller's seed alone.
+            with torch.random.fork_rng(devices=[]), SizeGuard(stored.weights):
+                model = cls.from_stored(stored.config)
+            model.restore_weights(stored.weights)
+        except KeyError as error:
+            raise ModelError(f"{directory}: config.json lacks {error}; copy the model again") from error
+        except (TypeError, AttributeError, RuntimeError, ValueError, IndexError, ArithmeticError) as error:
+            first = (str(error).strip() or type(error).__name__).splitlines()[-1].strip()
+            if is_newer(stored.config):
+                raise ModelError(f"{directory}: config.json is too new ({first}); {upgrade(stored.config)}") from error
+            raise ModelError(f"{directory}: config.json and weights do not fit ({first}); copy it again") from error
+        model.metrics = dict(stored.metrics)
+        return model.eval()
+
+    def stored_weights(self) -> dict[str, Tensor]:
+        """The weights by name, each once."""
+        return self.state_dict()
+
+    def restore_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """The inverse of `stored_weights`."""
+        self.load_state_dict(dict(weights))

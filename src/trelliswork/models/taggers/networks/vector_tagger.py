@@ -1,0 +1,224 @@
+"""Tags of real-valued vectors: a deep network under a chain, the neural CRF and the neural hidden-unit CRF.
+
+>>> words = [VectorSequence(pixels, ("c", "a", "t")), ...]                        # doctest: +SKIP
+>>> tagger = VectorTagger.from_data(words, VectorTaggerConfig(transitions="network"))   # doctest: +SKIP
+>>> tagger.pretrain(words)                                                        # doctest: +SKIP
+>>> train(tagger, words, held_out, TrainingConfig(epochs=30), out="letters")      # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from trelliswork.data import VectorSequence, Vocabulary, token_budget_batches
+from trelliswork.data.setting_kinds import check_settings
+from trelliswork.errors import TrellisworkError
+from trelliswork.models.taggers.evaluation import evaluate_tags
+from trelliswork.models.taggers.networks.config import Transitions
+from trelliswork.models.taggers.networks.stored_network import StoredNetwork
+from trelliswork.models.taggers.sentence_tagger import TAGGING_BUDGET
+from trelliswork.nn.crf import CRF
+from trelliswork.nn.encoders.deep import Activation, DeepEncoder
+from trelliswork.nn.rbm import PretrainingConfig, Visible
+from trelliswork.nn.scorers import HiddenUnitScorer, LinearScorer, TransitionScorer
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+    from trelliswork.distributions import LinearChain
+
+VectorScorer = Literal["linear", "hidden-units"]
+
+
+@dataclass(frozen=True)
+class VectorTaggerConfig:
+    """What a `VectorTagger` is made of.
+
+    `layers` hidden layers of `hidden` units see a `window` of vectors; `dropout` between and behind them,
+    `input_dropout` in front. `scorer="hidden-units"` puts `n_units` binary units between network and labels
+    [S4.141-144]; `transitions="network"` lets the network score pairs of labels too [S4.213-215].
+    """
+
+    window: int = 1
+    hidden: int = 200
+    layers: int = 2
+    activation: Activation = "sigmoid"
+    dropout: float = 0.0
+    input_dropout: float = 0.0
+    scorer: VectorScorer = "linear"
+    n_units: int = 100
+    transitions: Transitions = "fixed"
+
+    def __post_init__(self) -> None:
+        for name, choices in (("scorer", get_args(VectorScorer)), ("transitions", get_args(Transitions))):
+            if getattr(self, name) not in choices:
+                raise TrellisworkError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}")
+        for name in ("dropout", "input_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise TrellisworkError(f"{name} must lie in [0, 1); got {getattr(self, name)}; try 0.3")
+
+
+class EncodedVectors(tuple[Tensor, Tensor]):
+    """Vectors and the indices of their labels."""
+
+    def __len__(self) -> int:
+        return len(self[0])
+
+
+class VectorTagger(StoredNetwork):
+    """A deep network over vectors, a scorer and a CRF; trains with `trelliswork.training.train`."""
+
+    def __init__(self, config: VectorTaggerConfig, dim: int, labels: Vocabulary) -> None:
+        super().__init__()
+        self.config, self.dim, self.labels = config, dim, labels
+        self.encoder = DeepEncoder(
+            dim,
+            window=config.window,
+            hidden=config.hidden,
+            layers=config.layers,
+            activation=config.activation,
+            dropout=config.dropout,
+        )
+        self.input_dropout, self.hidden_dropout = nn.Dropout(config.input_dropout), nn.Dropout(config.dropout)
+        self.scorer: nn.Module = LinearScorer(config.hidden, len(labels))
+        if config.scorer == "hidden-units":
+            self.scorer = HiddenUnitScorer(config.hidden, len(labels), config.n_units)
+        self.pairs = TransitionScorer(config.hidden, len(labels)) if config.transitions == "network" else None
+        self.crf = CRF(len(labels), batch_first=True)
+
+    @classmethod
+    def from_data(
+        cls, train: Sequence[VectorSequence], config: VectorTaggerConfig | None = None, *, seed: int = 0
+    ) -> Self:
+        """A new model whose labels and width come from labelled sequences; initial weights depend on `seed` alone."""
+        if not any(len(sequence) for sequence in train):
+            raise TrellisworkError("expected labelled sequences to build a tagger from, got none; check the data")
+        labels = Vocabulary(sorted({label for sequence in train for label in _labels_of(sequence)}))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return cls(config or VectorTaggerConfig(), train[0].vectors.shape[1], labels)
+
+    # Learning
+
+    def pretrain(
+        self,
+        sequences: Sequence[VectorSequence],
+        config: PretrainingConfig | None = None,
+        *,
+        visible: Visible = "binary",
+    ) -> list[float]:
+        """First weights of the hidden layers, without labels; the reconstruction error of each [S4, RBM pre-training].
+
+        `visible` is "binary" for vectors in [0, 1], "gaussian" for real values (standardise them first).
+        """
+        self._check(sequences)
+        return self.encoder.pretrain(*_padded([each.vectors for each in sequences]), config, visible=visible)
+
+    @contextmanager
+    def frozen_encoder(self) -> Iterator[None]:
+        """Inside, the hidden layers keep their weights: the CRF above them learns first, then all [S4.216-218]."""
+        for parameter in self.encoder.parameters():
+            parameter.requires_grad_(False)
+        try:
+            yield
+        finally:
+            for parameter in self.encoder.parameters():
+                parameter.requires_grad_(True)
+
+    def encode(self, sequences: Sequence[VectorSequence], *, with_tags: bool = False) -> list[EncodedVectors]:
+        """Vectors and label indices, to be reused from epoch to epoch."""
+        self._check(sequences)
+        return [EncodedVectors((each.vectors, self._gold(each) if with_tags else torch.zeros(0))) for each in sequences]
+
+    def loss(self, batch: Sequence[VectorSequence] | Sequence[EncodedVectors]) -> Float[Tensor, ""]:
+        """-log p(labels | vectors), summed over the batch [S4.213-218]."""
+        encoded = [
+            each if isinstance(each, EncodedVectors) else self.encode([each], with_tags=True)[0] for each in batch
+        ]
+        vectors, mask = _padded([each[0] for each in encoded])
+        gold = pad_sequence([each[1] for each in encoded], batch_first=True)
+        if self.pairs is None:
+            return -self.crf(self.scorer(self._features(vectors, mask)), gold, mask)
+        return -self._chain(vectors, mask).log_prob(gold).sum()
+
+    def _features(self, vectors: Tensor, mask: Tensor) -> Float[Tensor, "batch n hidden"]:
+        return self.hidden_dropout(self.encoder(self.input_dropout(vectors), mask))
+
+    def _chain(self, vectors: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> LinearChain:
+        features = self._features(vectors, mask)
+        pair_scores = None if self.pairs is None else self.pairs(features)
+        return self.crf.distribution(self.scorer(features), mask, pair_scores=pair_scores)
+
+    def _gold(self, sequence: VectorSequence) -> Int[Tensor, " n"]:
+        labels = _labels_of(sequence)
+        for i, label in enumerate(labels):
+            if label not in self.labels:
+                raise TrellisworkError(f"expected one of {len(self.labels)} known labels; got {label!r} at row {i}")
+        return torch.tensor(self.labels.indices(labels))
+
+    def _check(self, sequences: Sequence[VectorSequence]) -> None:
+        for i, sequence in enumerate(sequences):
+            if sequence.vectors.shape[1] != self.dim:
+                got = sequence.vectors.shape[1]
+                raise TrellisworkError(f"expected vectors of {self.dim} values, as in training; got {got} in row {i}")
+
+    # Answers
+
+    def distribution(self, sequences: Sequence[VectorSequence]) -> LinearChain:
+        """p(labels | vectors) of a batch; values are indices into `labels`."""
+        self._check(sequences)
+        with self.evaluating():
+            return self._chain(*_padded([each.vectors for each in sequences]))
+
+    def tag(self, sequences: Sequence[VectorSequence]) -> list[list[str]]:
+        """The best labels of each sequence."""
+        results: list[list[str]] = [[] for _ in sequences]
+        filled = [i for i, each in enumerate(sequences) if len(each)]
+        for batch in token_budget_batches([len(sequences[i]) for i in filled], TAGGING_BUDGET, shuffle=False):
+            chosen = [filled[i] for i in batch]
+            best = self.distribution([sequences[i] for i in chosen]).argmax.tolist()
+            for i, row in zip(chosen, best, strict=True):
+                results[i] = [self.labels[label] for label in row[: len(sequences[i])]]
+        return results
+
+    def evaluate(self, sequences: Sequence[VectorSequence]) -> dict[str, Any]:
+        """Accuracy on labelled sequences."""
+        return evaluate_tags([_labels_of(each) for each in sequences], self.tag(sequences), "plain")
+
+    # Disk
+
+    def stored_config(self) -> dict[str, Any]:
+        return {"settings": asdict(self.config), "dim": self.dim, "labels": self.labels.to_list()}
+
+    @classmethod
+    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+        check_settings(VectorTaggerConfig, config["settings"])
+        return cls(VectorTaggerConfig(**config["settings"]), config["dim"], Vocabulary(config["labels"]))
+
+    @property
+    def label_names(self) -> list[str]:
+        return self.labels.to_list()
+
+    @property
+    def summary(self) -> str:
+        return "A deep network over vectors under a linear-chain CRF."
+
+
+def _labels_of(sequence: VectorSequence) -> tuple[str, ...]:
+    if sequence.labels is None:
+        raise TrellisworkError("expected labelled sequences, got one without labels; give VectorSequence(v, labels)")
+    return sequence.labels
+
+
+def _padded(vectors: Sequence[Float[Tensor, "n d"]]) -> tuple[Float[Tensor, "batch n d"], Bool[Tensor, "batch n"]]:
+    """Sequences side by side, and where they are."""
+    lengths = torch.tensor([len(each) for each in vectors])
+    padded = pad_sequence(list(vectors), batch_first=True)
+    return padded, torch.arange(padded.shape[1]) < lengths[:, None]

@@ -1,0 +1,102 @@
+"""Which spans to predict when a missed one costs as much as a wrong one: all that are likely enough, none overlapping.
+
+The most probable tags leave out every span that is less likely than its absence. F1 asks for more: a span with
+probability p adds 2p to twice the expected number of right ones and 1 to the number predicted, so that it raises an
+F1 of F wherever p > F / 2. With `threshold` t the spans chosen make Σ (p - t) greatest, exactly.
+
+>>> found = [SpanConfidence(0, 2, "PER", 0.4), SpanConfidence(1, 2, "LOC", 0.3), SpanConfidence(3, 4, "LOC", 0.1)]
+>>> [(span.start, span.end) for span in choose_spans(found, 4, threshold=0.2)]
+[(0, 2)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from trelliswork.errors import TrellisworkError
+from trelliswork.models.taggers.explanation import SpanConfidence
+from trelliswork.models.taggers.labels import Labels
+from trelliswork.tags.schemes import split_tag
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from torch import Tensor
+
+    from trelliswork.distributions.grouped_chain import TagDistribution
+    from trelliswork.distributions.spans import Span
+
+SMALLEST = 1e-3  # below, there can be more spans than memory
+
+
+def check_threshold(threshold: float, labels: Labels) -> None:
+    """Refuse what is no probability, and tags that have no spans."""
+    if not SMALLEST <= threshold <= 1:
+        raise TrellisworkError(f"threshold must lie in {SMALLEST}..1; got {threshold}; half the F1 on dev data is best")
+    if not labels.has_spans:
+        raise TrellisworkError("expected tags of spans for a threshold, got plain tags; tag without one")
+
+
+def likely_spans(
+    members: Sequence[TagDistribution], labels: Labels, lengths: Sequence[int], threshold: float
+) -> list[list[SpanConfidence]]:
+    """All spans of each sentence with a probability of `threshold` or more, under the mean of the members.
+
+    A span is no likelier than that each of its tokens has its type, which leaves few to look at.
+    """
+    names = labels.vocabulary.to_list()
+    marginals = sum(member.marginals for member in members[1:]) + members[0].marginals
+    marginals = (marginals / len(members)).cpu()
+    spans = [_candidates(marginals[row, :n], names, threshold) for row, n in enumerate(lengths)]
+    found = [member.span_probabilities(spans, tags=names, scheme=labels.scheme) for member in members]
+    means = [(sum(of_row[1:]) + of_row[0]).div(len(members)).tolist() for of_row in zip(*found, strict=True)]
+    return [
+        [SpanConfidence(*span, min(p, 1.0)) for span, p in zip(row, shares, strict=True) if p >= threshold]
+        for row, shares in zip(spans, means, strict=True)
+    ]
+
+
+def _candidates(marginals: Float[Tensor, "n c"], names: Sequence[str], threshold: float) -> list[Span]:
+    """Spans whose tokens all have the type with a probability of `threshold` or more."""
+    kinds: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        if name != "O":
+            kinds.setdefault(split_tag(name)[1], []).append(i)
+    found: list[Span] = []
+    for kind, columns in kinds.items():
+        likely = (marginals[:, columns].sum(-1) >= threshold).tolist()
+        found += [(first, last, kind) for first, last in _inside(likely)]
+    return sorted(found)
+
+
+def _inside(likely: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """All spans [first, last) without a False."""
+    for first in range(len(likely)):
+        last = first
+        while last < len(likely) and likely[last]:
+            last += 1
+            yield first, last
+
+
+def choose_spans(spans: Sequence[SpanConfidence], n: int, threshold: float) -> list[SpanConfidence]:
+    """Those of the spans, none overlapping, that make Σ (probability - threshold) greatest, in order.
+
+    best[j] = max(best[j - 1], max over spans [i, j) of best[i] + p - threshold)
+    """
+    ending: list[list[SpanConfidence]] = [[] for _ in range(n + 1)]
+    for span in spans:
+        ending[span.end].append(span)
+    best, last = [0.0] * (n + 1), [None] * (n + 1)  # type: tuple[list[float], list[SpanConfidence | None]]
+    for j in range(1, n + 1):
+        best[j] = best[j - 1]
+        for span in ending[j]:
+            gain = best[span.start] + span.probability - threshold
+            if gain > best[j]:
+                best[j], last[j] = gain, span
+    chosen, j = [], n
+    while j > 0:
+        span_here = last[j]
+        if span_here is not None:
+            chosen.append(span_here)
+        j = j - 1 if span_here is None else span_here.start
+    return chosen[::-1]
