@@ -15,6 +15,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from tests.contract import chains
 from tests.contract.base import BACKENDS, INF, Instance, PartialKnowledge, Plain, StructureContract, close, finite_parts
 from trelliswork.distributions import LinearChain, kl_divergence, linear_chain
+from trelliswork.distributions import spans as span_events
 from trelliswork.errors import ScoreError
 from trelliswork.structures.chain import oracle
 from trelliswork.tags.schemes import spans_of
@@ -400,7 +401,11 @@ def probability_of_span(instance: Instance, row: int, span: tuple[int, int, str]
 @both_backends
 @pytest.mark.parametrize("scheme", SPAN_TAGS)
 @pytest.mark.parametrize("by_position", [False, True], ids=["shared", "by position"])
-def test_span_probabilities(backend: str, scheme: str, by_position: bool) -> None:
+@pytest.mark.parametrize("short", [256, 0], ids=["whole rows", "windows"])
+def test_span_probabilities(
+    backend: str, scheme: str, by_position: bool, short: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(span_events, "SHORT", short)
     lengths, c = [4, 1, 3], len(SPAN_TAGS[scheme])
     instance = chains.chain(60, c=c, by_position=by_position, lengths=torch.tensor(lengths))
     dist = LinearChain(**instance.scores, **instance.options, backend=backend)

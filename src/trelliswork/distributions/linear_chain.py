@@ -28,7 +28,7 @@ from trelliswork.distributions.chain_inputs import (
     partial_mask,
     promote,
 )
-from trelliswork.distributions.spans import Span, add_up, span_chains
+from trelliswork.distributions.spans import Span, Summed, Whole, add_up, in_groups, span_chains, windows_of
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings import Counting, Log
 from trelliswork.semirings.log import log_ratio
@@ -369,21 +369,29 @@ class LinearChain(StructuredDistribution):
         owned = [(row, span) for row, each in enumerate(spans) for span in each]
         if not owned:
             return [log_z.new_zeros(0, dtype=self.dtype) for _ in spans]
-        # Each span takes a row of scores, transitions by position included: thousands of spans go in groups.
-        own = [scores[0].numel() for scores in (self._chain.emissions, self._chain.transitions) if scores.dim() > 2]
-        size = max(1, GROUP_SCORES // sum(own))
-        groups = [owned[first : first + size] for first in range(0, len(owned), size)]
-        found = torch.cat([self._span_log_probs(group, log_z, list(tags), scheme) for group in groups])
-        return list(found.exp().to(self.dtype).split(counts))
+        # Each span takes scores of its tokens, transitions by position included: thousands of spans go in groups.
+        c, rows = self._chain.c, windows_of(self._precise)
+        by_token = c if self._chain.transitions.dim() == 2 else c + c * c
+        groups = in_groups([rows.width(span) for _, span in owned], by_token, GROUP_SCORES)
+        found = torch.cat(
+            [self._span_log_probs([owned[i] for i in group], rows, log_z, list(tags), scheme) for group in groups]
+        )
+        back = torch.tensor([i for group in groups for i in group], device=found.device).argsort()
+        return list(found[back].exp().to(self.dtype).split(counts))
 
     def _span_log_probs(
-        self, owned: list[tuple[int, Span]], log_z: Float[Tensor, "rows"], tags: list[str], scheme: str
+        self,
+        owned: list[tuple[int, Span]],
+        rows: Whole | Summed,
+        log_z: Float[Tensor, "rows"],
+        tags: list[str],
+        scheme: str,
     ) -> Float[Tensor, "spans"]:
         """log P of each (row, span)."""
         owner = torch.tensor([row for row, _ in owned], device=log_z.device)
         log_weights = [
             LinearChain(*chain.scores, lengths=chain.lengths, backend=self.backend, validate_args=False)._log_z
-            for chain in span_chains(self._chain, [span for _, span in owned], owner, tags, scheme)
+            for chain in span_chains(*rows.windows([span for _, span in owned], owner), tags, scheme)
         ]
         return log_ratio(add_up(log_weights), log_z[owner])
 
