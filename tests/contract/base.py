@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 from trelliswork.distributions import StructuredDistribution, kl_divergence
-from trelliswork.errors import ConstraintError
+from trelliswork.errors import ConstraintError, ScoreError
 
 INF = float("inf")
 Plain = Hashable
@@ -333,6 +333,37 @@ class StructureContract:
         if self.support(less, 0):
             wanted = self.log_zs(instance)[0] - self.log_zs(less)[0]
             close(kl_divergence(q, p).reshape(-1)[0], [wanted], magnitude=self.magnitude(instance))
+
+    def test_kl_divergence_to_what_has_no_value_is_infinite(self, backend: str) -> None:
+        nothing, row = self.impossible()
+        p, q = self.build(nothing.mapped(torch.zeros_like), backend), self.build(nothing, backend)
+        assert kl_divergence(p, q).reshape(-1)[row].item() == INF
+        assert not kl_divergence(p, q).isnan().any()
+        assert not kl_divergence(q, p).isnan().any()
+
+    # --- temperature -----------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("t", [0.5, 3])
+    def test_tempered_divides_every_score(self, instance: Instance, backend: str, t: float) -> None:
+        dist = self.build(instance, backend)
+        tempered = dist.tempered(t)
+        assert type(tempered) is type(dist)
+        close(tempered.log_partition, [log_sum([s / t for s in each.values()]) for each in self.supports(instance)])
+        plain, value = self.values(instance)[0]
+        scores = [support[each] / t for support, each in zip(self.supports(instance), plain, strict=True)]
+        close(tempered.score(value), scores)
+
+    @pytest.mark.parametrize("t", [0, -1.0, INF, float("nan"), True, "1"])
+    def test_a_temperature_is_a_number_above_zero(self, instance: Instance, backend: str, t: Any) -> None:
+        with pytest.raises(ScoreError, match="t must be a number above 0; got"):
+            self.build(instance, backend).tempered(t)
+
+    def test_slips_in_sizes_are_explained(self, instance: Instance, backend: str) -> None:
+        dist = self.build(instance, backend)
+        with pytest.raises(ScoreError, match=r"sample_shape must be a tuple; got 3; write sample\(\(3,\)\)"):
+            dist.sample(3)
+        with pytest.raises(ScoreError, match=r"k must be a whole number; got 1\.5"):
+            dist.top_k(1.5)
 
     # --- partial knowledge -----------------------------------------------------------------------------------
 

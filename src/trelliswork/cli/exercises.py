@@ -53,6 +53,13 @@ def _factors(zeros: Zeros) -> StructuredDistribution:
     return FactorGraph(zeros(2, 3, 2), [((0, 1), zeros(2, 2)), ((1, 2), zeros(2, 2))])
 
 
+def _grammar(zeros: Zeros) -> StructuredDistribution:
+    from trelliswork.distributions.weighted_cfg import WeightedCFG
+    from trelliswork.structures.grammar.grammar import Grammar
+
+    return WeightedCFG(Grammar.from_rules("S -> S S 1 | 'a' 1"), lexical=zeros(2, 3, 1))
+
+
 def _projective(zeros: Zeros) -> StructuredDistribution:
     from trelliswork.distributions import ProjectiveTree
 
@@ -78,6 +85,7 @@ EVERY_STRUCTURE: dict[str, Callable[[Zeros], StructuredDistribution]] = {
     "ctc": _ctc,
     "edit": _edit,
     "factors": _factors,
+    "grammar": _grammar,
     "projective": _projective,
     "segments": _segments,
     "spanning": _spanning,

@@ -2,7 +2,6 @@
 
 from torch.distributions import kl_divergence
 
-from trelliswork.distributions import divergence  # noqa: F401 - registers kl_divergence
 from trelliswork.distributions.approximation import Approximation
 from trelliswork.distributions.averaging import average_argmax, average_chain, average_log_prob
 from trelliswork.distributions.base import StructuredDistribution

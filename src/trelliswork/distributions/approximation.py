@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -11,7 +11,6 @@ from torch import Tensor
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.structures.factors import search, structure
 from trelliswork.structures.factors.propagation import propagate
-from trelliswork.structures.factors.structure import Factors
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -61,12 +60,8 @@ class ApproximateQueries:
     batch_shape: torch.Size
     event_shape: torch.Size
 
-    @property
-    def _parts(self) -> Factors:
-        raise NotImplementedError
-
-    def _batched(self, result: Tensor, *lead: int) -> Tensor:
-        raise NotImplementedError
+    _parts: Any
+    _batched: Any
 
     def _shaped(self, result: Tensor) -> Tensor:
         """[rows, ...] in the caller's batch shape; whole numbers and truths keep their type."""
@@ -92,7 +87,7 @@ class ApproximateQueries:
         converged, iterations = self._shaped(found.converged), self._shaped(found.iterations)
         if best:
             values = found.beliefs.argmax(-1)
-            score = self._batched(structure.score(parts, values))
+            score = self._batched(structure.path_score(parts, values))
             return Approximation(score, converged, iterations, value=self._shaped(values))
         top = found.beliefs.amax(-1, keepdim=True)
         log_beliefs = found.beliefs - torch.where(top > -INF, top, 0.0)

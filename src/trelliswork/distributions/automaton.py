@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import torch
 from torch import Tensor
-from torch.distributions import register_kl
 
 from trelliswork.distributions.automaton_inputs import names_of
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
+    check_k,
+    check_sample_shape,
     check_tensor,
     require_finite_totals,
     resolve_backend,
     weighted_sum,
 )
 from trelliswork.distributions.centring import centred
-from trelliswork.distributions.divergence import _gap
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.runtime.bridge import Array
@@ -54,6 +54,9 @@ class Automaton(StructuredDistribution):
     """
 
     _validate_args = False
+    _structure = fast.STRUCTURE
+    _noun = "path"
+    _same = "the same states and arcs; only weights may differ"
 
     def __init__(self, machine: Machine, tables: tuple[Symbols | None, Symbols | None], backend: Backend = "auto"):
         self.machine, self._tables = machine, tables
@@ -103,16 +106,18 @@ class Automaton(StructuredDistribution):
     def _precise(self) -> Machine:
         return self.machine.double()
 
-    def _batched(self, result: Tensor) -> Tensor:
-        return result.to(self.machine.weights.dtype)
-
-    # --- sums over paths -------------------------------------------------------------------------------------
+    @property
+    def _solved(self) -> tuple[Machine]:
+        return (self._precise,)
 
     @property
-    def _log_z(self) -> Tensor:
-        if self.backend == "torch":
-            return structure.log_partition(self._precise)
-        return fast.log_partition(self._precise)
+    def dtype(self) -> torch.dtype:
+        return self.machine.weights.dtype
+
+    def _batched(self, result: Tensor, *lead: int) -> Tensor:
+        return result.to(self.dtype)
+
+    # --- sums over paths -------------------------------------------------------------------------------------
 
     def total(self, semiring: Semiring) -> Tensor:
         """⊕ over paths of the ⊗ of their weights, in any semiring of `trelliswork.semirings`."""
@@ -124,8 +129,8 @@ class Automaton(StructuredDistribution):
         return structure.total(self._precise, Counting())
 
     def _posteriors(self) -> tuple[Tensor, Tensor, Tensor]:
-        of = structure.marginals if self.backend == "torch" else fast.marginals
-        return of(self._precise)
+        found: tuple[Tensor, Tensor, Tensor] = self._solver.marginals()
+        return found
 
     @property
     def marginals(self) -> Float[Tensor, "arcs"]:
@@ -151,18 +156,26 @@ class Automaton(StructuredDistribution):
                 raise ScoreError(
                     f"costs must be shaped as the weights are, {tuple(scores.shape)}; got {tuple(given.shape)}"
                 )
-        return self._batched(self._expected(costs, initial, final))
+        return self._batched(self._expected((costs, initial, final)))
 
-    def _expected(self, *costs: Tensor | None) -> Tensor:
+    def _expected(self, costs: tuple[Tensor | None, ...]) -> Tensor:
         parts = [
             weighted_sum(p, c.double(), 0) for p, c in zip(self._posteriors(), costs, strict=True) if c is not None
         ]
         return torch.stack(parts).sum()
 
-    def entropy(self) -> Tensor:
-        """H of the distribution over paths = log Z - E[score], in nats; of strings too if no string has two paths."""
-        given = self._centred()
-        return self._batched(given._log_z - given._expected(*given._precise.scores))
+    @property
+    def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self._precise.scores
+
+    def _divided(self, t: float) -> Self:
+        return self._like(self.machine.with_scores(*(each / t for each in self.machine.scores)))
+
+    def _comparable(self, other: Automaton) -> bool:
+        """Whether only weights differ."""
+        mine, its = self._precise, other._precise
+        same = all(np.array_equal(getattr(mine, x), getattr(its, x)) for x in ("source", "target", "input", "output"))
+        return same and mine.n_states == its.n_states
 
     def _centred(self) -> Self:
         """The same distribution with weights moved along the paths, so that the best way ahead of each state scores 0.
@@ -214,8 +227,7 @@ class Automaton(StructuredDistribution):
 
     def top_k(self, k: int) -> tuple[list[Path], Float[Tensor, "k"]]:
         """The k best paths and their scores, best first; -inf (and the best path again) where there are fewer."""
-        if k < 1:
-            raise ScoreError(f"k must be at least 1; got {k}; ask for one best path or more")
+        k = check_k(k, self._noun)
         found = self._best(k)
         scores = torch.stack([self._path_score(path) for path in found])
         missing = k - len(found)
@@ -227,7 +239,7 @@ class Automaton(StructuredDistribution):
         log_z = self._log_z.detach()  # an error if the weights of cycles do not converge
         require_finite_totals(log_z)
         self._require_paths(bool(log_z > -INF))
-        shape = torch.Size(sample_shape)
+        shape = check_sample_shape(sample_shape)
         drawn = fast.sample_paths(self._precise, shape.numel(), generator)
         return nested([self.path(first, arcs) for first, arcs in drawn], shape)
 
@@ -267,17 +279,3 @@ class Automaton(StructuredDistribution):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_states={self.n_states}, n_arcs={self.n_arcs}, backend={self.backend!r})"
-
-
-@register_kl(Automaton, Automaton)
-def _kl_of_paths(p: Automaton, q: Automaton) -> Tensor:
-    """KL(p || q) over paths, of machines that differ in their weights only; +inf where p allows what q forbids."""
-    mine, other = p._precise, q._precise
-    same = all(np.array_equal(getattr(mine, x), getattr(other, x)) for x in ("source", "target", "input", "output"))
-    if not same or mine.n_states != other.n_states:
-        raise ScoreError("KL needs machines with the same states and arcs: only their weights may differ")
-    gaps = (_gap(*pair) for pair in zip(mine.scores, other.scores, strict=True))
-    log_z = q._log_z
-    some = log_z > -INF  # where nothing is left of q, it forbids all that p allows
-    divergence = p._expected(*gaps) - p._log_z + torch.where(some, log_z, 0.0)
-    return p._batched(torch.where(some, divergence, INF))

@@ -1,46 +1,111 @@
 """What every structured distribution answers, under the same names.
 
-A subclass brings a structure and its queries; what follows from them is written here once.
+A distribution brings its structure, its parts, and how its values are written; every query that follows from them is
+written here, once.
 """
 
 from __future__ import annotations
 
+import operator
 from abc import abstractmethod
-from typing import Any, Literal, Self
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution
+from torch.distributions import Distribution, register_kl
 
-from trelliswork.errors import ScoreError
+from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.runtime import bridge
 from trelliswork.semirings.log import log_ratio
+from trelliswork.structures.record import Solver, Structure
 
 Backend = Literal["auto", "kernel", "torch"]
+INF = float("inf")
 
 
 class StructuredDistribution(Distribution):
-    """p(y | x) = exp(score(x, y)) / Z(x) over the structures y of one input, batched."""
+    """p(y | x) = exp(score(x, y)) / Z(x) over the structures y of one input, batched.
+
+    Hooks speak of flat rows: the batch axes as one, and values in their tensor form [rows, *event].
+    """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012 - torch's own convention; scores are checked with sentences
+    backend: Literal["kernel", "torch"]
+    _structure: ClassVar[Structure]
+    _noun: ClassVar[str] = "structure"  # what messages call a value
+    _advice: ClassVar[str] = "allow one"  # how to make an impossible row possible
+    _same: ClassVar[str] = "the same shape and lengths"  # what two of them need for a divergence
+
+    # --- hooks -----------------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
-    def _log_z(self) -> Tensor:
-        """log Z of each row, flat, in the precision of the computation: differences are rounded once, at the end."""
+    def dtype(self) -> torch.dtype:
+        """Of the caller's scores, and of all results."""
+
+    @property
+    def _solved(self) -> tuple[Any, ...]:
+        """What both solvers of the structure are made from."""
+        return (self._parts,)  # type: ignore[attr-defined]
+
+    def _read(self, value: Any, check: bool) -> Tensor:
+        """A value in its tensor form [*samples, *batch, *event]; `check` that it is one, beyond shape and dtype."""
+        raise NotImplementedError
+
+    def _written(self, values: Tensor) -> Any:
+        """The tensor form [*samples, *batch, *event] as the caller gets it."""
+        return values
+
+    def _by_row(self, values: Tensor) -> Tensor:
+        """The tensor form [samples, *batch, *event] in flat rows, as the solvers take it."""
+        return values.reshape(len(values), self.batch_shape.numel(), *self.event_shape).contiguous()
+
+    @property
+    def _scores(self) -> tuple[Tensor | None, ...]:
+        """All scores, flat and precise."""
+        raise NotImplementedError
+
+    def _expected(self, costs: tuple[Tensor | None, ...]) -> Tensor:
+        """E[Σ costs of the parts] [rows], for costs shaped like `_scores`."""
+        raise NotImplementedError
+
+    def _centred(self) -> Self:
+        """The same distribution with scores near 0: entropies are differences of sums of them."""
+        return self
+
+    def _comparable(self, other: Any) -> bool:
+        """Whether both have the same values, up to scores of -inf; False for what has no divergence."""
+        return False
 
     @abstractmethod
-    def _batched(self, result: Tensor) -> Tensor:
-        """A result [rows, ...] in the caller's batch shape and dtype."""
+    def _divided(self, t: float) -> Self:
+        """All scores divided by t."""
+
+    # --- sums ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _solver(self) -> Any:
+        """By kernel or by the reference: the one place where that is chosen."""
+        return self._structure.solver(self.backend, *self._solved)
+
+    @property
+    def _log_z(self) -> Tensor:
+        """log Z of each row, flat, in the precision of the computation: differences are rounded once, at the end."""
+        solver: Solver = self._solver
+        return solver.log_partition()
+
+    def _batched(self, result: Tensor, *lead: int) -> Tensor:
+        """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
+        if lead or len(self.batch_shape) != 1:
+            result = result.reshape((*lead, *self.batch_shape, *result.shape[len(lead) + 1 :]))
+        return result if result.dtype == self.dtype else result.to(self.dtype)
 
     @property
     def log_partition(self) -> Tensor:
         """log Z, the log of the summed exp scores of all structures. -inf if there is none."""
         return self._batched(self._log_z)
-
-    @abstractmethod
-    def score(self, value: Any) -> Tensor:
-        """The unnormalised log score of a structure."""
 
     @property
     @abstractmethod
@@ -49,37 +114,152 @@ class StructuredDistribution(Distribution):
 
     @property
     @abstractmethod
-    def argmax(self) -> Any:
-        """The structure with the highest score."""
-
-    @abstractmethod
-    def top_k(self, k: int) -> tuple[Any, Tensor]:
-        """The k best structures, best first, and their scores; exact, without duplicates."""
-
-    @property
-    @abstractmethod
     def count(self) -> Tensor:
-        """How many structures have a score above -inf."""
-
-    @abstractmethod
-    def constrain(self, partial: Any = None) -> Self:
-        """The same distribution restricted to the structures that agree with partial knowledge."""
+        """How many structures have a score above -inf, in float64 (exact to 2^53)."""
 
     @abstractmethod
     def expected(self, costs: Tensor) -> Tensor:
         """E[Σ cost of the parts of y]: the risk when costs are losses."""
 
+    def entropy(self) -> Tensor:
+        """H(p) = log Z - E[score], in nats."""
+        given = self._centred()
+        return self._batched(given._log_z - given._expected(given._scores))
+
+    # --- scores and probabilities of values ------------------------------------------------------------------
+
+    def score(self, value: Any) -> Tensor:
+        """The unnormalised log score of a value; -inf for a forbidden one."""
+        return self._each(value, self._score_rows, check=True)
+
+    def log_prob(self, value: Any) -> Tensor:
+        """log p(value | x) = score(value) - log Z; -inf for a forbidden value, never above 0."""
+        return self._each(value, self._log_prob_rows, check=not self._solver.refuses)
+
+    def _score_rows(self, values: Tensor) -> Tensor:
+        solver: Solver = self._solver
+        return solver.score(values)
+
+    def _log_prob_rows(self, values: Tensor) -> Tensor | None:
+        solver: Solver = self._solver
+        return solver.log_prob(values)
+
+    def _each(self, value: Any, query: Callable[[Tensor], Tensor | None], check: bool) -> Tensor:
+        """Apply a query of values [rows, *event] to every sample of value."""
+        values = self._read(value, check)
+        lead = values.shape[: values.dim() - len(self.batch_shape) - len(self.event_shape)]
+        results = [query(each) for each in self._by_row(values.reshape(lead.numel(), *values.shape[len(lead) :]))]
+        found = [each for each in results if each is not None]
+        if len(found) < len(results):
+            self._read(value, True)
+            raise AssertionError("a value that was refused is not explained")
+        if not found:
+            return torch.zeros((*lead, *self.batch_shape), dtype=self.dtype, device=values.device)
+        if not lead:
+            return self._batched(found[0])
+        return self._batched(torch.stack(found), len(found)).reshape((*lead, *self.batch_shape))
+
+    # --- values ----------------------------------------------------------------------------------------------
+
+    @property
+    def argmax(self) -> Any:
+        """The value with the highest score; `README.md` says which among ties."""
+        values, possible = self._solver.best()
+        self._require_values(possible)
+        return self._written(self._in_batch(values[None], ()))
+
     @property
     def mode(self) -> Any:
         return self.argmax
 
+    def top_k(self, k: int) -> tuple[Any, Tensor]:
+        """The k best values and their scores, best first, without duplicates; -inf fills up where there are fewer."""
+        k = check_k(k, self._noun)
+        values, found = self._solver.top_k(k)
+        exists = found > -INF
+        self._require_values(exists[0])
+        values = torch.where(exists.reshape(*exists.shape, *[1] * (values.dim() - 2)), values, values[:1])
+        scores = torch.stack([self._score_rows(each) for each in values])
+        written = self._written(self._in_batch(values, (k,)))
+        return written, self._batched(torch.where(exists, scores, -INF), k)
+
+    def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
+        """Exact independent samples, in the shape [*sample_shape, *batch]."""
+        return self._written(self._sampled(sample_shape, generator))
+
+    def _sampled(self, sample_shape: Sequence[int], generator: torch.Generator | None) -> Tensor:
+        """Samples in their tensor form."""
+        shape = check_sample_shape(sample_shape)
+        log_z = self._log_z.detach()
+        require_finite_totals(log_z)
+        self._require_values(log_z > -INF)
+        return self._in_batch(self._solver.sample(shape.numel(), generator), shape)
+
+    def _in_batch(self, values: Tensor, lead: Sequence[int]) -> Tensor:
+        """Values [samples, rows, *event] of the solvers in the caller's shape."""
+        return values.reshape((*lead, *self.batch_shape, *self.event_shape))
+
+    def _require_values(self, possible: Tensor) -> None:
+        if not bool(possible.all()):
+            row = int((~possible).nonzero()[0])
+            raise ConstraintError(f"row {row} has no {self._noun} with a score above -inf; {self._advice}")
+
+    # --- other distributions ---------------------------------------------------------------------------------
+
     @abstractmethod
-    def log_prob(self, value: Any) -> Tensor:
-        """log p(value | x) = score(value) - log Z; -inf for a forbidden structure, never above 0."""
+    def constrain(self, partial: Any = None) -> Self:
+        """The same distribution restricted to the structures that agree with partial knowledge."""
 
     def log_prob_of_set(self, partial: Any) -> Tensor:
         """log p(y agrees with `partial` | x) = log Z(constrained) - log Z [S4.131]: the loss for partial labels."""
         return self._batched(log_ratio(self.constrain(partial)._log_z, self._log_z))
+
+    def tempered(self, t: float) -> Self:
+        """The same distribution with all scores divided by t: flatter above 1, sharper below; what is forbidden stays
+        so."""
+        if isinstance(t, bool) or not isinstance(t, int | float) or not 0 < t < INF:
+            raise ScoreError(f"t must be a number above 0; got {t!r}; 1 changes nothing, less sharpens, more flattens")
+        return self._divided(float(t))
+
+
+@register_kl(StructuredDistribution, StructuredDistribution)
+def _kl(p: StructuredDistribution, q: StructuredDistribution) -> Tensor:
+    """KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
+    same_kind = isinstance(q, type(p)) or isinstance(p, type(q))
+    if not same_kind or not p._comparable(q):
+        raise ScoreError(f"KL needs two distributions over the same values: {p._same}; got {p!r} and {q!r}")
+    pairs = zip(p._scores, q._scores, strict=True)
+    gaps = tuple(gap(mine, other) for mine, other in pairs)
+    log_z = q._log_z
+    some = log_z > -INF  # where nothing is left of q, it forbids all that p allows
+    divergence = p._expected(gaps) - p._log_z + torch.where(some, log_z, 0.0)
+    return p._batched(torch.where(some, divergence, INF))
+
+
+def gap(mine: Tensor | None, other: Tensor | None) -> Tensor | None:
+    """mine - other, 0 where both forbid; scores that are not given are 0."""
+    if mine is None or other is None:
+        return mine if other is None else -other
+    both_forbid = (mine == -INF) & (other == -INF)
+    return torch.where(both_forbid, 0.0, mine) - torch.where(both_forbid, 0.0, other)
+
+
+def check_k(k: Any, noun: str) -> int:
+    """How many best values are asked for, a whole number from 1."""
+    try:
+        found = operator.index(k)
+    except TypeError:
+        raise ScoreError(f"k must be a whole number; got {k!r}; ask for one best {noun} or more") from None
+    if found < 1:
+        raise ScoreError(f"k must be at least 1; got {found}; ask for one best {noun} or more")
+    return found
+
+
+def check_sample_shape(sample_shape: Any) -> torch.Size:
+    """A shape; one number alone is a likely slip."""
+    if isinstance(sample_shape, int):
+        raise ScoreError(f"sample_shape must be a tuple; got {sample_shape}; write sample(({sample_shape},))")
+    return torch.Size(sample_shape)
 
 
 def weighted_sum(weights: Tensor, costs: Tensor, n_batch_axes: int) -> Tensor:
@@ -90,7 +270,7 @@ def weighted_sum(weights: Tensor, costs: Tensor, n_batch_axes: int) -> Tensor:
 
 def require_finite_totals(log_z: Tensor) -> None:
     """What is drawn or searched by shares of the total needs one that is a number."""
-    wrong = ~(log_z.detach() < float("inf"))
+    wrong = ~(log_z.detach() < INF)
     if bool(wrong.any()):
         total = log_z.detach()[wrong].reshape(-1)[0].item()
         row = f"row {int(wrong.nonzero()[0])}: " if log_z.dim() else ""

@@ -110,14 +110,14 @@ def check_scores(parts: tuple[Tensor, ...], arrays: ChainArrays | None) -> None:
             )
 
 
-def check_value(value: Tensor, batch_shape: torch.Size, event_shape: torch.Size) -> Int[Tensor, "samples rows n"]:
-    """Tags [*samples, *batch, n] as [samples, rows, n]."""
+def check_value(value: Tensor, batch_shape: torch.Size, event_shape: torch.Size) -> Int[Tensor, "*samples *batch n"]:
+    """Tags [*samples, *batch, n], whole numbers of the right shape."""
     expected = (*batch_shape, *event_shape)
     if value.dtype.is_floating_point or value.dtype == torch.bool:
         raise ScoreError(f"tags must be whole numbers; got {value.dtype}; call .long() on them")
-    if value.shape[value.dim() - len(expected) :] != expected:
+    if value.shape[max(0, value.dim() - len(expected)) :] != expected:
         raise ScoreError(f"tags must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
-    return cast(value, torch.long).reshape(-1, batch_shape.numel(), *event_shape)
+    return cast(value, torch.long)
 
 
 def check_tags(value: Int[Tensor, "*samples *batch n"], valid: Bool[Tensor, "*batch n"], c: int) -> None:

@@ -13,6 +13,7 @@ from torch.distributions import constraints, register_kl
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
+    check_sample_shape,
     require_finite_totals,
     resolve_backend,
     weighted_sum,
@@ -105,9 +106,14 @@ class CTC(StructuredDistribution):
         """Frames are independent of one another: 0 for log probabilities."""
         return logsumexp(self._frames, dim=-1).sum(-1)
 
-    def _batched(self, result: Tensor, *lead: int) -> Tensor:
-        """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
-        return result.reshape((*lead, *self.batch_shape, *result.shape[len(lead) + 1 :])).to(self.log_probs.dtype)
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.log_probs.dtype
+
+    def _divided(self, t: float) -> CTC:
+        return CTC(
+            self.log_probs / t, lengths=self.lengths, blank=self.blank, backend=self.backend, validate_args=False
+        )
 
     # --- probabilities ---------------------------------------------------------------------------------------
 
@@ -261,7 +267,7 @@ class CTC(StructuredDistribution):
 
     def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
         """Exact independent samples, nested as [*sample_shape, *batch]: paths are drawn, and collapsed."""
-        shape = torch.Size(sample_shape)
+        shape = check_sample_shape(sample_shape)
         self._require_possible()
         rows, t, c = self._frames.shape
         weights = self._frames.detach().softmax(-1).reshape(rows * t, c)

@@ -7,21 +7,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
-from torch.distributions import constraints, register_kl
+from torch.distributions import constraints
 
 from trelliswork.distributions import tree_inputs as inputs
 from trelliswork.distributions.arc_factored import ArcFactored
-from trelliswork.distributions.base import require_finite_totals, weighted_sum
+from trelliswork.distributions.base import weighted_sum
 from trelliswork.distributions.centring import centred_by_word
-from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.semirings.log import log_ratio
-from trelliswork.structures.arc_autograd import log_likelihood
-from trelliswork.structures.arc_labels import add_labels, below, label_log_probs
-from trelliswork.structures.arcs import tree_score
-from trelliswork.structures.label_autograd import best_over_labels
+from trelliswork.errors import ScoreError
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+    from jaxtyping import Float, Int
 
 INF = float("inf")
 
@@ -33,56 +28,23 @@ class DependencyTree(ArcFactored):
     value is (head, label) of each word, [..., batch, n, 2].
     """
 
-    def score(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
-        """The log score of trees; -inf with a forbidden arc. Heads that form no tree of this family are an error."""
-        return self._like_samples(value, self._scores(value))
+    _noun = "tree"
+    _same = "the same family and root, and the same shape, labels and lengths"
+    _advice = "allow a head for each word and a way to the root"
 
-    def log_prob(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
-        """log p(value | x) = score - log Z [S2, tree distribution]; -inf with a forbidden arc, never above 0."""
-        found = self._log_likelihood_fast(value)
-        if found is not None:
-            return self._batched(found)
-        return self._like_samples(value, log_ratio(self._scores(value), self._log_z))
-
-    def _log_likelihood_fast(self, value: Tensor) -> Float[Tensor, "rows"] | None:
-        """The loss in two kernels; None where that does not apply or something is wrong."""
-        if self.backend == "torch" or value.dtype != torch.long or not value.is_cpu:
-            return None
-        if value.shape != self.batch_shape + self.event_shape:
-            return None
-        rows = value.reshape(len(self._lengths), *self.event_shape)
-        if self.labels is None:
-            return log_likelihood(self._family, self._rows, rows)
-        heads, real, summed = rows[..., 0].contiguous(), self._word_mask, self._rows
-        labels = inputs.check_labels(rows[..., 1], 1, real, self.labels.shape[-1])[0]
-        of_heads = log_likelihood(self._family, summed, heads)
-        if of_heads is None:
-            return None
-        heads = torch.where(real, heads, 0)
-        of_labels = label_log_probs(self._given.scores, self._label_rows, summed.scores, heads, labels)
-        return add_labels(of_heads, of_labels, real)
-
-    def _scores(self, value: Tensor) -> Float[Tensor, "samples rows"]:
-        trees, labels = self._given.trees, None
-        heads = value
-        if self.labels is not None:
-            heads, labels = inputs.split_value(value, self.n)
-        samples = inputs.check_heads(heads, self.batch_shape, trees.word_mask)
-        if labels is not None and self.labels is not None:
-            labels = inputs.check_labels(labels, len(samples), trees.word_mask, self.labels.shape[-1])
+    def _read(self, value: Tensor, check: bool) -> Int[Tensor, "*samples *batch n"]:
+        """Heads that form no tree of this family are an error that names the row."""
+        expected = self.batch_shape + self.event_shape
+        if not check and value.dtype == torch.long and value.is_cpu and value.shape == expected:
+            return value
+        heads, labels = (value, None) if self.labels is None else inputs.split_value(value, self.n)
+        samples = inputs.check_heads(heads, self.batch_shape, self._word_mask)
         for each in samples:
             self._require_trees(each)
-        if not len(samples):
-            return trees.arcs.new_zeros(0, len(self._lengths))
-        if labels is None:
-            return torch.stack([tree_score(trees, each) for each in samples])
-        pairs = zip(samples, labels, strict=True)
-        labelled = self._labelled
-        return torch.stack([labelled.score(each, chosen, trees.word_mask) for each, chosen in pairs])
-
-    def _like_samples(self, value: Tensor, result: Float[Tensor, "samples rows"]) -> Tensor:
-        shape = value.shape[: value.dim() - len(self.batch_shape) - len(self.event_shape)]
-        return self._batched(result, len(result)).reshape((*shape, *self.batch_shape))
+        if self.labels is None or labels is None:
+            return samples.reshape(value.shape)
+        chosen = inputs.check_labels(labels, len(samples), self._word_mask, self.labels.shape[-1])
+        return torch.stack([samples, chosen], -1).reshape(value.shape)
 
     def _require_trees(self, heads: Int[Tensor, "rows n"]) -> None:
         fine = self._is_member(heads)
@@ -118,55 +80,6 @@ class DependencyTree(ArcFactored):
         return self.marginals[..., head, dependent, label]
 
     @property
-    def argmax(self) -> Int[Tensor, "*batch n"]:
-        """The heads of the best tree, or its (head, label) pairs."""
-        if self.labels is None:
-            heads, possible = self._best(self._rows)
-            self._require_possible(possible)
-            return heads.to(self.arcs.device).reshape(*self.batch_shape, *self.event_shape)
-        rows = self._given
-        by_kernel = self.backend == "kernel"
-        over_labels = best_over_labels(rows, self._label_rows) if by_kernel else rows.with_scores(self._labelled.best)
-        heads, possible = self._best(over_labels)
-        self._require_possible(possible)
-        heads = heads.to(self.arcs.device)
-        return self._value(heads[None], below(self._label_rows, heads).argmax(-1)[None])[0]
-
-    def top_k(self, k: int) -> tuple[Int[Tensor, "k *batch n"], Float[Tensor, "k *batch"]]:
-        """The k best trees and their scores, best first; a score of -inf fills up where there are fewer."""
-        if k < 1:
-            raise ScoreError(f"k must be at least 1; got {k}; ask for one best tree or more")
-        labelled = self._labelled
-        heads, labels, found = (each.to(self.arcs.device) for each in self._top(labelled.parts, k))
-        exists = found > -INF
-        self._require_possible(exists[0])
-        heads = torch.where(exists[:, :, None], heads, heads[:1])
-        labels = torch.where(exists[:, :, None], labels, labels[:1])
-        pairs = zip(heads, labels, strict=True)
-        scores = torch.stack([labelled.score(each, chosen, self._word_mask) for each, chosen in pairs])
-        value = self._value(heads, None if self.labels is None else labels)
-        return value, self._batched(torch.where(exists, scores, -INF), k)
-
-    def sample(
-        self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
-    ) -> Int[Tensor, "*samples *batch n"]:
-        """Exact independent samples."""
-        shape = torch.Size(sample_shape)
-        log_z = self._log_z.detach()
-        require_finite_totals(log_z)
-        self._require_possible(log_z > -INF)
-        heads = self._draw(self._rows, shape.numel(), generator).to(self.arcs.device)
-        labels = None if self.labels is None else self._labelled.draw_labels(heads, generator)
-        return self._value(heads, labels).reshape(*shape, *self.batch_shape, *self.event_shape)
-
-    def _require_possible(self, possible: Bool[Tensor, "rows"]) -> None:
-        if not bool(possible.all()):
-            row = int((~possible).nonzero()[0])
-            raise ConstraintError(
-                f"row {row} has no tree with a score above -inf; allow a head for each word and a way to the root"
-            )
-
-    @property
     def count(self) -> Float[Tensor, "*batch"]:
         """How many trees are possible, with labels how many labelled trees, in float64."""
         return self._count().reshape(self.batch_shape)
@@ -179,10 +92,21 @@ class DependencyTree(ArcFactored):
             raise ScoreError(f"costs must be {tuple(self.arcs.shape)}, one for each arc; got {tuple(costs.shape)}")
         return self._batched(weighted_sum(self._part_posteriors, costs.double().reshape(self._parts.shape), 1))
 
-    def entropy(self) -> Float[Tensor, "*batch"]:
-        """H(p) = log Z - E[score], in nats."""
-        given = self._centred()
-        return self._batched(given._log_z - weighted_sum(given._part_posteriors, given._parts, 1))
+    @property
+    def _scores(self) -> tuple[Tensor]:
+        return (self._parts,)
+
+    def _expected(self, costs: tuple[Tensor | None, ...]) -> Float[Tensor, "rows"]:
+        assert costs[0] is not None
+        return weighted_sum(self._part_posteriors, costs[0], 1)
+
+    def _divided(self, t: float) -> Self:
+        return self._like(self.arcs / t, None if self.labels is None else self.labels / t, self.lengths)
+
+    def _comparable(self, other: DependencyTree) -> bool:
+        same_family = type(self) is type(other) and self.single_root == other.single_root
+        same_shape = self.arcs.shape == other.arcs.shape and self._parts.shape == other._parts.shape
+        return same_family and same_shape and torch.equal(self._lengths, other._lengths)
 
     def _centred(self) -> Self:
         """The same distribution with centred scores of each word's arcs, and of their labels."""
@@ -231,19 +155,3 @@ class DependencyTree(ArcFactored):
             f"{type(self).__name__}(batch_shape={tuple(self.batch_shape)}, n={self.n}, {labels}"
             f"single_root={self.single_root}, backend={self.backend!r})"
         )
-
-
-@register_kl(DependencyTree, DependencyTree)
-def _kl(p: DependencyTree, q: DependencyTree) -> Float[Tensor, "*batch"]:
-    """KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
-    if type(p) is not type(q) or p.single_root != q.single_root:
-        raise ScoreError(f"KL needs trees of the same family and root; got {p!r} and {q!r}")
-    mine, other = p._parts, q._parts
-    if p.arcs.shape != q.arcs.shape or mine.shape != other.shape or not torch.equal(p.lengths, q.lengths):
-        raise ScoreError(f"KL needs trees of the same shape, labels and lengths; got {p!r} and {q!r}")
-    both_forbid = (mine == -INF) & (other == -INF)
-    gap = torch.where(both_forbid, 0.0, mine) - torch.where(both_forbid, 0.0, other)
-    # Where nothing is left of q, it forbids all that p allows.
-    log_ratio_of_totals = torch.where(q._log_z > -INF, q._log_z, 0.0) - p._log_z
-    divergence = weighted_sum(p._part_posteriors, gap, 1) + log_ratio_of_totals
-    return p._batched(torch.where(q._log_z > -INF, divergence, INF))

@@ -8,23 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.distributions import constraints, register_kl
+from torch.distributions import constraints
 
 from trelliswork.distributions import factor_inputs as inputs
 from trelliswork.distributions.approximation import ApproximateQueries
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
-    require_finite_totals,
     resolve_backend,
     weighted_sum,
 )
 from trelliswork.distributions.centring import centred
-from trelliswork.distributions.chain_inputs import cast, keep_allowed, partial_mask
+from trelliswork.distributions.chain_inputs import keep_allowed, partial_mask
 from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
-from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.errors import ScoreError
 from trelliswork.semirings import Counting
-from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.factors import fast, structure
 from trelliswork.structures.factors.elimination import JunctionTree, cheapest_elimination, junction_tree
 from trelliswork.structures.factors.graph import Graph
@@ -54,6 +52,11 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
     >>> triangle.count, triangle.argmax
     (tensor(8., dtype=torch.float64), tensor([0, 0, 0]))
     """
+
+    _structure = fast.STRUCTURE
+    _noun = "assignment"
+    _same = "the same variables, factors, mask and batch shape"
+    _advice = "allow a value of each variable that its factors allow together"
 
     def __init__(
         self,
@@ -106,17 +109,13 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
         """Variables in the largest clique of the junction tree that was found, less one."""
         return cheapest_elimination(self._graph).width
 
-    @cached_property
-    def _collected(self) -> fast.Collected:
-        return fast.run_collect(self._parts, self._tree)
+    @property
+    def _solved(self) -> tuple[Factors, JunctionTree]:
+        return self._parts, self._tree
 
     @property
     def dtype(self) -> torch.dtype:
         return self.unary.dtype
-
-    def _batched(self, result: Tensor, *lead: int) -> Tensor:
-        """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
-        return cast(result.reshape((*lead, *self.batch_shape, *result.shape[len(lead) + 1 :])), self.dtype)
 
     # --- values ----------------------------------------------------------------------------------------------
 
@@ -131,36 +130,19 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
         """The value marked in `parts`."""
         return parts.argmax(-1)
 
-    def _each(self, value: Tensor, query: Any) -> Tensor:
-        """Apply a query of values [rows, n] to every sample."""
-        samples = inputs.check_values(value, self.batch_shape, self.sizes, self._present)
-        if not len(samples):
-            return self.unary.new_zeros(value.shape[:-1])
-        return cast(torch.stack([query(each) for each in samples]).reshape(value.shape[:-1]), self.dtype)
+    def _read(self, value: Tensor, check: bool) -> Int[Tensor, "*samples *batch n"]:
+        return inputs.check_values(value, self.batch_shape, self.sizes, self._present).reshape(value.shape)
+
+    def _score_rows(self, values: Int[Tensor, "rows n"]) -> Float[Tensor, "rows"]:
+        return structure.path_score(self._parts, values)  # without a junction tree, which may be too large
 
     # --- queries ---------------------------------------------------------------------------------------------
 
     @property
-    def _log_z(self) -> Float[Tensor, "rows"]:
-        if self.backend == "torch":
-            return structure.log_partition(self._parts, self._tree)
-        return fast.log_partition(self._parts, self._tree, self._collected)
-
-    def score(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
-        """The log score of assignments; -inf for a forbidden one."""
-        return self._each(value, lambda values: structure.score(self._parts, values))
-
-    def log_prob(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
-        """log p(value | x); -inf for a forbidden assignment, never above 0."""
-        log_z = self._log_z
-        return self._each(value, lambda values: log_ratio(structure.score(self._parts, values), log_z))
-
-    @property
     def _posteriors(self) -> Float[Tensor, "rows scores"]:
         """Of every variable and factor, laid out like the scores."""
-        if self.backend == "torch":
-            return structure.marginals(self._parts, self._tree)
-        return fast.marginals(self._parts, self._tree, self._collected)
+        posteriors: Tensor = self._solver.marginals()
+        return posteriors
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n c"]:
@@ -192,49 +174,6 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
         return found
 
     @property
-    def argmax(self) -> Int[Tensor, "*batch n"]:
-        """A best assignment; among ties the lowest values, from the roots of the junction tree down."""
-        search = structure.best if self.backend == "torch" else fast.best
-        values, scores = search(self._parts, self._tree)
-        self._require_values(scores > -INF)
-        return values.reshape(*self.batch_shape, *self.event_shape)
-
-    def top_k(self, k: int) -> tuple[Int[Tensor, "k *batch n"], Float[Tensor, "k *batch"]]:
-        """The k best assignments and their scores, best first; -inf fills up where there are fewer."""
-        if k < 1:
-            raise ScoreError(f"k must be at least 1; got {k}; ask for one best assignment or more")
-        search = structure.top_k if self.backend == "torch" else fast.top_k
-        values, found = search(self._parts, self._tree, k)
-        exists = found > -INF
-        self._require_values(exists[0])
-        values = torch.where(exists[..., None], values, values[:1])
-        scores = torch.stack([structure.score(self._parts, each) for each in values])
-        shaped = values.reshape(k, *self.batch_shape, *self.event_shape)
-        return shaped, self._batched(torch.where(exists, scores, -INF), k)
-
-    def sample(
-        self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
-    ) -> Int[Tensor, "*samples *batch n"]:
-        """Exact independent samples."""
-        shape = torch.Size(sample_shape)
-        log_z = self._log_z.detach()
-        require_finite_totals(log_z)
-        self._require_values(log_z > -INF)
-        if self.backend == "torch":
-            values = structure.sample(self._parts, self._tree, shape.numel(), generator)
-        else:
-            values = fast.sample(self._collected, self._tree, shape.numel(), generator)
-        return values.reshape(*shape, *self.batch_shape, *self.event_shape)
-
-    def _require_values(self, possible: Bool[Tensor, "rows"]) -> None:
-        if not bool(possible.all()):
-            row = int((~possible).nonzero()[0])
-            raise ConstraintError(
-                f"row {row} has no assignment with a score above -inf; "
-                "allow a value of each variable that its factors allow together"
-            )
-
-    @property
     def count(self) -> Float[Tensor, "*batch"]:
         """How many assignments are possible, in float64 (exact to 2^53)."""
         return structure.total(self._parts, self._tree, Counting()).reshape(self.batch_shape)
@@ -263,10 +202,13 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
             raise ScoreError(f"costs must be {tuple(self.unary.shape)}, like unary; got {tuple(own.shape)}")
         return self._like(own, templates)._parts.flat
 
-    def entropy(self) -> Float[Tensor, "*batch"]:
-        """H(p) = log Z - E[score], in nats."""
-        given = self._centred()
-        return self._batched(given._log_z - weighted_sum(given._posteriors, given._parts.flat, 1))
+    @property
+    def _scores(self) -> tuple[Tensor]:
+        return (self._parts.flat,)
+
+    def _expected(self, costs: tuple[Tensor | None, ...]) -> Float[Tensor, "rows"]:
+        assert costs[0] is not None
+        return weighted_sum(self._posteriors, costs[0], 1)
 
     def _centred(self) -> FactorGraph:
         """The same distribution with centred scores of each variable and clique."""
@@ -316,6 +258,13 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
             ]
         return self._like(unary, templates)
 
+    def _divided(self, t: float) -> FactorGraph:
+        return self._like(self.unary / t, [each.with_scores(each.scores / t) for each in self.factors])
+
+    def _comparable(self, other: FactorGraph) -> bool:
+        same_graph = self._graph == other._graph and self.batch_shape == other.batch_shape
+        return same_graph and _same_mask(self.mask, other.mask)
+
     def _like(self, unary: Tensor, factors: Sequence[CliqueTemplate]) -> FactorGraph:
         """Other scores on the same graph."""
         return FactorGraph(
@@ -349,20 +298,6 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
             f"FactorGraph(batch_shape={tuple(self.batch_shape)}, n={self._graph.n}, "
             f"factors={len(self._graph.scopes)}, backend={self.backend!r})"
         )
-
-
-@register_kl(FactorGraph, FactorGraph)
-def _kl(p: FactorGraph, q: FactorGraph) -> Float[Tensor, "*batch"]:
-    """KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
-    if p._graph != q._graph or p.batch_shape != q.batch_shape or not _same_mask(p.mask, q.mask):
-        raise ScoreError(f"KL needs graphs of the same variables, factors, mask and batch shape; got {p!r} and {q!r}")
-    mine, other = p._parts.flat, q._parts.flat
-    both_forbid = (mine == -INF) & (other == -INF)
-    gap = torch.where(both_forbid, 0.0, mine) - torch.where(both_forbid, 0.0, other)
-    # Where nothing is left of q, it forbids all that p allows.
-    some = q._log_z > -INF
-    divergence = weighted_sum(p._posteriors, gap, 1) + torch.where(some, q._log_z, 0.0) - p._log_z
-    return p._batched(torch.where(some, divergence, INF))
 
 
 def _same_mask(mine: Tensor | None, other: Tensor | None) -> bool:

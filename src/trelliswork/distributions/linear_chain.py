@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ from torch.distributions import constraints
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
-    require_finite_totals,
     resolve_backend,
     weighted_sum,
 )
@@ -29,7 +28,7 @@ from trelliswork.distributions.chain_inputs import (
     promote,
 )
 from trelliswork.distributions.spans import Span, Summed, Whole, add_up, in_groups, span_chains, windows_of
-from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.errors import ScoreError
 from trelliswork.semirings import Counting, Log
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.chain import fast, structure
@@ -57,6 +56,10 @@ class LinearChain(StructuredDistribution):
     """
 
     has_enumerate_support = True
+    _structure = fast.STRUCTURE
+    _noun = "tag sequence"
+    _same = "the same shape, lengths and mask"
+    _advice = "allow at least one tag at each position and a transition between neighbours"
 
     def __init__(
         self,
@@ -76,8 +79,7 @@ class LinearChain(StructuredDistribution):
         self.backend = resolve_backend(backend, self.emissions.device)
         super().__init__(batch_shape, torch.Size([n]), validate_args=False)
         if validate_args is None or validate_args:
-            arrays = self._arrays if self.backend == "kernel" else None
-            check_scores((self.emissions, self.transitions, self.start, self.end), arrays)
+            check_scores((self.emissions, self.transitions, self.start, self.end), self._solver.arrays)
 
     # --- the parts, flat and compact -------------------------------------------------------------------------
 
@@ -105,76 +107,33 @@ class LinearChain(StructuredDistribution):
 
     @cached_property
     def _precise(self) -> Chain:
-        """The chain in float64, for sums over all sequences: float32 loses them with the length (decision 1)."""
-        chain = self._chain
-        if chain.emissions.device.type == "mps":  # has no float64
-            return chain
-        return chain.with_scores(*(cast(scores, torch.float64) for scores in chain.scores))
-
-    @cached_property
-    def _arrays(self) -> fast.ChainArrays:
-        return fast.ChainArrays.of(self._precise)
-
-    @cached_property
-    def _forward(self) -> fast.Forward:
-        return fast.run_forward(self._arrays)
+        return self._chain.double()
 
     @property
     def dtype(self) -> torch.dtype:
         return self.emissions.dtype
 
-    def _batched(self, result: Tensor, *lead: int) -> Tensor:
-        """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
-        if lead or len(self.batch_shape) != 1:
-            result = result.reshape((*lead, *self.batch_shape, *result.shape[len(lead) + 1 :]))
-        return cast(result, self.dtype)
+    def _by_row(self, values: Tensor) -> Int[Tensor, "samples rows n"]:
+        if self._layout.order is None:
+            return super()._by_row(values)
+        return torch.stack([self._layout.compact(each).contiguous() for each in super()._by_row(values)])
 
-    def _tags_out(self, tags: Int[Tensor, "m rows n"]) -> Int[Tensor, "m *batch n"]:
-        m = len(tags)
-        spread = torch.stack([self._layout.spread(each) for each in tags]) if m else tags
-        return spread.reshape(m, *self.batch_shape, *self.event_shape)
+    def _in_batch(self, values: Tensor, lead: Sequence[int]) -> Tensor:
+        if self._layout.order is not None and len(values):
+            values = torch.stack([self._layout.spread(each) for each in values])
+        return super()._in_batch(values, lead)
 
-    # --- queries ---------------------------------------------------------------------------------------------
+    def _read(self, value: Tensor, check: bool) -> Int[Tensor, "*samples *batch n"]:
+        tags = check_value(value, self.batch_shape, self.event_shape)
+        if check:
+            check_tags(tags, self.valid, self._chain.c)
+        return tags
 
     @property
-    def _log_z(self) -> Float[Tensor, "rows"]:
-        chain = self._precise
-        if self.backend == "torch":
-            return structure.log_partition(chain)
-        return fast.log_partition(chain, self._arrays, self._forward)
+    def _solved(self) -> tuple[Chain]:
+        return (self._chain,)
 
-    def score(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
-        """The log score of tag sequences; -inf for a forbidden one."""
-        return self._each(value, lambda tags: structure.path_score(self._chain, tags))
-
-    def log_prob(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
-        """log p(value | x); -inf for a forbidden sequence, never above 0."""
-        chain = self._chain
-        if self.backend == "torch":
-            return self._each(value, lambda tags: structure.log_prob(self._precise, tags))
-        arrays, run = self._arrays, self._forward
-
-        def log_prob(tags: Tensor) -> Tensor:
-            found = fast.log_prob(chain, arrays, run, tags)
-            if found is None:
-                check_tags(value, self.valid, chain.c)
-            assert found is not None
-            return found
-
-        return self._each(value, log_prob, check=False)
-
-    def _each(self, value: Tensor, query: Callable[[Tensor], Tensor], check: bool = True) -> Tensor:
-        """Apply a query of tags [rows, n] to every sample of value; `check` that each position holds a tag."""
-        samples = check_value(value, self.batch_shape, self.event_shape)  # [samples, rows, n]
-        if check:
-            check_tags(value, self.valid, self._chain.c)
-        results = [query(self._layout.compact(tags).contiguous()) for tags in samples]
-        if not results:
-            return self.emissions.new_zeros(value.shape[:-1])
-        if value.dim() == 2 and len(self.batch_shape) == 1:
-            return self._batched(results[0])
-        shape = value.shape[: value.dim() - len(self.batch_shape) - 1]
-        return self._batched(torch.stack(results), len(samples)).reshape((*shape, *self.batch_shape))
+    # --- queries ---------------------------------------------------------------------------------------------
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n c"]:
@@ -192,60 +151,8 @@ class LinearChain(StructuredDistribution):
 
     def _marginals(self, arcs_by: fast.ArcsBy) -> tuple[Tensor, Tensor]:
         """Unary posteriors, and arc posteriors summed as asked; compact."""
-        chain = self._precise
-        if self.backend == "torch":
-            unary, pairs = structure.marginals(chain)
-            return unary, fast.sum_arcs(pairs, arcs_by)
-        return fast.marginals(chain, self._arrays, self._forward, arcs_by)
-
-    @property
-    def argmax(self) -> Int[Tensor, "*batch n"]:
-        """The best tag sequence [S4.139]; among ties the lowest tags, from the end backwards."""
-        if self.backend == "torch":
-            tags, scores = structure.viterbi(self._chain)
-            possible = scores.detach() > -INF
-        else:
-            found, has_path = fast.best_paths(fast.ChainArrays.of(self._chain, None))
-            tags, possible = torch.from_numpy(found), torch.from_numpy(has_path)
-        self._require_paths(possible)
-        return self._tags_out(tags[None])[0]
-
-    def top_k(self, k: int) -> tuple[Int[Tensor, "k *batch n"], Float[Tensor, "k *batch"]]:
-        """The k best tag sequences and their scores, best first; a score of -inf fills up where there are fewer."""
-        if k < 1:
-            raise ScoreError(f"k must be at least 1; got {k}; ask for one best sequence or more")
-        if self.backend == "torch":
-            tags, found = structure.top_k(self._chain, k)
-        else:
-            tags, array = fast.top_paths(self._arrays, k)
-            found = torch.from_numpy(array)
-        exists = found > -INF
-        self._require_paths(exists[0])
-        tags = torch.where(exists[:, :, None], tags, tags[:1])
-        scores = torch.stack([structure.path_score(self._chain, each) for each in tags])
-        return self._tags_out(tags), self._batched(torch.where(exists, scores, -INF), k)
-
-    def sample(
-        self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
-    ) -> Int[Tensor, "*samples *batch n"]:
-        """Exact independent samples."""
-        shape = torch.Size(sample_shape)
-        log_z = self._log_z.detach()
-        require_finite_totals(log_z)
-        self._require_paths(log_z > -INF)
-        if self.backend == "torch":
-            tags = structure.sample(self._precise, shape.numel(), generator)
-        else:
-            tags = fast.sample_paths(self._arrays, self._forward, shape.numel(), generator)
-        return self._tags_out(tags).reshape(*shape, *self.batch_shape, *self.event_shape)
-
-    def _require_paths(self, possible: Bool[Tensor, "rows"]) -> None:
-        if not bool(possible.all()):
-            row = int((~possible).nonzero()[0])
-            raise ConstraintError(
-                f"row {row} has no tag sequence with a score above -inf; "
-                "allow at least one tag at each position and a transition between neighbours"
-            )
+        found: tuple[Tensor, Tensor] = self._solver.marginals(arcs_by)
+        return found
 
     @property
     def count(self) -> Float[Tensor, "*batch"]:
@@ -273,24 +180,24 @@ class LinearChain(StructuredDistribution):
             validate_args=False,
         )
         given._layout = self._layout
-        return self._batched(self._expected(given._chain))
+        return self._batched(self._expected(given._chain.scores))
 
-    def _expected(self, costs: Chain) -> Float[Tensor, "rows"]:
-        shared = costs.transitions.dim() == 2
+    @property
+    def _scores(self) -> tuple[Tensor, ...]:
+        return self._precise.scores
+
+    def _expected(self, costs: tuple[Tensor | None, ...]) -> Float[Tensor, "rows"]:
+        emissions, transitions, start, end = (cost for cost in costs if cost is not None)
+        shared = transitions.dim() == 2
         unary, arcs = self._marginals("row" if shared else "position")
         rows = torch.arange(len(unary), device=unary.device)
-        last = unary[rows, costs.lengths - 1]
+        last = unary[rows, self._layout.lengths - 1]
         return (
-            weighted_sum(unary, costs.emissions, 1)
-            + weighted_sum(arcs, costs.transitions, 1)  # [c, c] or [rows, n-1, c, c]
-            + weighted_sum(unary[:, 0], costs.start, 1)
-            + weighted_sum(last, costs.end, 1)
+            weighted_sum(unary, emissions, 1)
+            + weighted_sum(arcs, transitions, 1)  # [c, c] or [rows, n-1, c, c]
+            + weighted_sum(unary[:, 0], start, 1)
+            + weighted_sum(last, end, 1)
         )
-
-    def entropy(self) -> Float[Tensor, "*batch"]:
-        """H(p) = log Z - E[score], in nats."""
-        given = self._centred()
-        return self._batched(given._log_z - given._expected(given._precise))
 
     def _centred(self) -> LinearChain:
         """The same distribution with centred scores."""
@@ -340,6 +247,12 @@ class LinearChain(StructuredDistribution):
         share = torch.where(possible, prefixes, 0.0) - torch.where(possible, before, 0.0)
         share = torch.where(possible, share, torch.where(before > -INF, -INF, 0.0))
         return self._batched(self._layout.spread(torch.where(free.token_mask, share, 0.0)))
+
+    def _divided(self, t: float) -> LinearChain:
+        return self._like(self.emissions / t, self.transitions / t, self.start / t, self.end / t)
+
+    def _comparable(self, other: LinearChain) -> bool:
+        return self.emissions.shape == other.emissions.shape and torch.equal(self.valid, other.valid)
 
     def _like(self, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> LinearChain:
         """Other scores in the same layout."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from trelliswork.distributions.dependency_tree import DependencyTree
-from trelliswork.runtime.bridge import as_array
 from trelliswork.semirings import Counting
-from trelliswork.structures.arc_rows import ArcRows
 from trelliswork.structures.projective import fast, structure
 
 if TYPE_CHECKING:
@@ -32,22 +29,7 @@ class ProjectiveTree(DependencyTree):
     """
 
     _kind = "projective tree (no arcs cross)"
-    _family = fast.FAMILY
-
-    def _best(self, rows: ArcRows) -> tuple[Int[Tensor, "rows n"], Bool[Tensor, "rows"]]:
-        return structure.best(rows.trees) if self.backend == "torch" else fast.best_trees(rows.arrays)
-
-    def _top(self, parts: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-        if self.backend == "torch":
-            return structure.top_k(self._given.trees.with_arcs(parts), k)
-        found = fast.top_trees(as_array(parts), as_array(self._lengths), self.single_root, k)
-        heads, labels, scores = (torch.from_numpy(each) for each in found)
-        return heads, labels, scores
-
-    def _draw(self, rows: ArcRows, n_samples: int, generator: torch.Generator | None) -> Int[Tensor, "samples rows n"]:
-        if self.backend == "torch":
-            return structure.sample(rows.trees, n_samples, generator)
-        return fast.sample_trees(rows.arrays, n_samples, generator)
+    _structure = fast.STRUCTURE
 
     def _count(self) -> Float[Tensor, "rows"]:
         return structure.total(self._given.trees.with_arcs(self._labelled.parts), Counting())

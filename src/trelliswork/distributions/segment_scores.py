@@ -12,7 +12,6 @@ from torch import Tensor
 from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend
 from trelliswork.distributions.chain_inputs import cast, layout_of
 from trelliswork.distributions.segment_inputs import check_max_lengths, check_scores
-from trelliswork.structures.segments import fast
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.structure import Segments
 
@@ -48,7 +47,7 @@ class SegmentScores(StructuredDistribution):
         self.backend = resolve_backend(backend, device)
         super().__init__(batch_shape, torch.Size([n]), validate_args=False)
         if validate_args is None or validate_args:
-            check_scores(self._named_scores(), self._arrays if self.backend == "kernel" else None)
+            check_scores(self._named_scores(), self._arrays)
 
     def _named_scores(self) -> dict[str, Tensor | None]:
         if self._factors is None:
@@ -61,19 +60,17 @@ class SegmentScores(StructuredDistribution):
     def segments(self) -> Float[Tensor, "*batch n k c"]:
         """The score of every segment; computed on first use if the scores are factored."""
         assert self._factors is not None
-        return self._batched(self._whole_of_factors().segments)
+        return self._batched(self._given.double().whole().segments)
 
     @property
     def _working_dtype(self) -> torch.dtype:
-        """The reference sums in float64 where the device has it; kernels do from either."""
-        exact = self.dtype == torch.float64 or (self.backend == "torch" and self.start.device.type != "mps")
-        return torch.float64 if exact else torch.float32
+        return torch.float64 if self.dtype == torch.float64 else torch.float32
 
     @cached_property
     def _parts(self) -> Segments:
         """One batch axis, float32 at least, segments that are too long for their label at -inf."""
         if self._factors is not None:
-            return self._whole_of_factors()
+            return self._given.double().whole()
         dtype = self._working_dtype
         segments = self._limited(cast(self.segments.reshape(-1, *self._shape[-3:]), dtype))
         transitions = None if self.transitions is None else cast(self.transitions, dtype)
@@ -100,18 +97,13 @@ class SegmentScores(StructuredDistribution):
         flat[1] = self._limited(flat[1])
         return Factored.of(flat, self._lengths)
 
-    def _whole_of_factors(self) -> Segments:
-        """Sums over tokens in float64, as the kernels compute them."""
-        exact: list[Any] = [None if part is None else part.double() for part in self._given.scores]
-        return self._given.with_scores(*exact).whole()
+    @property
+    def _solved(self) -> tuple[Segments | Factored]:
+        return (self._given,)
 
-    @cached_property
-    def _arrays(self) -> fast.SegmentArrays:
-        return fast.SegmentArrays.of(self._given)
-
-    @cached_property
-    def _forward(self) -> fast.Forward | fast.LogForward:
-        return fast.run_forward(self._arrays)
+    @property
+    def _arrays(self) -> Any:
+        return self._solver.arrays
 
     @property
     def dtype(self) -> torch.dtype:
@@ -120,7 +112,3 @@ class SegmentScores(StructuredDistribution):
     @property
     def lengths(self) -> Int[Tensor, "*batch"]:
         return self._lengths.reshape(self.batch_shape)
-
-    def _batched(self, result: Tensor, *lead: int) -> Tensor:
-        """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
-        return cast(result.reshape((*lead, *self.batch_shape, *result.shape[len(lead) + 1 :])), self.dtype)

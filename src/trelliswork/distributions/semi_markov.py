@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,16 +10,15 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions import segment_values as values
-from trelliswork.distributions.base import Backend, require_finite_totals, weighted_sum
+from trelliswork.distributions.base import Backend, weighted_sum
 from trelliswork.distributions.centring import centred, centred_segments
 from trelliswork.distributions.chain_inputs import cast
 from trelliswork.distributions.segment_inputs import check_factors, one_dtype, promote
 from trelliswork.distributions.segment_scores import SegmentScores
-from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.errors import ScoreError
 from trelliswork.semirings import Counting
 from trelliswork.structures.segments import fast, structure
 from trelliswork.structures.segments.factored import Factored
-from trelliswork.structures.segments.structure import Segments
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -44,6 +43,10 @@ class SemiMarkov(SegmentScores):
     >>> dist.count, dist.argmax
     (tensor([152.], dtype=torch.float64), [[(0, 1, 0), (1, 2, 0), (2, 3, 0), (3, 4, 0), (4, 5, 0)]])
     """
+
+    _structure = fast.STRUCTURE
+    _noun = "segmentation"
+    _advice = "allow segments that cover the row and transitions between their labels"
 
     def __init__(
         self,
@@ -143,29 +146,11 @@ class SemiMarkov(SegmentScores):
 
     # --- queries ---------------------------------------------------------------------------------------------
 
-    @property
-    def _log_z(self) -> Float[Tensor, "rows"]:
-        if self.backend == "torch":
-            return structure.log_partition(self._parts)
-        return fast.log_partition(self._given, self._arrays, self._forward)
+    def _read(self, value: Any, check: bool) -> Int[Tensor, "*samples *batch n"]:
+        return self.to_starts(value)
 
-    def score(self, value: Any) -> Float[Tensor, "*samples *batch"]:
-        """The log score of segmentations; -inf for a forbidden one."""
-        return self._each(value, self._given.path_score)
-
-    def log_prob(self, value: Any) -> Float[Tensor, "*samples *batch"]:
-        """log p(value | x); -inf for a forbidden segmentation, never above 0."""
-        if self.backend == "torch":
-            return self._each(value, lambda starts: structure.log_prob(self._parts, starts))
-        parts, arrays, run = self._given, self._arrays, self._forward
-        return self._each(value, lambda starts: fast.log_prob(parts, arrays, run, starts))
-
-    def _each(self, value: Any, query: Callable[[Tensor], Tensor]) -> Tensor:
-        """Apply a query of starts [rows, n] to every sample of value."""
-        starts = self.to_starts(value)
-        samples = starts.reshape(-1, len(self._lengths), *self.event_shape)
-        results = [query(each.contiguous()) for each in samples]
-        return cast(torch.stack(results).reshape(starts.shape[:-1]), self.dtype)
+    def _written(self, values: Tensor) -> list[Any]:
+        return self.from_starts(values)
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n k c"]:
@@ -182,66 +167,14 @@ class SemiMarkov(SegmentScores):
 
     def _marginals(self) -> tuple[Tensor, Tensor]:
         """Posteriors of segments, and the expected number of each pair of neighbouring labels."""
-        parts = self._parts
-        if self.backend == "torch":
-            return structure.marginals(parts)
-        if self._factors is None:
-            return fast.marginals(parts, self._arrays, self._forward)
-        arrays = fast.SegmentArrays.of(parts)
-        return fast.marginals(parts, arrays, fast.run_forward(arrays))
-
-    @property
-    def argmax(self) -> list[Any]:
-        """The best segmentation; among ties the lowest labels and the shortest segments, from the end backwards."""
-        if self.backend == "torch":
-            starts, scores = structure.viterbi(self._parts)
-            possible = scores.detach() > -INF
-        else:
-            starts, possible = fast.best_starts(fast.SegmentArrays.of(self._given, None))
-        self._require_values(possible)
-        return self.from_starts(starts.reshape(*self.batch_shape, *self.event_shape))
-
-    def top_k(self, k: int) -> tuple[list[Any], Float[Tensor, "k *batch"]]:
-        """The k best segmentations and their scores, best first; -inf fills up where there are fewer."""
-        if k < 1:
-            raise ScoreError(f"k must be at least 1; got {k}; ask for one best segmentation or more")
-        if self.backend == "torch":
-            starts, found = structure.top_k(self._parts, k)
-        else:
-            starts, found = fast.top_starts(self._arrays, k)
-        exists = found > -INF
-        self._require_values(exists[0])
-        starts = torch.where(exists[:, :, None], starts, starts[:1])
-        scores = torch.stack([self._given.path_score(each) for each in starts])
-        lists = self.from_starts(starts.reshape(k, *self.batch_shape, *self.event_shape))
-        return lists, self._batched(torch.where(exists, scores, -INF), k)
-
-    def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
-        """Exact independent samples, nested as [*sample_shape, *batch]."""
-        return self.from_starts(self.sample_starts(sample_shape, generator))
+        found: tuple[Tensor, Tensor] = self._solver.marginals()
+        return found
 
     def sample_starts(
         self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
     ) -> Int[Tensor, "*samples *batch n"]:
         """`sample` in its tensor form."""
-        shape = torch.Size(sample_shape)
-        log_z = self._log_z.detach()
-        require_finite_totals(log_z)
-        self._require_values(log_z > -INF)
-        if self.backend == "torch":
-            starts = structure.sample(self._parts, shape.numel(), generator)
-        else:
-            run = self._forward if isinstance(self._forward, fast.LogForward) else fast.run_log_forward(self._arrays)
-            starts = fast.sample_starts(self._arrays, run, shape.numel(), generator)
-        return starts.reshape(*shape, *self.batch_shape, *self.event_shape)
-
-    def _require_values(self, possible: Bool[Tensor, "rows"]) -> None:
-        if not bool(possible.all()):
-            row = int((~possible).nonzero()[0])
-            raise ConstraintError(
-                f"row {row} has no segmentation with a score above -inf; "
-                "allow segments that cover the row and transitions between their labels"
-            )
+        return self._sampled(sample_shape, generator)
 
     @property
     def count(self) -> Float[Tensor, "*batch"]:
@@ -258,27 +191,27 @@ class SemiMarkov(SegmentScores):
         """E[Σ costs of segments + transitions[y_{j-1}, y_j] + start[y_1] + end[y_m]]; costs are shaped like scores."""
         segments = self.start.new_zeros(()).expand(self._shape) if costs is None else costs
         given = SemiMarkov(segments, transitions, start, end, lengths=self.lengths, validate_args=False)
-        return self._batched(self._expected(given._parts))
+        return self._batched(self._expected(given._parts.scores))
 
-    def _expected(self, costs: Segments) -> Float[Tensor, "rows"]:
-        if costs.transitions is not None and self.transitions is None:
+    @property
+    def _scores(self) -> tuple[Tensor | None, ...]:
+        return self._parts.double().scores
+
+    def _expected(self, costs: tuple[Tensor | None, ...]) -> Float[Tensor, "rows"]:
+        by_segment, by_arc, by_start, by_end = costs
+        assert by_segment is not None and by_start is not None and by_end is not None
+        if by_arc is not None and self.transitions is None:
             return self._first_order()._expected(costs)
         segments, arcs = self._marginals()
-        lasts = torch.arange(1, costs.n + 1, device=segments.device)[:, None] + torch.arange(
-            costs.k, device=segments.device
-        )
-        at_end = (lasts == costs.lengths[:, None, None])[..., None]  # (rows, n, k, 1): segments that end the row
+        (n, k), device = segments.shape[1:3], segments.device
+        lasts = torch.arange(1, n + 1, device=device)[:, None] + torch.arange(k, device=device)
+        at_end = (lasts == self._lengths[:, None, None])[..., None]  # (rows, n, k, 1): segments that end the row
         result = (
-            weighted_sum(segments, costs.segments, 1)
-            + weighted_sum(segments[:, 0].sum(1), costs.start, 1)
-            + weighted_sum(torch.where(at_end, segments, 0.0).sum((1, 2)), costs.end, 1)
+            weighted_sum(segments, by_segment, 1)
+            + weighted_sum(segments[:, 0].sum(1), by_start, 1)
+            + weighted_sum(torch.where(at_end, segments, 0.0).sum((1, 2)), by_end, 1)
         )
-        return result if costs.transitions is None else result + weighted_sum(arcs, costs.transitions, 1)
-
-    def entropy(self) -> Float[Tensor, "*batch"]:
-        """H(p) = log Z - E[score], in nats."""
-        given = self._centred()
-        return self._batched(given._log_z - given._expected(given._parts))
+        return result if by_arc is None else result + weighted_sum(arcs, by_arc, 1)
 
     def _centred(self) -> SemiMarkov:
         """The same distribution with centred scores. Transitions stay: segmentations differ in how many they have."""
@@ -372,6 +305,21 @@ class SemiMarkov(SegmentScores):
         if bool((labels >= c).any()):
             raise ScoreError(f"partial labels must lie in 0..{c - 1} or be -100 for unknown; got {int(labels.max())}")
         return labels
+
+    def _divided(self, t: float) -> SemiMarkov:
+        transitions = None if self.transitions is None else self.transitions / t
+        if self._factors is None:
+            return self._like(self.segments / t, transitions, self.start / t, self.end / t)
+        scores: list[Any] = [None if each is None else each / t for each in self._factors.scores[:4]]
+        tokens, durations, starts, ends = scores
+        own = tokens, durations, starts, ends
+        options: dict[str, Any] = dict(
+            lengths=self.lengths, max_lengths=self.max_lengths, backend=self.backend, validate_args=False
+        )
+        return SemiMarkov.factored(*own, transitions, self.start / t, self.end / t, **options)
+
+    def _comparable(self, other: SemiMarkov) -> bool:
+        return self._shape == other._shape and torch.equal(self._lengths, other._lengths)
 
     def _first_order(self) -> SemiMarkov:
         """The same distribution with transitions: scores of 0 if there are none."""

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.distributions import constraints, register_kl
+from torch.distributions import constraints
 
 from trelliswork.distributions import span_values as values
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
-    require_finite_totals,
     resolve_backend,
     weighted_sum,
 )
 from trelliswork.distributions.centring import centred_spans
 from trelliswork.distributions.chain_inputs import cast, layout_of
 from trelliswork.distributions.segment_values import nested
-from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.errors import ScoreError
 from trelliswork.semirings import Counting
 from trelliswork.structures.constituency import fast, structure
 from trelliswork.structures.constituency.kernels import first_not_a_score
@@ -49,6 +48,10 @@ class SpanTree(StructuredDistribution):
     (tensor([64.], dtype=torch.float64), [[(0, 3, 0), (0, 1, 0), (1, 3, 0), (1, 2, 0), (2, 3, 0)]])
     """
 
+    _structure = fast.STRUCTURE
+    _noun = "tree"
+    _advice = "allow a label for the whole row, for each token, and for spans between them"
+
     def __init__(
         self,
         spans: Float[Tensor, "*batch n n c"],
@@ -74,8 +77,9 @@ class SpanTree(StructuredDistribution):
 
     def _check_scores(self) -> None:
         """NaN and +inf are refused by place, where they are read."""
-        if self.backend == "kernel":
-            place = [-1] if self._tops.fine.all() else list(first_not_a_score(*self._arrays))
+        arrays = self._solver.arrays
+        if arrays is not None:
+            place = [-1] if self._solver.tops.fine.all() else list(first_not_a_score(*arrays))
         else:
             wrong = ~(self._parts.spans.detach() < INF) & self._parts.span_mask[..., None]
             place = wrong.nonzero()[0].tolist() if bool(wrong.any()) else [-1]
@@ -96,22 +100,6 @@ class SpanTree(StructuredDistribution):
         spans = self.spans if self.spans.dim() == 4 else self.spans.reshape(-1, *self.spans.shape[-3:])
         return Spans(cast(spans, dtype), self._lengths)
 
-    @cached_property
-    def _arrays(self) -> fast.SpanArrays:
-        return fast.SpanArrays.of(self._parts)
-
-    @cached_property
-    def _tops(self) -> fast.Tops:
-        return fast.highest_labels(self._arrays)
-
-    @cached_property
-    def _inside(self) -> fast.Inside:
-        return fast.run_inside(self._arrays, self._tops)
-
-    @cached_property
-    def _inside_in_log_space(self) -> fast.Inside:
-        return fast.run_inside(self._arrays, self._tops, try_exp=False)
-
     @property
     def dtype(self) -> torch.dtype:
         return self.spans.dtype
@@ -119,10 +107,6 @@ class SpanTree(StructuredDistribution):
     @property
     def lengths(self) -> Int[Tensor, "*batch"]:
         return self._lengths.reshape(self.batch_shape)
-
-    def _batched(self, result: Tensor, *lead: int) -> Tensor:
-        """A result [*lead, rows, ...] in the caller's batch shape and dtype."""
-        return cast(result.reshape((*lead, *self.batch_shape, *result.shape[len(lead) + 1 :])), self.dtype)
 
     # --- values ----------------------------------------------------------------------------------------------
 
@@ -168,40 +152,16 @@ class SpanTree(StructuredDistribution):
 
     # --- queries ---------------------------------------------------------------------------------------------
 
-    @property
-    def _log_z(self) -> Float[Tensor, "rows"]:
-        parts = self._parts
-        if self.backend == "torch":
-            return structure.log_partition(parts)
-        return fast.log_partition(parts, self._arrays, self._inside)
+    def _read(self, value: Any, check: bool) -> Int[Tensor, "*samples *batch nodes 3"]:
+        return self.to_nodes(value)
 
-    def score(self, value: Any) -> Float[Tensor, "*samples *batch"]:
-        """The log score of trees; -inf with a forbidden node."""
-        return self._each(value, lambda nodes: structure.tree_score(self._parts, nodes))
-
-    def log_prob(self, value: Any) -> Float[Tensor, "*samples *batch"]:
-        """log p(value | x); -inf with a forbidden node, never above 0."""
-        parts = self._parts
-        if self.backend == "torch":
-            return self._each(value, lambda nodes: structure.log_prob(parts, nodes))
-        arrays, run = self._arrays, self._inside
-        return self._each(value, lambda nodes: fast.log_prob(parts, arrays, run, nodes))
-
-    def _each(self, value: Any, query: Callable[[Tensor], Tensor]) -> Tensor:
-        """Apply a query of nodes [rows, 2n-1, 3] to every sample of value."""
-        nodes = self.to_nodes(value)
-        if nodes.dim() == 3 and len(self.batch_shape) == 1:  # the plain case, without more nodes in the graph
-            return cast(query(nodes), self.dtype)
-        results = [query(each) for each in self._by_sample(nodes)]
-        found = torch.stack(results) if results else self._parts.spans.new_zeros(0)
-        return cast(found.reshape(nodes.shape[:-2]), self.dtype)
+    def _written(self, values: Tensor) -> Any:
+        return self.from_nodes(values)
 
     @property
     def _posteriors(self) -> Float[Tensor, "rows n n c"]:
-        parts = self._parts
-        if self.backend == "torch":
-            return structure.marginals(parts)
-        return fast.marginals(parts, self._arrays, self._inside)
+        posteriors: Tensor = self._solver.marginals()
+        return posteriors
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n n c"]:
@@ -228,63 +188,17 @@ class SpanTree(StructuredDistribution):
         return found.sum(-1) if label is None else found[..., label]
 
     @property
-    def argmax(self) -> Any:
-        """The best tree; among ties the lowest labels and the leftmost splits, from the root down."""
-        return self.from_nodes(self.argmax_nodes)
-
-    @property
     def argmax_nodes(self) -> Int[Tensor, "*batch nodes 3"]:
-        """`argmax` in its tensor form."""
-        if self.backend == "torch":
-            nodes, possible = structure.best(self._parts)
-        else:
-            nodes, possible = fast.best_trees(self._arrays, self._tops)
+        """`argmax` in its tensor form; among ties the lowest labels and the leftmost splits, from the root down."""
+        nodes, possible = self._solver.best()
         self._require_values(possible)
-        return nodes.reshape(*self.batch_shape, *self.event_shape)
-
-    def top_k(self, k: int) -> tuple[Any, Float[Tensor, "k *batch"]]:
-        """The k best trees and their scores, best first; -inf fills up where there are fewer."""
-        if k < 1:
-            raise ScoreError(f"k must be at least 1; got {k}; ask for one best tree or more")
-        if self.backend == "torch":
-            nodes, found = structure.top_k(self._parts, k)
-        else:
-            nodes, found = fast.top_trees(self._arrays, k)
-        exists = found > -INF
-        self._require_values(exists[0])
-        nodes = torch.where(exists[:, :, None, None], nodes, nodes[:1])
-        scores = torch.stack([structure.tree_score(self._parts, each) for each in nodes])
-        lists = self.from_nodes(nodes.reshape(k, *self.batch_shape, *self.event_shape))
-        return lists, self._batched(torch.where(exists, scores, -INF), k)
-
-    def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
-        """Exact independent samples, nested as [*sample_shape, *batch]."""
-        return self.from_nodes(self.sample_nodes(sample_shape, generator))
+        return self._in_batch(nodes, ())
 
     def sample_nodes(
         self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
     ) -> Int[Tensor, "*samples *batch nodes 3"]:
         """`sample` in its tensor form."""
-        shape = torch.Size(sample_shape)
-        if self.backend == "torch":
-            log_z = self._log_z.detach()
-            require_finite_totals(log_z)
-            self._require_values(log_z > -INF)
-            nodes = structure.sample(self._parts, shape.numel(), generator)
-        else:
-            run = self._inside_in_log_space
-            require_finite_totals(torch.from_numpy(run.log_z))
-            self._require_values(torch.from_numpy(run.log_z > -INF))
-            nodes = fast.sample_trees(self._arrays, run, shape.numel(), generator)
-        return nodes.reshape(*shape, *self.batch_shape, *self.event_shape)
-
-    def _require_values(self, possible: Bool[Tensor, "rows"]) -> None:
-        if not bool(possible.all()):
-            row = int((~possible).nonzero()[0])
-            raise ConstraintError(
-                f"row {row} has no tree with a score above -inf; "
-                "allow a label for the whole row, for each token, and for spans between them"
-            )
+        return self._sampled(sample_shape, generator)
 
     @property
     def count(self) -> Float[Tensor, "*batch"]:
@@ -295,17 +209,19 @@ class SpanTree(StructuredDistribution):
         """E[Σ costs of the nodes]; costs are shaped like spans."""
         if costs.shape != self.spans.shape:
             raise ScoreError(f"costs must be {tuple(self.spans.shape)}, one for each node; got {tuple(costs.shape)}")
-        return self._batched(self._expected(costs.reshape(self._parts.spans.shape)))
+        return self._batched(self._expected((costs.reshape(self._parts.spans.shape),)))
 
-    def _expected(self, costs: Float[Tensor, "rows n n c"]) -> Float[Tensor, "rows"]:
-        return weighted_sum(self._posteriors, costs.double(), 1)
+    @property
+    def _scores(self) -> tuple[Tensor]:
+        return (self._parts.spans.double(),)
 
-    def entropy(self) -> Float[Tensor, "*batch"]:
-        """H(p) = log Z - E[score], in nats."""
-        parts = self._parts
-        spans = centred_spans(parts.spans, parts.span_mask)
-        given = SpanTree(spans, lengths=self._lengths, backend=self.backend, validate_args=False)
-        return self._batched(given._log_z - given._expected(spans))
+    def _expected(self, costs: tuple[Tensor | None, ...]) -> Float[Tensor, "rows"]:
+        assert costs[0] is not None
+        return weighted_sum(self._posteriors, costs[0].double(), 1)
+
+    def _centred(self) -> SpanTree:
+        spans = centred_spans(self._parts.spans, self._parts.span_mask)
+        return SpanTree(spans, lengths=self._lengths, backend=self.backend, validate_args=False)
 
     # --- constraints -----------------------------------------------------------------------------------------
 
@@ -336,6 +252,12 @@ class SpanTree(StructuredDistribution):
         lengths = self._lengths.tolist()
         return values.allowed_by_nodes(known, lengths, shape[-2], shape[-1], self.spans.device).reshape(shape)
 
+    def _divided(self, t: float) -> SpanTree:
+        return self._like(self.spans / t, self.lengths)
+
+    def _comparable(self, other: SpanTree) -> bool:
+        return self.spans.shape == other.spans.shape and torch.equal(self._lengths, other._lengths)
+
     def _like(self, spans: Tensor, lengths: Tensor) -> SpanTree:
         return SpanTree(spans, lengths=lengths, backend=self.backend, validate_args=False)
 
@@ -355,18 +277,3 @@ class SpanTree(StructuredDistribution):
     def __repr__(self) -> str:
         n, c = self.spans.shape[-2:]
         return f"SpanTree(batch_shape={tuple(self.batch_shape)}, n={n}, c={c}, backend={self.backend!r})"
-
-
-@register_kl(SpanTree, SpanTree)
-def _kl(p: SpanTree, q: SpanTree) -> Float[Tensor, "*batch"]:
-    """KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
-    if p.spans.shape != q.spans.shape or not torch.equal(p.lengths, q.lengths):
-        raise ScoreError(
-            f"KL needs trees of the same shape and lengths; got {tuple(p.spans.shape)} and {tuple(q.spans.shape)}"
-        )
-    mine, other = p._parts.spans.double(), q._parts.spans.double()
-    both_forbid = (mine == -INF) & (other == -INF)
-    gap = torch.where(both_forbid, 0.0, mine) - torch.where(both_forbid, 0.0, other)
-    # Where nothing is left of q, it forbids all that p allows.
-    log_ratio_of_totals = torch.where(q._log_z > -INF, q._log_z, 0.0) - p._log_z
-    return p._batched(torch.where(q._log_z > -INF, p._expected(gap) + log_ratio_of_totals, INF))

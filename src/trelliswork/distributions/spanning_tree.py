@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from trelliswork.distributions.dependency_tree import DependencyTree
-from trelliswork.runtime.bridge import as_array
-from trelliswork.structures.arc_rows import ArcRows
 from trelliswork.structures.spanning import fast, structure
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+    from jaxtyping import Float
 
 
 class SpanningTree(DependencyTree):
@@ -31,18 +28,7 @@ class SpanningTree(DependencyTree):
     (tensor([9.]), tensor([9.], dtype=torch.float64))
     """
 
-    _family = fast.FAMILY
-
-    def _best(self, rows: ArcRows) -> tuple[Int[Tensor, "rows n"], Bool[Tensor, "rows"]]:
-        return fast.best_trees(rows.arrays)
-
-    def _top(self, parts: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-        found = fast.top_trees(as_array(parts), as_array(self._lengths), self.single_root, k)
-        heads, labels, scores = (torch.from_numpy(each) for each in found)
-        return heads, labels, scores
-
-    def _draw(self, rows: ArcRows, n_samples: int, generator: torch.Generator | None) -> Int[Tensor, "samples rows n"]:
-        return fast.sample_trees(rows.arrays, n_samples, generator)
+    _structure = fast.STRUCTURE
 
     def _count(self) -> Float[Tensor, "rows"]:
         """Z where every possible arc weighs as much as it has labels, rounded: exact up to 13 digits or so."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
-from torch.distributions import constraints, register_kl
+from torch.distributions import constraints
 
 from trelliswork.distributions import grammar_inputs as inputs
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
-    require_finite_totals,
     resolve_backend,
     weighted_sum,
 )
@@ -22,7 +20,7 @@ from trelliswork.distributions.centring import centred_productions
 from trelliswork.distributions.chain_inputs import cast
 from trelliswork.distributions.segment_values import nested
 from trelliswork.distributions.span_values import allowed_by_nodes, to_lists
-from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.errors import ScoreError
 from trelliswork.semirings import Boolean, Counting
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.grammar import fast, structure
@@ -54,6 +52,11 @@ class WeightedCFG(StructuredDistribution):
     >>> cfg.count, str(cfg.argmax[0])
     (tensor([2.], dtype=torch.float64), '(S (S a) (S (S a) (S a)))')
     """
+
+    _structure = fast.STRUCTURE
+    _noun = "derivation"
+    _same = "the same grammar, sentences and shape of rule scores"
+    _advice = "allow rules that lead from a root symbol to its words"
 
     def __init__(
         self,
@@ -96,14 +99,6 @@ class WeightedCFG(StructuredDistribution):
 
     # --- the parts -------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _arrays(self) -> fast.GrammarArrays:
-        return fast.GrammarArrays.of(self._parts)
-
-    @cached_property
-    def _inside(self) -> fast.Inside:
-        return fast.run_inside(self._arrays)
-
     @property
     def dtype(self) -> torch.dtype:
         return self._dtype
@@ -111,10 +106,6 @@ class WeightedCFG(StructuredDistribution):
     @property
     def lengths(self) -> Int[Tensor, "batch"]:
         return self._parts.lengths
-
-    def _batched(self, result: Tensor, *lead: int) -> Tensor:
-        """A result [*lead, batch, ...] in the caller's dtype."""
-        return cast(result, self._dtype)
 
     # --- values ----------------------------------------------------------------------------------------------
 
@@ -152,23 +143,21 @@ class WeightedCFG(StructuredDistribution):
 
     # --- queries ---------------------------------------------------------------------------------------------
 
-    @property
-    def _log_z(self) -> Float[Tensor, "batch"]:
-        parts = self._parts
-        if self.backend == "torch":
-            return structure.log_partition(parts)
-        return fast.log_partition(parts, self._arrays, self._inside)
+    def _read(self, value: Sequence[Tree], check: bool) -> Int[Tensor, "batch nodes 3"]:
+        nodes = torch.full((*self.batch_shape, *self.event_shape), -1, device=self.lengths.device)
+        for row, found in enumerate(self.to_nodes(value)):
+            nodes[row, : len(found)] = torch.tensor(found, device=nodes.device)
+        return nodes
 
-    def score(self, value: Sequence[Tree]) -> Float[Tensor, "batch"]:
-        """The log score of one tree a row; -inf with a rule that the grammar lacks or forbids."""
-        return self._batched(self._scores(value))
+    def _written(self, values: Tensor) -> Any:
+        return self.from_nodes(values)
 
-    def log_prob(self, value: Any) -> Float[Tensor, "batch"]:
-        """log p(tree | words) = score - log Z; -inf for what the grammar forbids, never above 0."""
-        return self._batched(log_ratio(self._scores(value), self._log_z))
+    def _score_rows(self, values: Int[Tensor, "batch nodes 3"]) -> Float[Tensor, "batch"]:
+        lists = to_lists(values, self.lengths.tolist())
+        return torch.stack([self._score_row(row, nodes) for row, nodes in enumerate(lists)])
 
-    def _scores(self, value: Sequence[Tree]) -> Float[Tensor, "batch"]:
-        return torch.stack([self._score_row(row, nodes) for row, nodes in enumerate(self.to_nodes(value))])
+    def _log_prob_rows(self, values: Int[Tensor, "batch nodes 3"]) -> Float[Tensor, "batch"]:
+        return log_ratio(self._score_rows(values), self._log_z)
 
     def _score_row(self, row: int, nodes: inputs.Nodes) -> Float[Tensor, ""]:
         parts, first = self._parts, self.grammar.first_lexical
@@ -187,10 +176,8 @@ class WeightedCFG(StructuredDistribution):
 
     @property
     def _posteriors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        parts = self._parts
-        if self.backend == "torch":
-            return structure.posteriors(parts)
-        return fast.posteriors(parts, self._arrays, self._inside)
+        found: tuple[Tensor, Tensor, Tensor, Tensor] = self._solver.marginals()
+        return found
 
     @property
     def marginals(self) -> Float[Tensor, "batch n n symbols"]:
@@ -221,52 +208,6 @@ class WeightedCFG(StructuredDistribution):
             )
         found = self.marginals[:, first, last - 1]
         return found.sum(-1) if symbol is None else found[:, symbol]
-
-    @property
-    def argmax(self) -> list[Tree]:
-        """The best derivation of each row [S2, CKY]; among ties the lowest symbols and the leftmost splits."""
-        if self.backend == "torch":
-            nodes, possible = structure.best(self._parts)
-        else:
-            nodes, possible = fast.best_derivations(self._arrays)
-        self._require_values(possible)
-        found: list[Tree] = self.from_nodes(nodes)
-        return found
-
-    def top_k(self, k: int) -> tuple[list[list[Tree]], Float[Tensor, "k batch"]]:
-        """The k best derivations and their scores, best first; -inf fills up where there are fewer."""
-        if k < 1:
-            raise ScoreError(f"k must be at least 1; got {k}; ask for one best tree or more")
-        if self.backend == "torch":
-            nodes, found = structure.top_k(self._parts, k)
-        else:
-            nodes, found = fast.top_derivations(self._arrays, k)
-        exists = found > -INF
-        self._require_values(exists[0])
-        nodes = torch.where(exists[:, :, None, None], nodes, nodes[:1])
-        trees = self.from_nodes(nodes)
-        scores = torch.stack([self._scores(each) for each in trees])
-        return trees, self._batched(torch.where(exists, scores, -INF))
-
-    def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
-        """Exact independent samples of p(tree | words), nested as [*sample_shape, batch]."""
-        shape = torch.Size(sample_shape)
-        log_z = self._log_z.detach()
-        require_finite_totals(log_z)
-        self._require_values(log_z > -INF)
-        if self.backend == "torch":
-            nodes = structure.sample(self._parts, shape.numel(), generator)
-        else:
-            nodes = fast.sample_derivations(self._arrays, self._inside, shape.numel(), generator)
-        return self.from_nodes(nodes.reshape(*shape, *self.batch_shape, *self.event_shape))
-
-    def _require_values(self, possible: Bool[Tensor, "batch"]) -> None:
-        if not bool(possible.all()):
-            row = int((~possible).nonzero()[0])
-            raise ConstraintError(
-                f"row {row} has no derivation with a score above -inf; "
-                "allow rules that lead from a root symbol to its words"
-            )
 
     @property
     def recognised(self) -> Bool[Tensor, "batch"]:
@@ -306,10 +247,21 @@ class WeightedCFG(StructuredDistribution):
                 found = found + weighted_sum(weight, cost.double(), 1)
         return found
 
-    def entropy(self) -> Float[Tensor, "batch"]:
-        """H(p) of p(tree | words) = log Z - E[score], in nats."""
-        given = self._with_scores(*centred_productions(self._parts))
-        return self._batched(given._log_z - given._expected(given._parts.scores))
+    @property
+    def _scores(self) -> tuple[Tensor | None, ...]:
+        return tuple(None if each is None else each.double() for each in self._parts.with_zero_nodes().scores)
+
+    def _centred(self) -> Self:
+        return self._with_scores(*centred_productions(self._parts))
+
+    def _divided(self, t: float) -> Self:
+        parts = self._parts
+        nodes = None if parts.nodes is None else parts.nodes / t
+        return self._with_scores(parts.rules / t, parts.lexical / t, parts.root / t, nodes)
+
+    def _comparable(self, other: WeightedCFG) -> bool:
+        same_shape = self._parts.rules.shape == other._parts.rules.shape
+        return self.grammar is other.grammar and self.sentences == other.sentences and same_shape
 
     # --- constraints -----------------------------------------------------------------------------------------
 
@@ -397,18 +349,3 @@ def _table_of(grammar: Grammar) -> RuleTable:
         found = RuleTable.of(grammar)
         object.__setattr__(grammar, "_table", found)
     return found
-
-
-@register_kl(WeightedCFG, WeightedCFG)
-def _kl(p: WeightedCFG, q: WeightedCFG) -> Float[Tensor, "batch"]:
-    """KL(p || q) of p(tree | words): E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
-    if p.grammar is not q.grammar or p.sentences != q.sentences or p._parts.rules.shape != q._parts.rules.shape:
-        raise ScoreError("KL needs the same grammar, sentences and shape of rule scores on both sides")
-    mine, other = p._parts.with_zero_nodes(), q._parts.with_zero_nodes()
-    gaps = []
-    for own, its in zip(mine.scores, other.scores, strict=True):
-        assert own is not None and its is not None
-        both_forbid = (own == -INF) & (its == -INF)
-        gaps.append(torch.where(both_forbid, 0.0, own.double()) - torch.where(both_forbid, 0.0, its.double()))
-    difference = torch.where(q._log_z > -INF, q._log_z, 0.0) - p._log_z
-    return p._batched(torch.where(q._log_z > -INF, p._expected(tuple(gaps)) + difference, INF))

@@ -12,6 +12,7 @@ STRUCTURES = (
     "ctc",
     "edit",
     "factors",
+    "grammar",
     "projective",
     "segments",
     "spanning",

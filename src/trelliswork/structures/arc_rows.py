@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
@@ -14,7 +15,7 @@ from trelliswork.runtime.bridge import as_array
 from trelliswork.structures.arcs import Arcs
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float, Int
 
 Array = np.ndarray[Any, Any]
 
@@ -35,6 +36,11 @@ class ArcRows:
     scores: Float[Tensor, "batch n+1 n+1"]
     lengths: Int[Tensor, "batch"]
     single_root: bool = True
+
+    @property
+    def word_mask(self) -> Bool[Tensor, "batch n"]:
+        """True at real words."""
+        return torch.arange(self.scores.shape[1] - 1, device=self.lengths.device) < self.lengths[:, None]
 
     @property
     def trees(self) -> Arcs:

@@ -7,6 +7,8 @@ reference, so derivatives of every order are exact.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -14,6 +16,7 @@ from torch import Tensor
 
 from trelliswork.runtime.autograd import differentiable
 from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.structures.record import Reference, Solver, Structure
 
 
 class Family(NamedTuple):
@@ -67,3 +70,48 @@ def indicators(total: Tensor, scores: Tensor) -> Tensor:
         return torch.zeros_like(scores)
     (found,) = torch.autograd.grad(total.sum(), scores, retain_graph=True)
     return found
+
+
+class LatticeKernels(Solver):
+    """The queries of a batch of paths through lattices; `kernels` and `reference` are the structure's modules."""
+
+    def __init__(self, kernels: ModuleType, reference: ModuleType, parts: Any) -> None:
+        self._kernels, self._reference, self._parts = kernels, reference, parts
+
+    def log_partition(self) -> Tensor:
+        return log_partition(self._kernels.FAMILY, self._parts)
+
+    def marginals(self) -> Tensor:
+        return marginals(self._kernels.FAMILY, self._parts)
+
+    def score(self, values: Tensor) -> Tensor:
+        score: Tensor = self._reference.path_score(self._parts, values)
+        return score
+
+    def best(self) -> tuple[Tensor, Tensor]:
+        found: tuple[Tensor, Tensor] = self._kernels.best_paths(self._parts)
+        return found
+
+    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
+        found: tuple[Tensor, Tensor] = self._kernels.top_paths(self._parts, k)
+        return found
+
+    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
+        drawn: Tensor = self._kernels.sample_paths(self._parts, n_samples, generator)
+        return drawn
+
+
+class LatticeReference(Reference):
+    """The same queries in plain torch."""
+
+    def __init__(self, kernels: ModuleType, reference: ModuleType, parts: Any) -> None:
+        super().__init__(reference, parts)
+        self._family: Family = kernels.FAMILY
+
+    def marginals(self) -> Tensor:
+        return reference_marginals(self._family, *self._parts)
+
+
+def lattice(name: str, kernels: ModuleType, reference: ModuleType) -> Structure:
+    """The record of a structure whose parts are scored by one tensor."""
+    return Structure(name, partial(LatticeReference, kernels, reference), partial(LatticeKernels, kernels, reference))

@@ -6,7 +6,7 @@ so derivatives of every order are exact. Autograd keeps O(batch n c) numbers.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from trelliswork.runtime.threads import over_rows, row_ranges, side_by_side
 from trelliswork.structures.chain import kernels, path_kernels, structure
 from trelliswork.structures.chain.structure import Chain
 from trelliswork.structures.chain.tangents import run_tangents
+from trelliswork.structures.record import Reference, Solver, Structure
 
 Array = np.ndarray[Any, Any]
 ArcsBy = Literal["batch", "row", "position"]
@@ -260,3 +261,60 @@ def sample_paths(arrays: ChainArrays, forward: Forward, n_samples: int, generato
         log_alphas, arrays.transitions, arrays.end, arrays.lengths, uniforms, tags,
     )  # fmt: skip
     return torch.from_numpy(tags)
+
+
+class Kernels(Solver):
+    """The queries of a batch of chains; what they share is computed once."""
+
+    refuses = True
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+
+    @cached_property
+    def arrays(self) -> ChainArrays:
+        return ChainArrays.of(self._chain)
+
+    @cached_property
+    def run(self) -> Forward:
+        return run_forward(self.arrays)
+
+    def log_partition(self) -> Tensor:
+        return log_partition(self._chain, self.arrays, self.run)
+
+    def marginals(self, arcs_by: ArcsBy = "position") -> tuple[Tensor, Tensor]:
+        return marginals(self._chain, self.arrays, self.run, arcs_by)
+
+    def score(self, values: Tensor) -> Tensor:
+        return structure.path_score(self._chain, values)
+
+    def log_prob(self, values: Tensor) -> Tensor | None:
+        return log_prob(self._chain, self.arrays, self.run, values)
+
+    def best(self) -> tuple[Tensor, Tensor]:
+        tags, possible = best_paths(ChainArrays.of(self._chain, None))
+        return torch.from_numpy(tags), torch.from_numpy(possible)
+
+    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
+        tags, scores = top_paths(self.arrays, k)
+        return tags, torch.from_numpy(scores)
+
+    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
+        return sample_paths(self.arrays, self.run, n_samples, generator)
+
+
+class ChainReference(Reference):
+    """The same queries in plain torch."""
+
+    def __init__(self, chain: Chain) -> None:
+        super().__init__(structure, chain.double())
+
+    def marginals(self, arcs_by: ArcsBy = "position") -> tuple[Tensor, Tensor]:
+        unary, arcs = super().marginals()
+        return unary, sum_arcs(arcs, arcs_by)
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        return structure.log_prob(self._parts[0], values)
+
+
+STRUCTURE = Structure("chain", reference=ChainReference, kernels=Kernels)

@@ -58,6 +58,13 @@ class Chain:
     def with_scores(self, emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> Chain:
         return replace(self, emissions=emissions, transitions=transitions, start=start, end=end)
 
+    def double(self) -> Chain:
+        """The same in float64, for sums over all sequences: float32 loses them with the length (decision 1)."""
+        if self.emissions.device.type == "mps":  # has no float64
+            return self
+        emissions, transitions, start, end = (scores.double() for scores in self.scores)
+        return self.with_scores(emissions, transitions, start, end)
+
     def detached(self) -> Chain:
         """The same scores cut off from their history; the emissions are a leaf to differentiate by."""
         emissions, *others = (scores.detach() for scores in self.scores)
@@ -198,6 +205,12 @@ def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "batch"
             tag = torch.where(t + 1 < chain.lengths, previous, tag)
         tags[:, t] = torch.where(t < chain.lengths, tag, 0)
     return tags, score
+
+
+def best(chain: Chain) -> tuple[Int[Tensor, "batch n"], Bool[Tensor, "batch"]]:
+    """The best tags, and whether each row has any at all."""
+    tags, scores = viterbi(chain)
+    return tags, scores.detach() > -INF
 
 
 def top_k(chain: Chain, k: int) -> tuple[Int[Tensor, "k batch n"], Float[Tensor, "k batch"]]:

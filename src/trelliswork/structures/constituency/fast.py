@@ -6,7 +6,7 @@ Values and first derivatives come from the kernels; when a gradient is itself di
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.threads import over_rows, row_ranges, side_by_side
 from trelliswork.structures.constituency import kernels, label_kernels, scaled_kernels, structure, tree_kernels
 from trelliswork.structures.constituency.structure import Spans
+from trelliswork.structures.record import Reference, Solver, Structure
 
 
 class SpanArrays(NamedTuple):
@@ -169,3 +170,54 @@ def sample_trees(arrays: SpanArrays, run: Inside, n_samples: int, generator: tor
     blocks: Blocks = [(rows, planes) for rows, _, planes in run.blocks]
     _over_blocks(tree_kernels.sample_trees, arrays, blocks, n_samples * batch * n * (n + c) * 12, seeds, nodes)
     return torch.from_numpy(nodes)
+
+
+class Kernels(Solver):
+    """The queries of a batch of labelled trees; what they share is computed once."""
+
+    def __init__(self, parts: Spans) -> None:
+        self._parts = parts
+
+    @cached_property
+    def arrays(self) -> SpanArrays:
+        return SpanArrays.of(self._parts)
+
+    @cached_property
+    def tops(self) -> Tops:
+        return highest_labels(self.arrays)
+
+    @cached_property
+    def run(self) -> Inside:
+        return run_inside(self.arrays, self.tops)
+
+    def log_partition(self) -> Tensor:
+        return log_partition(self._parts, self.arrays, self.run)
+
+    def marginals(self) -> Tensor:
+        return marginals(self._parts, self.arrays, self.run)
+
+    def score(self, values: Tensor) -> Tensor:
+        return structure.path_score(self._parts, values)
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        return log_prob(self._parts, self.arrays, self.run, values)
+
+    def best(self) -> tuple[Tensor, Tensor]:
+        return best_trees(self.arrays, self.tops)
+
+    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
+        return top_trees(self.arrays, k)
+
+    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
+        in_log_space = run_inside(self.arrays, self.tops, try_exp=False)
+        return sample_trees(self.arrays, in_log_space, n_samples, generator)
+
+
+class SpanReference(Reference):
+    """The same queries in plain torch."""
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        return structure.log_prob(self._parts[0], values)
+
+
+STRUCTURE = Structure("constituency", reference=partial(SpanReference, structure), kernels=Kernels)

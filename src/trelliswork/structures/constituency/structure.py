@@ -75,7 +75,7 @@ def log_partition(parts: Spans) -> Float[Tensor, "batch"]:
     return torch.where(log_z > -INF, log_z, -INF)  # a root without labels leaves the splits below it a gradient
 
 
-def tree_score(parts: Spans, nodes: Int[Tensor, "batch nodes 3"]) -> Float[Tensor, "batch"]:
+def path_score(parts: Spans, nodes: Int[Tensor, "batch nodes 3"]) -> Float[Tensor, "batch"]:
     """Σ spans[i, j, y] over the nodes (start, end, label), end exclusive; nodes that are -1 do not count."""
     real = nodes[..., 0] >= 0
     start, end, label = torch.where(real[..., None], nodes, nodes.new_tensor([0, 1, 0])).unbind(-1)
@@ -85,7 +85,7 @@ def tree_score(parts: Spans, nodes: Int[Tensor, "batch nodes 3"]) -> Float[Tenso
 
 def log_prob(parts: Spans, nodes: Int[Tensor, "batch nodes 3"]) -> Float[Tensor, "batch"]:
     """log p(tree | x) = score - log Z, at most 0: rounding must not pass certainty."""
-    return log_ratio(tree_score(parts, nodes), log_partition(parts))
+    return log_ratio(path_score(parts, nodes), log_partition(parts))
 
 
 def marginals(parts: Spans) -> Float[Tensor, "batch n n c"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.ctc import kernels, path_kernels, structure
 from trelliswork.structures.ctc.structure import Labelling
-from trelliswork.structures.score_autograd import Family
+from trelliswork.structures.score_autograd import Family, lattice
 
 NO_MARGINALS = torch.empty(0)
 MOST = 700.0  # e^700 is still a float64
@@ -159,3 +160,6 @@ def sample_paths(parts: Labelling, n_samples: int, generator: torch.Generator | 
         uniforms, paths,
     )  # fmt: skip
     return torch.from_numpy(paths)
+
+
+STRUCTURE = lattice("ctc", sys.modules[__name__], structure)

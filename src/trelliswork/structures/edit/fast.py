@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,7 +13,7 @@ from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.edit import kernels, structure
 from trelliswork.structures.edit.structure import NO_STEP, EditLattice
-from trelliswork.structures.score_autograd import Family
+from trelliswork.structures.score_autograd import Family, lattice
 
 NO_MARGINALS = torch.empty(0)
 
@@ -69,3 +71,6 @@ def sample_paths(parts: EditLattice, n_samples: int, generator: torch.Generator 
     steps = np.full(shape, NO_STEP)
     over_rows(kernels.sample_scripts, len(lengths), uniforms.size * 6, shares, lengths, target_lengths, uniforms, steps)
     return torch.from_numpy(steps)
+
+
+STRUCTURE = lattice("edit", sys.modules[__name__], structure)

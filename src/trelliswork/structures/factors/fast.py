@@ -6,7 +6,7 @@ so derivatives of every order are exact.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from trelliswork.structures.factors import kernels, path_kernels, structure
 from trelliswork.structures.factors.adjacency import starts_of, whole_numbers
 from trelliswork.structures.factors.elimination import JunctionTree
 from trelliswork.structures.factors.structure import Factors
+from trelliswork.structures.record import Reference, Solver, Structure
 
 
 class TreeArrays(NamedTuple):
@@ -137,11 +138,11 @@ def marginals(parts: Factors, tree: JunctionTree, found: Collected) -> Tensor:
 
 
 def best(parts: Factors, tree: JunctionTree) -> tuple[Tensor, Tensor]:
-    """Best assignments [rows, n] and their scores [rows]."""
+    """Best assignments [rows, n], and whether a row has any."""
     found = run_collect(parts, tree, best=True)
     values = np.zeros((len(found.totals), tree.graph.n), np.int64)
     over_rows(kernels.descend_best, len(values), values.size * 10, found.tree, found.tables, values)
-    return torch.from_numpy(values), torch.from_numpy(found.totals)
+    return torch.from_numpy(values), torch.from_numpy(found.totals > -np.inf)
 
 
 def sample(found: Collected, tree: JunctionTree, n_samples: int, generator: torch.Generator | None = None) -> Tensor:
@@ -164,3 +165,35 @@ def top_k(parts: Factors, tree: JunctionTree, k: int) -> tuple[Tensor, Tensor]:
     work = len(flat) * int(arrays.table_start[-1]) * 20 * k
     over_rows(path_kernels.top_k, len(flat), work, flat, arrays, most_children, found, totals)
     return torch.from_numpy(found), torch.from_numpy(totals)
+
+
+class Kernels(Solver):
+    """The exact queries of a batch of assignments; what they share is computed once."""
+
+    def __init__(self, parts: Factors, tree: JunctionTree) -> None:
+        self._parts, self._tree = parts, tree
+
+    @cached_property
+    def run(self) -> Collected:
+        return run_collect(self._parts, self._tree)
+
+    def log_partition(self) -> Tensor:
+        return log_partition(self._parts, self._tree, self.run)
+
+    def marginals(self) -> Tensor:
+        return marginals(self._parts, self._tree, self.run)
+
+    def score(self, values: Tensor) -> Tensor:
+        return structure.path_score(self._parts, values)
+
+    def best(self) -> tuple[Tensor, Tensor]:
+        return best(self._parts, self._tree)
+
+    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
+        return top_k(self._parts, self._tree, k)
+
+    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
+        return sample(self.run, self._tree, n_samples, generator)
+
+
+STRUCTURE = Structure("factors", reference=partial(Reference, structure), kernels=Kernels)

@@ -21,7 +21,7 @@ from trelliswork.structures.factors.elimination import Bucket, JunctionTree
 from trelliswork.structures.factors.graph import Array, Graph
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 Choice = Callable[[Tensor], Tensor]  # of one value, from scores [..., values]
@@ -88,7 +88,7 @@ def log_partition(parts: Factors, tree: JunctionTree) -> Float[Tensor, "rows"]:
     return total(parts, tree, Log())
 
 
-def score(parts: Factors, values: Int[Tensor, "rows n"]) -> Float[Tensor, "rows"]:
+def path_score(parts: Factors, values: Int[Tensor, "rows n"]) -> Float[Tensor, "rows"]:
     """Σ_v unary + Σ_a ψ_a(y_a), the exponent of [S4.77]; scores are gathered, so that -inf stays -inf."""
     return parts.flat.gather(-1, score_places(parts.graph, values)).sum(-1)
 
@@ -104,7 +104,7 @@ def score_places(graph: Graph, values: Int[Tensor, "rows n"]) -> Int[Tensor, "ro
 
 def log_prob(parts: Factors, tree: JunctionTree, values: Int[Tensor, "rows n"]) -> Float[Tensor, "rows"]:
     """log p(y) [S4.65], at most 0: rounding must not pass certainty."""
-    return log_ratio(score(parts, values), log_partition(parts, tree))
+    return log_ratio(path_score(parts, values), log_partition(parts, tree))
 
 
 def marginals(parts: Factors, tree: JunctionTree) -> Float[Tensor, "rows scores"]:
@@ -146,10 +146,10 @@ def _descend(
     return values
 
 
-def best(parts: Factors, tree: JunctionTree) -> tuple[Int[Tensor, "rows n"], Float[Tensor, "rows"]]:
+def best(parts: Factors, tree: JunctionTree) -> tuple[Int[Tensor, "rows n"], Bool[Tensor, "rows"]]:
     """A best assignment and its score, by (max, +); among ties the lowest value, from the roots down."""
     found = collect(parts.with_scores(parts.flat.detach()), tree, Max())
-    return _descend(found, tree, lambda scores: scores.argmax(-1), ()), found.total
+    return _descend(found, tree, lambda scores: scores.argmax(-1), ()), found.total > -INF
 
 
 def sample(

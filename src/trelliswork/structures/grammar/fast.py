@@ -6,6 +6,7 @@ Values and first derivatives come from the kernels; when a gradient is itself di
 
 from __future__ import annotations
 
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.grammar import dense, kernels, path_kernels, structure
 from trelliswork.structures.grammar.structure import Productions, RuleTable
+from trelliswork.structures.record import Reference, Solver, Structure
 
 NO_NODES = np.empty((0, 0, 0, 0))
 
@@ -115,7 +117,7 @@ def posteriors(parts: Productions, arrays: GrammarArrays, run: Inside) -> tuple[
         tuple(torch.from_numpy(each) for each in expected),
         parts.scores,
         None,
-        lambda *scores: structure.posteriors(parts.with_scores(*scores)),
+        lambda *scores: structure.marginals(parts.with_scores(*scores)),
     )
     return found
 
@@ -156,3 +158,36 @@ def sample_derivations(arrays: GrammarArrays, run: Inside, n_samples: int, gener
         arrays.rules, arrays.root, arrays.lengths, arrays.grammar, charts, seeds, found,
     )  # fmt: skip
     return torch.from_numpy(found)
+
+
+class Kernels(Solver):
+    """The queries of a batch of sentences; what they share is computed once."""
+
+    def __init__(self, parts: Productions) -> None:
+        self._parts = parts
+
+    @cached_property
+    def arrays(self) -> GrammarArrays:
+        return GrammarArrays.of(self._parts)
+
+    @cached_property
+    def run(self) -> Inside:
+        return run_inside(self.arrays)
+
+    def log_partition(self) -> Tensor:
+        return log_partition(self._parts, self.arrays, self.run)
+
+    def marginals(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return posteriors(self._parts, self.arrays, self.run)
+
+    def best(self) -> tuple[Tensor, Tensor]:
+        return best_derivations(self.arrays)
+
+    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
+        return top_derivations(self.arrays, k)
+
+    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
+        return sample_derivations(self.arrays, self.run, n_samples, generator)
+
+
+STRUCTURE = Structure("grammar", reference=partial(Reference, structure), kernels=Kernels)

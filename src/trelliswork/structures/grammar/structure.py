@@ -164,7 +164,7 @@ def log_partition(parts: Productions) -> Float[Tensor, "batch"]:
     return total(parts, Log())
 
 
-def posteriors(parts: Productions) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def marginals(parts: Productions) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """How often each rule is used, each lexical symbol, each root, and p(node): derivatives of log Z, row by row."""
     batch = len(parts.lengths)
     again = torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in parts.scores)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,8 +12,10 @@ from torch import Tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.arc_autograd import Family
 from trelliswork.structures.arc_rows import ArcArrays, Array
+from trelliswork.structures.arc_solver import ArcKernels, SearchedReference
 from trelliswork.structures.lawler import top_trees as search_top_trees
 from trelliswork.structures.projective import kernels, scaled_kernels, structure
+from trelliswork.structures.record import Structure
 from trelliswork.structures.spanning.fast import NO_MARGINALS
 
 
@@ -47,3 +52,10 @@ def sample_trees(trees: ArcArrays, n_samples: int, generator: torch.Generator | 
     heads = np.zeros((n_samples, batch, size - 1), np.int64)
     over_rows(kernels.sample_trees, batch, batch * (n_samples + size) * size**2, *trees[:3], seeds, heads)
     return torch.from_numpy(heads)
+
+
+STRUCTURE = Structure(
+    "projective",
+    reference=partial(SearchedReference, sys.modules[__name__]),
+    kernels=partial(ArcKernels, sys.modules[__name__]),
+)

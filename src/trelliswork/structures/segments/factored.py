@@ -49,6 +49,13 @@ class Factored:
     def with_scores(self, *scores: Tensor | None) -> Factored:
         return Factored.of(scores, self.lengths)
 
+    def double(self) -> Factored:
+        """The same in float64, where the device has it: the reference sums as exactly as the kernels do."""
+        if self.start.device.type == "mps":
+            return self
+        exact: list[Any] = [None if each is None else each.double() for each in self.scores]
+        return self.with_scores(*exact)
+
     def whole(self) -> Segments:
         """The scores of all segments as one tensor [batch, n, k, c]; those that run past the end are any numbers."""
         n, k = self.tokens.shape[1], len(self.durations)

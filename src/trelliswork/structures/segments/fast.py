@@ -7,6 +7,7 @@ computed again on the way back.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from trelliswork.runtime.autograd import differentiable
 from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows
+from trelliswork.structures.record import Reference, Solver, Structure
 from trelliswork.structures.segments import kernels, path_kernels, scaled_kernels, structure
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.structure import Segments
@@ -280,3 +282,55 @@ def sample_starts(arrays: SegmentArrays, run: LogForward, n_samples: int, genera
         uniforms, starts,
     )  # fmt: skip
     return torch.from_numpy(starts)
+
+
+class Kernels(Solver):
+    """The queries of a batch of segmentations; what they share is computed once."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @cached_property
+    def arrays(self) -> SegmentArrays:
+        return SegmentArrays.of(self._parts)
+
+    @cached_property
+    def run(self) -> Forward | LogForward:
+        return run_forward(self.arrays)
+
+    def log_partition(self) -> Tensor:
+        return log_partition(self._parts, self.arrays, self.run)
+
+    def marginals(self) -> tuple[Tensor, Tensor]:
+        if isinstance(self._parts, Segments):
+            return marginals(self._parts, self.arrays, self.run)
+        return Kernels(self._parts.double().whole()).marginals()
+
+    def score(self, values: Tensor) -> Tensor:
+        return self._parts.path_score(values)
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        return log_prob(self._parts, self.arrays, self.run, values)
+
+    def best(self) -> tuple[Tensor, Tensor]:
+        return best_starts(SegmentArrays.of(self._parts, None))
+
+    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
+        return top_starts(self.arrays, k)
+
+    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
+        run = self.run if isinstance(self.run, LogForward) else run_log_forward(self.arrays)
+        return sample_starts(self.arrays, run, n_samples, generator)
+
+
+class SegmentReference(Reference):
+    """The same queries in plain torch."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(structure, parts.double().whole())
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        return structure.log_prob(self._parts[0], values)
+
+
+STRUCTURE = Structure("segments", reference=SegmentReference, kernels=Kernels)

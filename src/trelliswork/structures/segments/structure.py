@@ -10,7 +10,7 @@ queries faster and is tested against it. Equations and complexity are in `math.m
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -79,6 +79,13 @@ class Segments:
 
     def with_scores(self, segments: Tensor, transitions: Tensor | None, start: Tensor, end: Tensor) -> Segments:
         return replace(self, segments=segments, transitions=transitions, start=start, end=end)
+
+    def double(self) -> Segments:
+        """The same in float64, where the device has it: the reference sums as exactly as the kernels do."""
+        if self.start.device.type == "mps":
+            return self
+        exact: list[Any] = [None if each is None else each.double() for each in self.scores]
+        return self.with_scores(*exact)
 
     def whole(self) -> Segments:
         """The scores of all segments as one tensor: these."""
@@ -278,6 +285,12 @@ def viterbi(parts: Segments) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "bat
         label = torch.where(here, previous.argmax(-1), label)
         boundary = torch.where(here, first, boundary)
     return starts, score
+
+
+def best(parts: Segments) -> tuple[Int[Tensor, "batch n"], Bool[Tensor, "batch"]]:
+    """The best segmentations as starts, and whether each row has any at all."""
+    starts, scores = viterbi(parts)
+    return starts, scores.detach() > -INF
 
 
 def top_k(parts: Segments, k: int) -> tuple[Int[Tensor, "k batch n"], Float[Tensor, "k batch"]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,7 +12,9 @@ from torch import Tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.arc_autograd import Family
 from trelliswork.structures.arc_rows import ArcArrays, Array
+from trelliswork.structures.arc_solver import ArcKernels, ArcReference
 from trelliswork.structures.lawler import top_trees as search_top_trees
+from trelliswork.structures.record import Structure
 from trelliswork.structures.spanning import kernels, structure, tree_kernels
 
 NO_MARGINALS = np.empty((0, 0, 0))
@@ -50,3 +55,10 @@ def sample_trees(trees: ArcArrays, n_samples: int, generator: torch.Generator | 
     work = batch * (n_samples + size) * size**2
     over_rows(tree_kernels.sample_trees, batch, work, *trees[:3], roots, seeds, heads)
     return torch.from_numpy(heads)
+
+
+STRUCTURE = Structure(
+    "spanning",
+    reference=partial(ArcReference, sys.modules[__name__]),
+    kernels=partial(ArcKernels, sys.modules[__name__]),
+)
