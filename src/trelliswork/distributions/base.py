@@ -227,7 +227,7 @@ def _kl(p: StructuredDistribution, q: StructuredDistribution) -> Tensor:
     """KL(p || q) = E_p[score_p - score_q] - log Z_p + log Z_q; +inf where p allows what q forbids."""
     same_kind = isinstance(q, type(p)) or isinstance(p, type(q))
     if not same_kind or not p._comparable(q):
-        raise ScoreError(f"KL needs two distributions over the same values: {p._same}; got {p!r} and {q!r}")
+        raise ScoreError(f"KL needs {p._same}; got {p!r} and {q!r}")
     pairs = zip(p._scores, q._scores, strict=True)
     gaps = tuple(gap(mine, other) for mine, other in pairs)
     log_z = q._log_z
