@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.distributions import register_kl
 
-from trelliswork.distributions.base import StructuredDistribution, require_finite_totals, weighted_sum
+from trelliswork.distributions.base import StructuredDistribution, padded, require_finite_totals, weighted_sum
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings import Counting
 from trelliswork.semirings.log import log_ratio
@@ -156,6 +156,8 @@ class Alignment(StructuredDistribution):
         """The k best paths and their scores, best first; a score of -inf fills up where there are fewer."""
         if k < 1:
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best path or more")
+        if (n_best := self._n_best(k)) < k:
+            return padded(self.top_k(n_best), k)
         paths, found = self._top(k)
         exists = (found > -INF).to(self.scores.device)
         self._require_possible(exists[0])

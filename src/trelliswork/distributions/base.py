@@ -17,6 +17,8 @@ from trelliswork.runtime import bridge
 from trelliswork.semirings.log import log_ratio
 
 Backend = Literal["auto", "kernel", "torch"]
+INF = float("inf")
+FEW = 64
 
 
 class StructuredDistribution(Distribution):
@@ -61,6 +63,13 @@ class StructuredDistribution(Distribution):
     def count(self) -> Tensor:
         """How many structures have a score above -inf."""
 
+    def _n_best(self, k: int) -> int:
+        """k, or how many structures the largest row has if they are fewer. Only where k is large are they counted."""
+        if k <= FEW:
+            return k
+        most = float(self.count.detach().max()) if self.batch_shape.numel() else 1.0
+        return min(k, max(1, int(most * (1 + 1e-9)))) if most < k else k
+
     @abstractmethod
     def constrain(self, partial: Any = None) -> Self:
         """The same distribution restricted to the structures that agree with partial knowledge."""
@@ -90,7 +99,7 @@ def weighted_sum(weights: Tensor, costs: Tensor, n_batch_axes: int) -> Tensor:
 
 def require_finite_totals(log_z: Tensor) -> None:
     """What is drawn or searched by shares of the total needs one that is a number."""
-    wrong = ~(log_z.detach() < float("inf"))
+    wrong = ~(log_z.detach() < INF)
     if bool(wrong.any()):
         total = log_z.detach()[wrong].reshape(-1)[0].item()
         row = f"row {int(wrong.nonzero()[0])}: " if log_z.dim() else ""
@@ -98,6 +107,19 @@ def require_finite_totals(log_z: Tensor) -> None:
             f"{row}the scores must have a finite total; got {total}; scale them down so that their sums stay below "
             "1.8e308, and look for NaN and +inf among them"
         )
+
+
+def padded(found: tuple[Any, Tensor], k: int) -> tuple[Any, Tensor]:
+    """Values and scores of the best, filled up to k: the best again, with a score of -inf."""
+    values, scores = found
+    missing = k - len(scores)
+    if missing <= 0:
+        return found
+    if isinstance(values, Tensor):
+        values = torch.cat([values, values[:1].expand(missing, *values.shape[1:])])
+    else:
+        values = values + values[:1] * missing
+    return values, torch.cat([scores, scores.new_full((missing, *scores.shape[1:]), -INF)])
 
 
 def check_tensor(name: str, value: Any) -> None:

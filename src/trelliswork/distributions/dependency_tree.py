@@ -11,7 +11,7 @@ from torch.distributions import constraints, register_kl
 
 from trelliswork.distributions import tree_inputs as inputs
 from trelliswork.distributions.arc_factored import ArcFactored
-from trelliswork.distributions.base import require_finite_totals, weighted_sum
+from trelliswork.distributions.base import padded, require_finite_totals, weighted_sum
 from trelliswork.distributions.centring import centred_by_word
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings.log import log_ratio
@@ -136,6 +136,8 @@ class DependencyTree(ArcFactored):
         """The k best trees and their scores, best first; a score of -inf fills up where there are fewer."""
         if k < 1:
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best tree or more")
+        if (n_best := self._n_best(k)) < k:
+            return padded(self.top_k(n_best), k)
         labelled = self._labelled
         heads, labels, found = (each.to(self.arcs.device) for each in self._top(labelled.parts, k))
         exists = found > -INF

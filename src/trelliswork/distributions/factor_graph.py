@@ -15,6 +15,7 @@ from trelliswork.distributions.approximation import ApproximateQueries
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
+    padded,
     require_finite_totals,
     resolve_backend,
     weighted_sum,
@@ -203,6 +204,8 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
         """The k best assignments and their scores, best first; -inf fills up where there are fewer."""
         if k < 1:
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best assignment or more")
+        if (n_best := self._n_best(k)) < k:
+            return padded(self.top_k(n_best), k)
         search = structure.top_k if self.backend == "torch" else fast.top_k
         values, found = search(self._parts, self._tree, k)
         exists = found > -INF

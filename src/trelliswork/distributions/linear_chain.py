@@ -13,6 +13,7 @@ from torch.distributions import constraints
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
+    padded,
     require_finite_totals,
     resolve_backend,
     weighted_sum,
@@ -213,6 +214,8 @@ class LinearChain(StructuredDistribution):
         """The k best tag sequences and their scores, best first; a score of -inf fills up where there are fewer."""
         if k < 1:
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best sequence or more")
+        if (n_best := self._n_best(k)) < k:
+            return padded(self.top_k(n_best), k)
         if self.backend == "torch":
             tags, found = structure.top_k(self._chain, k)
         else:

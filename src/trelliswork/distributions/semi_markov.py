@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions import segment_values as values
-from trelliswork.distributions.base import Backend, require_finite_totals, weighted_sum
+from trelliswork.distributions.base import Backend, padded, require_finite_totals, weighted_sum
 from trelliswork.distributions.centring import centred, centred_segments
 from trelliswork.distributions.chain_inputs import cast
 from trelliswork.distributions.segment_inputs import check_factors, one_dtype, promote
@@ -205,6 +205,8 @@ class SemiMarkov(SegmentScores):
         """The k best segmentations and their scores, best first; -inf fills up where there are fewer."""
         if k < 1:
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best segmentation or more")
+        if (n_best := self._n_best(k)) < k:
+            return padded(self.top_k(n_best), k)
         if self.backend == "torch":
             starts, found = structure.top_k(self._parts, k)
         else:

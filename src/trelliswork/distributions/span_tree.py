@@ -14,6 +14,7 @@ from trelliswork.distributions import span_values as values
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
+    padded,
     require_finite_totals,
     resolve_backend,
     weighted_sum,
@@ -246,6 +247,8 @@ class SpanTree(StructuredDistribution):
         """The k best trees and their scores, best first; -inf fills up where there are fewer."""
         if k < 1:
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best tree or more")
+        if (n_best := self._n_best(k)) < k:
+            return padded(self.top_k(n_best), k)
         if self.backend == "torch":
             nodes, found = structure.top_k(self._parts, k)
         else:
