@@ -234,7 +234,9 @@ def test_sentences_read_at_once_are_those_read_token_by_token(
     at_once = answer()
     monkeypatch.setattr(columns, "_regular", lambda *_: None)
     monkeypatch.setattr(
-        files, "_decoded", lambda group, file, n: (files._decode(r, file, n + i) for i, r in enumerate(group))
+        files,
+        "_decoded",
+        lambda group, file, n: (files._decode(r, file, n + i) for i, r in enumerate(io.BytesIO(group))),
     )
     assert answer() == at_once
 

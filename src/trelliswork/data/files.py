@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
+import io
 import os
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from typing import IO, Any, BinaryIO, cast
 from trelliswork.errors import DataError, OutputError
 
 READ_AT_A_TIME = 1 << 17  # bytes
+LONGEST_LINE = 10_000_000  # bytes
 GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -53,13 +55,15 @@ def _why_unreadable(error: OSError) -> str:
 def numbered_lines(path: str | Path) -> Generator[tuple[int, str], None, None]:
     """The lines of a UTF-8 text file without their line ends, numbered from 1; read as they are asked for.
 
-    A byte order mark and Windows line ends are dropped. Bytes that are not text are an error with their line.
+    A byte order mark and Windows line ends are dropped. Bytes that are not text are an error with their line, and so is
+    a line that memory might not hold: no more than `LONGEST_LINE` bytes of it are read.
     """
     name = name_of(path)
     number = 0
     try:
         with open_bytes(path) as file:
             for group in _groups(file, one_by_one=str(path) == "-"):
+                _require_lines(group, name, number + 1)
                 for line in _decoded(group, name, number + 1):
                     number += 1
                     yield number, line
@@ -69,24 +73,35 @@ def numbered_lines(path: str | Path) -> Generator[tuple[int, str], None, None]:
         raise DataError(name, _why_unreadable(error), line=number + 1) from error
 
 
-def _groups(file: BinaryIO, *, one_by_one: bool) -> Iterator[list[bytes]]:
-    """Lines, many at a time, or each as soon as it is there."""
+def _groups(file: BinaryIO, *, one_by_one: bool) -> Iterator[bytes]:
+    """Whole lines, many at a time, or each as soon as it is there; of one that is too long no more than shows it."""
     if one_by_one:
-        yield from ([raw] for raw in file)
+        while raw := file.readline(LONGEST_LINE + 1):
+            yield raw
         return
-    while group := file.readlines(READ_AT_A_TIME):
-        yield group
+    while text := file.read(READ_AT_A_TIME):
+        yield text if text.endswith(b"\n") else text + file.readline(LONGEST_LINE + 1)
 
 
-def _decoded(group: list[bytes], name: str, first: int) -> Iterator[str]:
+def _require_lines(group: bytes, name: str, first: int) -> None:
+    """Refuse a line that is too long."""
+    if len(group) <= LONGEST_LINE:
+        return
+    for number, raw in enumerate(group.split(b"\n"), first):
+        if len(raw) > LONGEST_LINE:
+            raise DataError(
+                name, f"expected lines of at most {LONGEST_LINE:,} bytes, got a longer one; break it up", line=number
+            )
+
+
+def _decoded(group: bytes, name: str, first: int) -> Iterator[str]:
     """The lines of a group, which begins with line `first`: all at once, or one by one if something is unusual."""
-    text = b"".join(group)
-    if b"\0" not in text and b"\r" not in text:
+    if b"\0" not in group and b"\r" not in group:
         with contextlib.suppress(UnicodeDecodeError):
-            decoded = text.decode("utf-8")
+            decoded = group.decode("utf-8")
             lines = (decoded.removeprefix("\ufeff") if first == 1 else decoded).split("\n")
-            return iter(lines[: len(group)])
-    return (_decode(raw, name, number) for number, raw in enumerate(group, first))
+            return iter(lines[:-1] if group.endswith(b"\n") else lines)
+    return (_decode(raw, name, number) for number, raw in enumerate(io.BytesIO(group), first))
 
 
 def _decode(raw: bytes, name: str, number: int) -> str:
