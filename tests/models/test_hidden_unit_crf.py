@@ -10,6 +10,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from tests.hand_gradients.hidden_units import HiddenUnitParameters, hidden_unit_loss_gradient
 from trelliswork.cli.main import run
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
@@ -23,7 +24,6 @@ from trelliswork.models.taggers.features.hidden_units.objective import Likelihoo
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Units
 from trelliswork.models.taggers.features.hidden_units.step_kernels import KEPT_MEAN
 from trelliswork.models.taggers.features.tagger import FeatureTagger, strongest
-from trelliswork.training.hidden_unit_gradients import HiddenUnitParameters, hidden_unit_loss_gradient
 
 N_ATTRIBUTES, N_UNITS, N_LABELS = 12, 5, 3
 

@@ -6,27 +6,11 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from trelliswork.nn.pooling import dynamic_multi_pooling
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
-
-
-def words_in_context(
-    words: Float[Tensor, "batch n d"], states: Float[Tensor, "batch n 2h"]
-) -> Float[Tensor, "batch n e"]:
-    """c_l(w_i) ⊕ e(w_i) ⊕ c_r(w_i): what an LSTM from both ends has read before and behind each word [S4.235-236].
-
-    `states` holds, at token i, c_l(w_(i+1)) and c_r(w_(i-1)); there is nothing before the first and behind the last.
-
-    >>> words_in_context(torch.tensor([[[1.], [2.]]]), torch.tensor([[[3., 4.], [5., 6.]]]))
-    tensor([[[0., 1., 6.],
-             [3., 2., 0.]]])
-    """
-    left, right = states.chunk(2, -1)
-    return torch.cat([F.pad(left[:, :-1], (0, 0, 1, 0)), words, F.pad(right[:, 1:], (0, 0, 0, 1))], -1)
 
 
 class RoleScorer(nn.Module):

@@ -1,4 +1,4 @@
-"""Every segmentation of a row, one by one: the truth that the tests compare with. Exponential; tests only."""
+"""Every segmentation of a row."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ Segment = tuple[int, int, int]
 
 def segmentations(parts: Segments, row: int) -> list[tuple[Segment, ...]]:
     """All ways to cut a row into labelled segments (start, end, label) of at most k positions."""
-    return list(_cuts(0, int(parts.lengths[row]), parts.k, parts.c))
+    return list(cuts(0, int(parts.lengths[row]), [parts.k] * parts.c))
 
 
-def _cuts(first: int, length: int, k: int, c: int) -> Iterator[tuple[Segment, ...]]:
+def cuts(first: int, length: int, longest: list[int]) -> Iterator[tuple[Segment, ...]]:
+    """All labelled segmentations of positions first..length-1; `longest` has the longest segment of each label."""
     if first == length:
         yield ()
-    for last in range(first + 1, min(first + k, length) + 1):
-        for rest in _cuts(last, length, k, c):
-            yield from (((first, last, label), *rest) for label in range(c))
+        return
+    for label, limit in enumerate(longest):
+        for last in range(first + 1, min(first + limit, length) + 1):
+            for rest in cuts(last, length, longest):
+                yield ((first, last, label), *rest)
 
 
 def score(parts: Segments, row: int, segmentation: tuple[Segment, ...]) -> Tensor:

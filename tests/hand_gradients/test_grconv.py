@@ -5,15 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from trelliswork.distributions import SemiMarkov
-from trelliswork.nn import GatedRecursiveConvolution
-from trelliswork.training.hand_gradients_grconv import (
+from tests.hand_gradients.grconv import (
     GrConvWeights,
     Step,
     below_gradient,
     grconv_gradient,
     grconv_pyramid,
 )
+from trelliswork.distributions import SemiMarkov
+from trelliswork.nn import GatedRecursiveConvolution
 
 N, K, DIM, C = 6, 4, 3, 2
 

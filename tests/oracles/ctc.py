@@ -1,4 +1,4 @@
-"""Every path of a row, one by one: the truth that the tests compare with. Exponential; tests only."""
+"""Every label string that a few frames can collapse to."""
 
 from __future__ import annotations
 
@@ -8,28 +8,10 @@ from collections.abc import Sequence
 
 import torch
 
-from trelliswork.structures.ctc.structure import Labelling
-
-Path = tuple[int, ...]
-
 
 def collapsed(path: Sequence[int], blank: int) -> tuple[int, ...]:
     """B(π): repeats merged, then blanks dropped."""
     return tuple(symbol for symbol, _ in itertools.groupby(path) if symbol != blank)
-
-
-def paths(parts: Labelling, row: int) -> list[Path]:
-    """All paths of a row that collapse to its labels."""
-    n_frames, c = int(parts.lengths[row]), parts.scores.shape[2]
-    labels = tuple(parts.targets[row, : int(parts.target_lengths[row])].tolist())
-    every = itertools.product(range(c), repeat=n_frames)
-    return [path for path in every if collapsed(path, parts.blank) == labels]
-
-
-def scores(parts: Labelling, row: int) -> torch.Tensor:
-    """The score of every path of `paths`, in the same order."""
-    found = [sum(parts.scores[row, t, symbol].item() for t, symbol in enumerate(path)) for path in paths(parts, row)]
-    return torch.tensor(found, dtype=torch.float64)
 
 
 def strings(log_probs: torch.Tensor, blank: int) -> dict[tuple[int, ...], float]:

@@ -1,4 +1,4 @@
-"""The gradients of the gated recursive convolution of [S0] written out by hand, like those of `hand_gradients.py`.
+"""The gradients of the gated recursive convolution of [S0] written out by hand, like those of `networks.py`.
 
 One sentence: z^(1) is [n, dim], and z^(d) [n-d+1, dim] has the segment of d tokens from token k in row k. `nn` has the
 module that trains; here is the derivation, tested equal to autograd. Where [S0] is wrong, the corrected form stands

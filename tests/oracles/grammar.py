@@ -1,4 +1,4 @@
-"""Every derivation of a row, by trying all rules on all splits. Tests only."""
+"""Every derivation of a row, by trying all rules on all splits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every complete decision sequence of a row, one by one: the truth that the tests compare with. Tests only."""
+"""Every complete decision sequence of a row."""
 
 from __future__ import annotations
 

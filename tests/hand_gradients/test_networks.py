@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from trelliswork.training import hand_gradients as hand
+from tests.hand_gradients import networks as hand
 
 TOLERANCE = 1e-10
 

@@ -1,4 +1,4 @@
-"""Every path of a small acyclic machine, by brute force: the truth that tests compare with."""
+"""Every path of a small acyclic machine."""
 
 from __future__ import annotations
 
