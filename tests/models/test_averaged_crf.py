@@ -15,11 +15,11 @@ from trelliswork.distributions import LinearChain, average_chain, average_log_pr
 from trelliswork.errors import ModelError, ScoreError
 from trelliswork.models import FeatureTagger, LearningConfig
 from trelliswork.models.taggers.features.crf.averaged import AveragedCRF, averaged
-from trelliswork.models.taggers.features.crf.config import METHODS, Method
-from trelliswork.models.taggers.features.crf.learning import learn
-from trelliswork.models.taggers.features.crf.objective import Likelihood
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.posterior import curvature, draw
+from trelliswork.models.taggers.features.learners.config import METHODS, Method
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.posterior import curvature, draw
 
 LENGTHS = torch.tensor([4, 1, 3])
 

@@ -11,11 +11,11 @@ from scipy.optimize import minimize
 from tests.models.test_feature_crf import corpus, model_of
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.learning import learn
-from trelliswork.models.taggers.features.crf.margin import MarginLearner, _Run
-from trelliswork.models.taggers.features.crf.margin_kernels import worst_labels
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels.margin import worst_labels
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.margin import MarginLearner, _Run
 
 
 def small(valued: bool, n_labels: int = 3) -> tuple[AttributeRows, np.ndarray, Parameters]:

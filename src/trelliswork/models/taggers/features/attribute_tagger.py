@@ -18,9 +18,9 @@ from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.crfsuite import ATTRIBUTES
 from trelliswork.data.crfsuite_models import CRFsuiteModel, read_crfsuite_model
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.models.taggers.labels import Labels
 

@@ -16,15 +16,16 @@ from trelliswork.data.attributes.found import Found
 from trelliswork.data.attributes.hashing import HashedNames, new_index
 from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import DataError, ScoreError, TrellisworkError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.counting import MARKS, counted_parameters
-from trelliswork.models.taggers.features.crf.induction import Round, induce
 from trelliswork.models.taggers.features.crf.kinds import kind_of
-from trelliswork.models.taggers.features.crf.learning import hidden_unit_learner, parameters_of
+from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.counting import counted_parameters
+from trelliswork.models.taggers.features.learners.induction import Round, induce
+from trelliswork.models.taggers.features.learners.learning import hidden_unit_learner, parameters_of
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.partial_tags import partial_gold, scheme_of
 

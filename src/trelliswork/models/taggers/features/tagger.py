@@ -24,16 +24,16 @@ from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.card import model_card
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.models.taggers.features.corpus import FeatureCorpus, attributes_of, check_units, columns_of, gold_of
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.counting import MARKS
-from trelliswork.models.taggers.features.crf.induction import Round
 from trelliswork.models.taggers.features.crf.kinds import kind_of
-from trelliswork.models.taggers.features.crf.learning import Progress, check_weights, learn
+from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.stored import crf_arrays, crf_of_arrays
-from trelliswork.models.taggers.features.crf.votes import Explanation, explain
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.induction import Round
+from trelliswork.models.taggers.features.learners.learning import Progress, check_weights, learn
 from trelliswork.models.taggers.features.names import NAMES, names_text, read_names
+from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
+from trelliswork.models.taggers.features.votes import Explanation, explain
 from trelliswork.models.taggers.labels import Labels
 from trelliswork.models.taggers.sentence_tagger import ChainTagger, Pins
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.set_kernels import EdgeRows
+from trelliswork.models.taggers.features.kernels.sets import EdgeRows
 
 Array = np.ndarray[Any, Any]
 

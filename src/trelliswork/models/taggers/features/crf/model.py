@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex, KeyIndex
-from trelliswork.models.taggers.features.crf.counting import MARK_KEYS, marked
 from trelliswork.models.taggers.features.crf.edges import edge_rows
 from trelliswork.models.taggers.features.crf.kinds import Normalised
-from trelliswork.models.taggers.features.crf.online_kernels import best_labels, score_tokens
+from trelliswork.models.taggers.features.crf.marks import MARK_KEYS, marked
 from trelliswork.models.taggers.features.crf.parameters import ANY, PairWeights, Parameters, offsets_of, owners_of
-from trelliswork.models.taggers.features.crf.set_kernels import EdgeRows, add_pairs
 from trelliswork.models.taggers.features.crf.states import StateSpace
+from trelliswork.models.taggers.features.kernels.online import best_labels, score_tokens
+from trelliswork.models.taggers.features.kernels.sets import EdgeRows, add_pairs
 
 if TYPE_CHECKING:
     from trelliswork.distributions.grouped_chain import TagDistribution
@@ -135,7 +135,7 @@ class FeatureCRF:
 
         from trelliswork.distributions import LinearChain
         from trelliswork.distributions.grouped_chain import GroupedChain
-        from trelliswork.models.taggers.features.crf.local_likelihood import local_chain
+        from trelliswork.models.taggers.features.crf.local_chain import local_chain
 
         if self.normalised == "locally":
             arcs = self.parameters.transitions(self.weights)

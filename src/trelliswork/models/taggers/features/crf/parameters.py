@@ -16,7 +16,7 @@ from trelliswork.models.taggers.features.crf.observed import (
     state_pairs,
     triples,
 )
-from trelliswork.models.taggers.features.crf.plan_kernels import mark_pairs
+from trelliswork.models.taggers.features.kernels.plan import mark_pairs
 
 Array = np.ndarray[Any, Any]
 MOST_MARKS = 1 << 28  # bytes; above, pairs are sorted instead

@@ -15,7 +15,7 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.plan_kernels import count_entries, lay_out
+from trelliswork.models.taggers.features.kernels.plan import count_entries, lay_out
 from trelliswork.runtime.threads import row_ranges
 
 Array = np.ndarray[Any, Any]

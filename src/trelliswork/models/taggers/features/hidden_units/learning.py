@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
-from trelliswork.models.taggers.features.crf.online import Epoch
 from trelliswork.models.taggers.features.hidden_units.objective import Likelihood
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Rows, Units
-from trelliswork.models.taggers.features.hidden_units.step_kernels import KEPT_MEAN, KEPT_SQUARE, adam, adam_rows
+from trelliswork.models.taggers.features.kernels.adam import KEPT_MEAN, KEPT_SQUARE, adam, adam_rows
+from trelliswork.models.taggers.features.learners.online import Epoch
 
 Array = np.ndarray[Any, Any]
 

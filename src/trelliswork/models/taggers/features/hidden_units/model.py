@@ -10,8 +10,8 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, Conjunctions, KeyIndex
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.hidden_units.kernels import score_tokens
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Rows, Units
+from trelliswork.models.taggers.features.kernels.units import score_tokens
 
 Array = np.ndarray[Any, Any]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
-from trelliswork.models.taggers.features.hidden_units.kernels import batch_gradient
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Rows, Units
-from trelliswork.models.taggers.features.hidden_units.step_kernels import move_rows
+from trelliswork.models.taggers.features.kernels.adam import move_rows
+from trelliswork.models.taggers.features.kernels.units import batch_gradient
 from trelliswork.runtime.threads import row_ranges, side_by_side
 
 Array = np.ndarray[Any, Any]

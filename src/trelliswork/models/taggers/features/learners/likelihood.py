@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
-from trelliswork.models.taggers.features.crf import kernels, set_kernels
 from trelliswork.models.taggers.features.crf.edges import edge_rows
 from trelliswork.models.taggers.features.crf.observed import follows
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.crf.plan import Plan
 from trelliswork.models.taggers.features.crf.states import StateSpace
+from trelliswork.models.taggers.features.kernels import likelihood as kernels
+from trelliswork.models.taggers.features.kernels import sets as set_kernels
 from trelliswork.runtime.threads import side_by_side
 
 Array = np.ndarray[Any, Any]

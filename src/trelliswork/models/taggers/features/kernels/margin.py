@@ -2,14 +2,14 @@
 
 The dual variables of a sentence are a distribution over its label sequences. Only its expected features matter, so that
 `shares` [tokens, c] (how much of it has label y at token t) and `arc_shares` [sentences, arcs] are all that is stored.
-Arrays as in `online_kernels.py`.
+Arrays as in `online.py`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from trelliswork.models.taggers.features.crf.online_kernels import score_tokens
+from trelliswork.models.taggers.features.kernels.online import score_tokens
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.structures.chain.path_kernels import best_paths
 

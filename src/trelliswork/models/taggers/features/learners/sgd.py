@@ -12,11 +12,11 @@ from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.edges import edge_rows
 from trelliswork.models.taggers.features.crf.observed import follows
-from trelliswork.models.taggers.features.crf.online import Epoch
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.set_kernels import EdgeRows, Room, room_for
-from trelliswork.models.taggers.features.crf.sgd_kernels import sgd_epoch
 from trelliswork.models.taggers.features.crf.states import StateSpace
+from trelliswork.models.taggers.features.kernels.sets import EdgeRows, Room, room_for
+from trelliswork.models.taggers.features.kernels.sgd import sgd_epoch
+from trelliswork.models.taggers.features.learners.online import Epoch
 
 Array = np.ndarray[Any, Any]
 

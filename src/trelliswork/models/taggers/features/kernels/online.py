@@ -1,7 +1,7 @@
 """CPU kernels that learn from one sentence at a time: decode, compare with the gold labels, move the weights.
 
 `offsets` and `labels` are those of `Parameters`; state weights are `weights[:len(labels)]`, those of arc (i, j) are at
-arc_places[i, j], or nowhere if that is -1. `edges` (see `set_kernels.EdgeRows`) have the attributes that look at two
+arc_places[i, j], or nowhere if that is -1. `edges` (see `sets.EdgeRows`) have the attributes that look at two
 labels.
 """
 
@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from trelliswork.models.taggers.features.crf.set_kernels import add_pairs
+from trelliswork.models.taggers.features.kernels.sets import add_pairs
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.structures.chain.path_kernels import best_paths
 

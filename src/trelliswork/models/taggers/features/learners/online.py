@@ -10,8 +10,8 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.taggers.features.crf.edges import edge_rows
-from trelliswork.models.taggers.features.crf.online_kernels import epoch
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels.online import epoch
 
 Array = np.ndarray[Any, Any]
 Rule = Literal["perceptron", "pa", "pa-1", "pa-2", "arow"]

@@ -6,14 +6,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from trelliswork.data.attributes import AttributeRows
-from trelliswork.distributions import LinearChain
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf import local_kernels
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.crf.plan import Plan
+from trelliswork.models.taggers.features.kernels.local import local_loss_and_gradient
 from trelliswork.runtime.threads import side_by_side
 
 Array = np.ndarray[Any, Any]
@@ -37,7 +35,7 @@ class LocalLikelihood:
     def __call__(self, weights: Array) -> tuple[float, Array]:
         table, loose = self.plan.spread_out(weights)
         pass_over = partial(
-            local_kernels.local_loss_and_gradient, rows=self.plan.rows, gold=self._gold, weights=self._weights,
+            local_loss_and_gradient, rows=self.plan.rows, gold=self._gold, weights=self._weights,
             transitions=self.parameters.transitions(weights), table=table, loose=loose,
         )  # fmt: skip
         found = side_by_side([partial(pass_over, first, last) for first, last in self._ranges])
@@ -50,12 +48,3 @@ class LocalLikelihood:
         self.plan.collect(d_table, d_loose, gradient)
         gradient[self.parameters.n_states :] = d_transitions[tuple(self.parameters.arcs.T)]
         return loss, gradient
-
-
-def local_chain(scores: Array, transitions: Array, starts: Array, lengths: Array) -> LinearChain:
-    """Π_t p(y_t | y_{t-1}, x) of some sentences [S4.136]: a chain whose log Z is 0, each arc into position t scored by
-    log p(y_t | y_{t-1}, x). Sentence b has the rows starts[b]..starts[b] + lengths[b] of `scores` [tokens, c]."""
-    n, c = int(lengths.max(initial=1)), scores.shape[1]
-    emissions, arcs = np.empty((len(lengths), n, c)), np.empty((len(lengths), n - 1, c, c))
-    local_kernels.local_scores(0, len(lengths), lengths, starts, scores, transitions, emissions, arcs)
-    return LinearChain(torch.from_numpy(emissions), torch.from_numpy(arcs), lengths=torch.from_numpy(lengths))

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, Conjunctions, KeyIndex
-from trelliswork.models.taggers.features.crf import induction_kernels as kernels
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.learning import parameters_of
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.objective import Likelihood
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels import induction as kernels
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.learning import parameters_of
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
 from trelliswork.training.lbfgs import LBFGS
 
 Array = np.ndarray[Any, Any]

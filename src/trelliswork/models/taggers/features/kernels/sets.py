@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trelliswork.models.taggers.features.crf.kernels import add_up, spread
+from trelliswork.models.taggers.features.kernels.likelihood import add_up, spread
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.structures.chain import kernels as chain
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.cycling import Trajectory
-from trelliswork.models.taggers.features.crf.herding_kernels import herding_epoch
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels.herding import herding_epoch
+from trelliswork.models.taggers.features.learners.cycling import Trajectory
 
 Array = np.ndarray[Any, Any]
 

@@ -1,6 +1,6 @@
 """CPU kernel of conditional herding: batches of sentences against the best labels and hidden states of the moment.
 
-Label y has the hidden states y · m .. y · m + m - 1 of the chain, m = `per_label`. Arrays as in `online_kernels.py`,
+Label y has the hidden states y · m .. y · m + m - 1 of the chain, m = `per_label`. Arrays as in `online.py`,
 with states in the place of labels; `gold` are labels.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trelliswork.models.taggers.features.crf.online_kernels import _collect, score_tokens
+from trelliswork.models.taggers.features.kernels.online import _collect, score_tokens
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.structures.chain.path_kernels import best_paths
 

@@ -16,10 +16,10 @@ import numpy as np
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.config import Method
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.posterior_kernels import add_variances
+from trelliswork.models.taggers.features.kernels.curvature import add_variances
+from trelliswork.models.taggers.features.learners.config import Method
 from trelliswork.training.lbfgs import Objective
 
 Array = np.ndarray[Any, Any]

@@ -15,8 +15,8 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.margin_kernels import frank_wolfe_epoch, hinge
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels.margin import frank_wolfe_epoch, hinge
 
 Array = np.ndarray[Any, Any]
 

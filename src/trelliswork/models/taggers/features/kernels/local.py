@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trelliswork.models.taggers.features.crf.kernels import add_up, spread
+from trelliswork.models.taggers.features.kernels.likelihood import add_up, spread
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.runtime.kernel_math import exp, highest, log
 

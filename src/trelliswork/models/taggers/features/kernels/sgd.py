@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from trelliswork.models.taggers.features.crf.online_kernels import score_tokens
-from trelliswork.models.taggers.features.crf.set_kernels import add_pairs, sentence_loss, spread_arcs
+from trelliswork.models.taggers.features.kernels.online import score_tokens
+from trelliswork.models.taggers.features.kernels.sets import add_pairs, sentence_loss, spread_arcs
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.structures.chain import kernels as chain
 
