@@ -55,8 +55,8 @@ def prepare_network_kernels(*, quiet: bool = False) -> None:
 
 def prepare_feature_kernels(*, quiet: bool = False) -> None:
     """The same for those that learn from features, which need no torch."""
+    from trelliswork.models.taggers.features.kernels.decoding import best_labels
     from trelliswork.models.taggers.features.kernels.likelihood import loss_and_gradient
-    from trelliswork.models.taggers.features.kernels.online import best_labels
 
     if not all(map(_is_cached, (loss_and_gradient, best_labels))):
         _announced("kernels of feature models", "20 s", compile_feature_kernels, quiet)

@@ -14,6 +14,7 @@ from trelliswork.data.attributes import AttributeRows, Conjunctions, FeatureFunc
 from trelliswork.data.attributes.expansion import expand
 from trelliswork.data.attributes.found import Found
 from trelliswork.data.attributes.hashing import HashedNames, new_index
+from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import DataError, ScoreError, TrellisworkError
 from trelliswork.models.taggers.features.crf.kinds import kind_of
@@ -98,7 +99,7 @@ class FeatureCorpus:
         lengths, columns = columns_of(sentences)
         found = attributes_of(templates, lengths, columns).and_by(function, sentences)
         index, n_labels, kind = new_index(config.hash_bits), len(labels.vocabulary), kind_of(config.model)
-        offsets = np.concatenate([[0], np.cumsum(found.counts)])
+        offsets = offsets_of(found.counts)
         atomic = AttributeRows(lengths, offsets, index.add(found.keys), found.values)
         on_pairs, names_of = found.on_pairs(atomic.ids, len(index)), found.names_of
         if on_pairs is not None and isinstance(index, HashedIndex):

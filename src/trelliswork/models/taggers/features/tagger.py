@@ -19,6 +19,7 @@ from trelliswork.data.attributes import AttributeRows, FeatureFunction, HashedIn
 from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.function import Function
 from trelliswork.data.attributes.hashing import HashedNames
+from trelliswork.data.attributes.rows import owners_of
 from trelliswork.data.setting_kinds import check_settings
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.card import model_card
@@ -250,7 +251,7 @@ def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]
         return
     parameters, labels = tagger.crf.parameters, tagger.crf.column_names
     weights = np.concatenate([tagger.crf.weights[: parameters.n_states], tagger.crf.weights[parameters.pair_weights]])
-    owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
+    owner = owners_of(parameters.offsets)
     pairs = np.empty(0, np.int64) if parameters.pairs is None else parameters.pairs.listed(len(labels) ** 2)
     order = np.argsort(-np.abs(weights), kind="stable")
     marks = np.array([name in MARKS for name in tagger.names])

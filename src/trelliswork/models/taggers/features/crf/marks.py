@@ -8,6 +8,7 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.data.attributes.key_index import keys_of
+from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.errors import ScoreError
 
 Array = np.ndarray[Any, Any]
@@ -29,7 +30,7 @@ def marked(rows: AttributeRows, marks: Array) -> AttributeRows:
     ids = np.concatenate([np.where(rows.ids < 0, marks[UNKNOWN], rows.ids), added])
     values = np.concatenate([values, sizes, np.ones(n + len(firsts))])
     order = np.argsort(tokens, kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(tokens, minlength=n))])
+    offsets = offsets_of(np.bincount(tokens, minlength=n))
     return AttributeRows(rows.lengths, offsets, ids[order].astype(np.int32), values[order])
 
 

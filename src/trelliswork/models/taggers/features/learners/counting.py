@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
+from trelliswork.data.attributes.rows import owners_of
 from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.marks import MARK_KEYS, MARKS, first_tokens, values_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
@@ -69,7 +70,7 @@ def _with_strangers(rows: AttributeRows, unknown: int) -> AttributeRows:
 def _pair_counts(rows: AttributeRows, gold: Array, parameters: Parameters) -> Array:
     """How often each (attribute, label) pair of `parameters` occurs."""
     c = parameters.n_labels
-    owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
+    owner = owners_of(parameters.offsets)
     found = rows.ids.astype(np.int64) * c + gold[rows.tokens()]
     at = np.searchsorted(owner * c + parameters.labels, found)
     return np.bincount(at, rows.values, minlength=parameters.n_states).astype(np.float64)

@@ -9,10 +9,11 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
+from trelliswork.models.taggers.features.crf.observed import all_labels
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.crf.plan import Plan
 from trelliswork.models.taggers.features.kernels.local import local_loss_and_gradient
-from trelliswork.runtime.threads import side_by_side
+from trelliswork.models.taggers.features.kernels.records import Observed
 
 Array = np.ndarray[Any, Any]
 
@@ -28,23 +29,15 @@ class LocalLikelihood:
         if len(gold) and gold.min() < 0:
             raise ScoreError("this model needs a label for every token; some are unknown; learn a crf from those")
         self.parameters, self.plan = parameters, Plan.of(rows, parameters)
-        self._gold = gold[self.plan.tokens].astype(np.int64)
-        self._weights = np.ones(len(rows.lengths))
+        known = gold[self.plan.tokens].astype(np.int64)
+        self._observed = Observed(known, all_labels(parameters.n_labels), np.ones(len(rows.lengths)))
         self._ranges = self.plan.shares(16 * parameters.n_labels)
 
     def __call__(self, weights: Array) -> tuple[float, Array]:
-        table, loose = self.plan.spread_out(weights)
-        pass_over = partial(
-            local_loss_and_gradient, rows=self.plan.rows, gold=self._gold, weights=self._weights,
-            transitions=self.parameters.transitions(weights), table=table, loose=loose,
-        )  # fmt: skip
-        found = side_by_side([partial(pass_over, first, last) for first, last in self._ranges])
-        loss, d_transitions, d_table, d_loose = found[0]
-        for other in found[1:]:
-            loss += other[0]
-            for total, part in zip((d_transitions, d_table, d_loose), other[1:], strict=True):
-                total += part
+        planned = self.plan.spread_out(weights, self.parameters.transitions(weights), np.empty(0))
+        pass_over = partial(local_loss_and_gradient, rows=self.plan.rows, observed=self._observed, weights=planned)
+        loss, found = self.plan.add_up(pass_over, self._ranges)
         gradient = np.empty(len(self.parameters))
-        self.plan.collect(d_table, d_loose, gradient)
-        gradient[self.parameters.n_states :] = d_transitions[tuple(self.parameters.arcs.T)]
+        self.plan.collect(found, gradient)
+        gradient[self.parameters.n_states :] = found.transitions[0, 0][tuple(self.parameters.arcs.T)]
         return loss, gradient

@@ -45,8 +45,7 @@ def curvature(rows: AttributeRows, parameters: Parameters, weights: Array) -> Ar
             own = table[: rows.lengths[s]]
             spread[starts[s] : starts[s + 1]] = own * (1 - own)
     out = np.zeros(len(parameters))
-    values = np.empty(0) if rows.values is None else rows.values
-    add_variances(rows.offsets, rows.ids, values, parameters.offsets, parameters.labels, spread, out)
+    add_variances(rows.arrays, parameters.weight_index, spread, out)
     out[parameters.n_states :] = arcs[tuple(parameters.arcs.T)]
     return out
 
