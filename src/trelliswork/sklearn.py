@@ -25,14 +25,23 @@ from trelliswork.data.crfsuite_models import read_crfsuite_model
 from trelliswork.errors import DataError, ScoreError
 from trelliswork.models.storage import check_output
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger, crf_of
-from trelliswork.models.taggers.features.crf.crfsuite_settings import attribute_settings, check, iterations
-from trelliswork.models.taggers.features.crf.induction import induce
-from trelliswork.models.taggers.features.crf.learning import Corpus, check_weights, parameters_of
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.sequence_tagger import SequenceTagger, state_weights, transition_weights
-from trelliswork.models.taggers.features.crf.sequences import label_lists, numbered_labels, sentences_in
-from trelliswork.models.taggers.features.crf.training_log import TrainingLog, iteration_line, score_table, scores_of
-from trelliswork.models.taggers.features.crf.votes import Explanation, explain
+from trelliswork.models.taggers.features.estimator.crfsuite_settings import attribute_settings, check, iterations
+from trelliswork.models.taggers.features.estimator.sequence_tagger import (
+    SequenceTagger,
+    state_weights,
+    transition_weights,
+)
+from trelliswork.models.taggers.features.estimator.sequences import label_lists, numbered_labels, sentences_in
+from trelliswork.models.taggers.features.estimator.training_log import (
+    TrainingLog,
+    iteration_line,
+    score_table,
+    scores_of,
+)
+from trelliswork.models.taggers.features.learners.induction import induce
+from trelliswork.models.taggers.features.learners.learning import Corpus, check_weights, parameters_of
+from trelliswork.models.taggers.features.votes import Explanation, explain
 from trelliswork.tags.schemes import spans_of
 
 Array = np.ndarray[Any, Any]

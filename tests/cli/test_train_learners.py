@@ -13,7 +13,7 @@ from tests.cli.conftest import Cli
 from trelliswork.cli.train_features import Report, describe
 from trelliswork.models import FeatureTagger
 from trelliswork.models.taggers.features.crf.averaged import AveragedCRF
-from trelliswork.models.taggers.features.crf.learning import Progress
+from trelliswork.models.taggers.features.learners.learning import Progress
 
 
 @pytest.mark.parametrize(

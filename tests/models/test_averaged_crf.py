@@ -15,11 +15,11 @@ from trelliswork.distributions import LinearChain, average_chain, average_log_pr
 from trelliswork.errors import ModelError, ScoreError
 from trelliswork.models import FeatureTagger, LearningConfig
 from trelliswork.models.taggers.features.crf.averaged import AveragedCRF, averaged
-from trelliswork.models.taggers.features.crf.config import METHODS, Method
-from trelliswork.models.taggers.features.crf.learning import learn
-from trelliswork.models.taggers.features.crf.objective import Likelihood
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.posterior import curvature, draw
+from trelliswork.models.taggers.features.learners.config import METHODS, Method
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.posterior import curvature, draw
 
 LENGTHS = torch.tensor([4, 1, 3])
 
@@ -196,7 +196,7 @@ def test_a_tagger_with_samples_is_saved_whole(algorithm: str, tmp_path: Path) ->
 
 def test_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     tagger = FeatureTagger.fit(SENTENCES, LearningConfig(samples=2, max_iterations=3))
-    broken = averaged(tagger.crf, np.full((2, 3), np.nan))
+    broken = averaged(tagger.crf, np.ones((2, 3)))
     tagger.crf = broken
     tagger.save(tmp_path / "model")
     with pytest.raises(ModelError, match=r"finite weights \(2, "):

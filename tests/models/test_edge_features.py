@@ -7,14 +7,14 @@ import pytest
 
 from tests.models import feature_oracle as oracle
 from trelliswork.data.attributes import AttributeRows, KeyIndex
-from trelliswork.models.taggers.features.crf import learning
-from trelliswork.models.taggers.features.crf.config import Algorithm, LearningConfig
-from trelliswork.models.taggers.features.crf.learning import learn
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.objective import Likelihood
-from trelliswork.models.taggers.features.crf.online import OnlineLearner
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.sgd import StochasticDescent
+from trelliswork.models.taggers.features.learners import learning
+from trelliswork.models.taggers.features.learners.config import Algorithm, LearningConfig
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.online import OnlineLearner
+from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
 
 ON_PAIRS = np.arange(12) % 3 == 0

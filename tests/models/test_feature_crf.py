@@ -8,10 +8,10 @@ import torch
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.objective import Likelihood
-from trelliswork.models.taggers.features.crf.online import RULES, OnlineLearner, Rule
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.sgd import StochasticDescent
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.online import RULES, OnlineLearner, Rule
+from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
 
 Corpus = tuple[AttributeRows, np.ndarray]

@@ -15,8 +15,8 @@ from trelliswork.data import Sentence
 from trelliswork.data.attributes import Templates
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import DataError, ModelError, ScoreError
-from trelliswork.models.taggers.features.crf.config import ALGORITHMS, Algorithm, LearningConfig
-from trelliswork.models.taggers.features.crf.learning import Progress
+from trelliswork.models.taggers.features.learners.config import ALGORITHMS, Algorithm, LearningConfig
+from trelliswork.models.taggers.features.learners.learning import Progress
 from trelliswork.models.taggers.features.tagger import FeatureTagger, strongest
 
 CORPUS = builtin_corpus(sizes=(400, 100, 1))

@@ -11,11 +11,11 @@ from tests.models.test_feature_crf import corpus, model_of, naive_perceptron
 from tests.models.test_margin import features, small
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.cycling import Trajectory, herd
-from trelliswork.models.taggers.features.crf.herding import Herding, hidden_parameters, votes
-from trelliswork.models.taggers.features.crf.learning import learn
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.cycling import Trajectory, herd
+from trelliswork.models.taggers.features.learners.herding import Herding, hidden_parameters, votes
+from trelliswork.models.taggers.features.learners.learning import learn
 
 BITS = np.array(list(product((-1.0, 1.0), repeat=4)))
 

@@ -17,12 +17,12 @@ from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import DataError, ModelError, ScoreError, TrellisworkError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
 from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner, _Adam
 from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.objective import Likelihood
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Units
-from trelliswork.models.taggers.features.hidden_units.step_kernels import KEPT_MEAN
+from trelliswork.models.taggers.features.kernels.adam import KEPT_MEAN
+from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger, strongest
 
 N_ATTRIBUTES, N_UNITS, N_LABELS = 12, 5, 3

@@ -11,10 +11,10 @@ from scipy.optimize import minimize_scalar
 from tests.models.test_feature_crf import corpus, model_of
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, Conjunctions, Templates
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.induction import Round, gains_of, induce
-from trelliswork.models.taggers.features.crf.objective import Likelihood
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.induction import Round, gains_of, induce
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.training.lbfgs import LBFGS
 

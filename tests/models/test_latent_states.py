@@ -16,11 +16,11 @@ from trelliswork.data.corpus import builtin_corpus
 from trelliswork.distributions import LinearChain
 from trelliswork.distributions.grouped_chain import GroupedChain
 from trelliswork.errors import DataError, ScoreError
-from trelliswork.models.taggers.features.crf.config import Algorithm, LearningConfig
-from trelliswork.models.taggers.features.crf.learning import learn
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.objective import Likelihood
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.config import Algorithm, LearningConfig
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
 from trelliswork.models.taggers.features.tagger import FeatureTagger, strongest
 
 ON_PAIRS = np.arange(12) % 3 == 0

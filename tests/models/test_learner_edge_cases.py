@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from trelliswork.data.attributes import AttributeRows
-from trelliswork.models.taggers.features.crf.config import ALGORITHMS, Algorithm, LearningConfig
-from trelliswork.models.taggers.features.crf.learning import learn
-from trelliswork.models.taggers.features.crf.online import OnlineLearner, Rule
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.config import ALGORITHMS, Algorithm, LearningConfig
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.online import OnlineLearner, Rule
 
 ONE = AttributeRows(
     np.array([4]), np.array([0, 2, 4, 5, 7]), np.array([0, 1, 0, 2, 1, 2, 3], np.int32),

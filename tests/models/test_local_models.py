@@ -20,13 +20,13 @@ from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.distributions import HMM
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.counting import counted_parameters, log_frequencies
 from trelliswork.models.taggers.features.crf.kinds import KINDS, Kind
-from trelliswork.models.taggers.features.crf.local_likelihood import LocalLikelihood
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.objective import Likelihood
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.counting import counted_parameters, log_frequencies
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.local_likelihood import LocalLikelihood
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.training.lbfgs import LBFGS
 

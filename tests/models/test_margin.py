@@ -11,11 +11,12 @@ from scipy.optimize import minimize
 from tests.models.test_feature_crf import corpus, model_of
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.learning import learn
-from trelliswork.models.taggers.features.crf.margin import MarginLearner, _Run
-from trelliswork.models.taggers.features.crf.margin_kernels import worst_labels
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels.decoding import path_for
+from trelliswork.models.taggers.features.kernels.margin import worst_labels
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.margin import MarginLearner, _Run
 
 
 def small(valued: bool, n_labels: int = 3) -> tuple[AttributeRows, np.ndarray, Parameters]:
@@ -61,11 +62,9 @@ def test_the_worst_labels_are_those_of_enumeration(valued: bool) -> None:
         total = 0.0
         for s in np.flatnonzero(rows.lengths):
             n = int(rows.lengths[s])
-            tags, c = np.zeros((1, n), np.int64), parameters.n_labels
-            cost, violated = worst_labels(
-                rows.starts[s], n, *run.data[2:], *run.pairs, gold, weights, np.empty((1, n, c)),
-                np.zeros((1, 1, c, c)), tags,
-            )  # fmt: skip
+            path = path_for(n, parameters.n_labels)
+            cost, violated = worst_labels(s, rows.arrays, parameters.weight_index, gold, weights, path)
+            tags = path.tags
             less, costs = rivals(rows, gold, parameters, s)
             assert violated == pytest.approx((costs - less @ weights).max())
             wanted = gold[rows.starts[s] : rows.starts[s + 1]]

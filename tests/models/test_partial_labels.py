@@ -13,11 +13,11 @@ from tests.models import feature_oracle as oracle
 from trelliswork.data import Sentence
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import DataError, ScoreError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.learning import learn
-from trelliswork.models.taggers.features.crf.objective import Likelihood
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.sgd import StochasticDescent
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.models.taggers.partial_tags import choices_of_tag, is_known, partial_gold, scheme_of
 from trelliswork.sklearn import CRF

@@ -55,9 +55,10 @@ def prepare_network_kernels(*, quiet: bool = False) -> None:
 
 def prepare_feature_kernels(*, quiet: bool = False) -> None:
     """The same for those that learn from features, which need no torch."""
-    from trelliswork.models.taggers.features.crf import kernels, online_kernels
+    from trelliswork.models.taggers.features.kernels.decoding import best_labels
+    from trelliswork.models.taggers.features.kernels.likelihood import loss_and_gradient
 
-    if not all(map(_is_cached, (kernels.loss_and_gradient, online_kernels.best_labels))):
+    if not all(map(_is_cached, (loss_and_gradient, best_labels))):
         _announced("kernels of feature models", "20 s", compile_feature_kernels, quiet)
 
 

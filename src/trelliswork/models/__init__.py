@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trelliswork.models.taggers.ensemble import Ensemble
     from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
     from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
-    from trelliswork.models.taggers.features.crf.config import LearningConfig
+    from trelliswork.models.taggers.features.learners.config import LearningConfig
     from trelliswork.models.taggers.features.tagger import FeatureTagger
     from trelliswork.models.taggers.networks.config import TaggerConfig
     from trelliswork.models.taggers.networks.dropout_average import DropoutAverage, token_calibration
@@ -31,7 +31,7 @@ _HOME = {
     "DropoutAverage": "taggers.networks.dropout_average",
     "Ensemble": "taggers.ensemble",
     "FeatureTagger": "taggers.features.tagger",
-    "LearningConfig": "taggers.features.crf.config",
+    "LearningConfig": "taggers.features.learners.config",
     "MultiTagger": "taggers.networks.multi_tagger",
     "Segmenter": "taggers.networks.segmenter",
     "SentenceTagger": "taggers.sentence_tagger",

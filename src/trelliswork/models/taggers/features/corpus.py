@@ -14,17 +14,19 @@ from trelliswork.data.attributes import AttributeRows, Conjunctions, FeatureFunc
 from trelliswork.data.attributes.expansion import expand
 from trelliswork.data.attributes.found import Found
 from trelliswork.data.attributes.hashing import HashedNames, new_index
+from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import DataError, ScoreError, TrellisworkError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.counting import MARKS, counted_parameters
-from trelliswork.models.taggers.features.crf.induction import Round, induce
 from trelliswork.models.taggers.features.crf.kinds import kind_of
-from trelliswork.models.taggers.features.crf.learning import hidden_unit_learner, parameters_of
+from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.counting import counted_parameters
+from trelliswork.models.taggers.features.learners.induction import Round, induce
+from trelliswork.models.taggers.features.learners.learning import hidden_unit_learner, parameters_of
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.partial_tags import partial_gold, scheme_of
 
@@ -97,7 +99,7 @@ class FeatureCorpus:
         lengths, columns = columns_of(sentences)
         found = attributes_of(templates, lengths, columns).and_by(function, sentences)
         index, n_labels, kind = new_index(config.hash_bits), len(labels.vocabulary), kind_of(config.model)
-        offsets = np.concatenate([[0], np.cumsum(found.counts)])
+        offsets = offsets_of(found.counts)
         atomic = AttributeRows(lengths, offsets, index.add(found.keys), found.values)
         on_pairs, names_of = found.on_pairs(atomic.ids, len(index)), found.names_of
         if on_pairs is not None and isinstance(index, HashedIndex):

@@ -19,21 +19,22 @@ from trelliswork.data.attributes import AttributeRows, FeatureFunction, HashedIn
 from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.function import Function
 from trelliswork.data.attributes.hashing import HashedNames
+from trelliswork.data.attributes.rows import owners_of
 from trelliswork.data.setting_kinds import check_settings
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.card import model_card
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.models.taggers.features.corpus import FeatureCorpus, attributes_of, check_units, columns_of, gold_of
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.counting import MARKS
-from trelliswork.models.taggers.features.crf.induction import Round
 from trelliswork.models.taggers.features.crf.kinds import kind_of
-from trelliswork.models.taggers.features.crf.learning import Progress, check_weights, learn
+from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.stored import crf_arrays, crf_of_arrays
-from trelliswork.models.taggers.features.crf.votes import Explanation, explain
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.induction import Round
+from trelliswork.models.taggers.features.learners.learning import Progress, check_weights, learn
 from trelliswork.models.taggers.features.names import NAMES, names_text, read_names
+from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
+from trelliswork.models.taggers.features.votes import Explanation, explain
 from trelliswork.models.taggers.labels import Labels
 from trelliswork.models.taggers.sentence_tagger import ChainTagger, Pins
 
@@ -250,7 +251,7 @@ def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]
         return
     parameters, labels = tagger.crf.parameters, tagger.crf.column_names
     weights = np.concatenate([tagger.crf.weights[: parameters.n_states], tagger.crf.weights[parameters.pair_weights]])
-    owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
+    owner = owners_of(parameters.offsets)
     pairs = np.empty(0, np.int64) if parameters.pairs is None else parameters.pairs.listed(len(labels) ** 2)
     order = np.argsort(-np.abs(weights), kind="stable")
     marks = np.array([name in MARKS for name in tagger.names])

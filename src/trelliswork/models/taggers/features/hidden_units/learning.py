@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
-from trelliswork.models.taggers.features.crf.online import Epoch
+from trelliswork.data.attributes.rows import RowArrays
 from trelliswork.models.taggers.features.hidden_units.objective import Likelihood
-from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Rows, Units
-from trelliswork.models.taggers.features.hidden_units.step_kernels import KEPT_MEAN, KEPT_SQUARE, adam, adam_rows
+from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Units
+from trelliswork.models.taggers.features.kernels.adam import KEPT_MEAN, KEPT_SQUARE, adam, adam_rows
+from trelliswork.models.taggers.features.learners.online import Epoch
 
 Array = np.ndarray[Any, Any]
 
@@ -55,7 +56,7 @@ class HiddenUnitLearner:
                 total += loss
             yield Epoch(number, units.flat(), total / max(len(order), 1), float("nan"))
 
-    def _thinned(self, rows: Rows, random: np.random.Generator) -> Rows:
+    def _thinned(self, rows: RowArrays, random: np.random.Generator) -> RowArrays:
         """Some attributes with value 0; the others larger, so that sums stay the same on average."""
         if not self.dropout:
             return rows

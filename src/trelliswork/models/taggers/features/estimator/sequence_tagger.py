@@ -12,6 +12,7 @@ import torch
 
 from trelliswork.data import atomic_write
 from trelliswork.data.attributes import AttributeRows
+from trelliswork.data.attributes.rows import owners_of
 from trelliswork.errors import DataError
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 
@@ -103,7 +104,7 @@ class SequenceTagger:
 def state_weights(crf: FeatureCRF, names: Sequence[str]) -> dict[tuple[str, str], float]:
     """(attribute, label) -> weight, where it is not 0."""
     parameters = crf.parameters
-    owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
+    owner = owners_of(parameters.offsets)
     return {
         (names[owner[p]], crf.labels[parameters.labels[p]]): float(crf.weights[p])
         for p in np.flatnonzero(crf.weights[: parameters.n_states])

@@ -18,31 +18,12 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
-from trelliswork.data.attributes.key_index import keys_of
+from trelliswork.data.attributes.rows import owners_of
 from trelliswork.errors import ScoreError
+from trelliswork.models.taggers.features.crf.marks import MARK_KEYS, MARKS, first_tokens, values_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 
 Array = np.ndarray[Any, Any]
-MARKS = ("(unknown attribute)", "(each attribute)", "(first token)", "(each token)")
-UNKNOWN, EACH_ATTRIBUTE, FIRST_TOKEN, EACH_TOKEN = range(len(MARKS))
-MARK_KEYS = keys_of(MARKS)
-
-
-def marked(rows: AttributeRows, marks: Array) -> AttributeRows:
-    """Rows with marks[UNKNOWN] for every id of -1, and for each token the marks of its attributes and its place.
-
-    `marks` are the ids of `MARKS`. The value of (each attribute) is how many attributes the token has.
-    """
-    n, values = rows.n_tokens, _values(rows)
-    sizes = np.bincount(rows.tokens(), values, minlength=n)
-    firsts = _firsts(rows)
-    tokens = np.concatenate([rows.tokens(), np.arange(n), np.arange(n), firsts])
-    added = np.repeat(marks[[EACH_ATTRIBUTE, EACH_TOKEN, FIRST_TOKEN]], [n, n, len(firsts)])
-    ids = np.concatenate([np.where(rows.ids < 0, marks[UNKNOWN], rows.ids), added])
-    values = np.concatenate([values, sizes, np.ones(n + len(firsts))])
-    order = np.argsort(tokens, kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(tokens, minlength=n))])
-    return AttributeRows(rows.lengths, offsets, ids[order].astype(np.int32), values[order])
 
 
 def counted_parameters(
@@ -82,27 +63,14 @@ def _with_strangers(rows: AttributeRows, unknown: int) -> AttributeRows:
     """With one more entry, of the id `unknown`, for each attribute that occurs only once."""
     once = np.flatnonzero(np.bincount(rows.ids, minlength=unknown)[rows.ids] == 1)
     offsets = rows.offsets + np.searchsorted(once, rows.offsets)
-    values = np.insert(_values(rows), once, _values(rows)[once])
+    values = np.insert(values_of(rows), once, values_of(rows)[once])
     return AttributeRows(rows.lengths, offsets, np.insert(rows.ids, once, unknown).astype(np.int32), values)
-
-
-def _values(rows: AttributeRows) -> Array:
-    if rows.values is None:
-        return np.ones(len(rows.ids))
-    if len(rows.values) and rows.values.min() < 0:
-        raise ScoreError(f"attributes that are counted need values of at least 0; got {rows.values.min():g}")
-    return rows.values
-
-
-def _firsts(rows: AttributeRows) -> Array:
-    """The first token of every sentence that has one."""
-    return rows.starts[:-1][rows.lengths > 0]
 
 
 def _pair_counts(rows: AttributeRows, gold: Array, parameters: Parameters) -> Array:
     """How often each (attribute, label) pair of `parameters` occurs."""
     c = parameters.n_labels
-    owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
+    owner = owners_of(parameters.offsets)
     found = rows.ids.astype(np.int64) * c + gold[rows.tokens()]
     at = np.searchsorted(owner * c + parameters.labels, found)
     return np.bincount(at, rows.values, minlength=parameters.n_states).astype(np.float64)
@@ -110,7 +78,7 @@ def _pair_counts(rows: AttributeRows, gold: Array, parameters: Parameters) -> Ar
 
 def _label_counts(rows: AttributeRows, gold: Array, c: int) -> tuple[Array, Array, Array]:
     """How often each label occurs [c], begins a sentence [c], and follows another [from, to]."""
-    firsts = _firsts(rows)
+    firsts = first_tokens(rows)
     after = np.delete(np.arange(len(gold)), firsts)
     arcs = np.bincount(gold[after - 1] * c + gold[after], minlength=c * c).reshape(c, c)
     return np.bincount(gold, minlength=c), np.bincount(gold[firsts], minlength=c), arcs

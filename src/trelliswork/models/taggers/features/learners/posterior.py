@@ -16,10 +16,10 @@ import numpy as np
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.config import Method
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.posterior_kernels import add_variances
+from trelliswork.models.taggers.features.kernels.curvature import add_variances
+from trelliswork.models.taggers.features.learners.config import Method
 from trelliswork.training.lbfgs import Objective
 
 Array = np.ndarray[Any, Any]
@@ -45,8 +45,7 @@ def curvature(rows: AttributeRows, parameters: Parameters, weights: Array) -> Ar
             own = table[: rows.lengths[s]]
             spread[starts[s] : starts[s + 1]] = own * (1 - own)
     out = np.zeros(len(parameters))
-    values = np.empty(0) if rows.values is None else rows.values
-    add_variances(rows.offsets, rows.ids, values, parameters.offsets, parameters.labels, spread, out)
+    add_variances(rows.arrays, parameters.weight_index, spread, out)
     out[parameters.n_states :] = arcs[tuple(parameters.arcs.T)]
     return out
 

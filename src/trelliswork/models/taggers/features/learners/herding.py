@@ -17,10 +17,11 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.cycling import Trajectory
-from trelliswork.models.taggers.features.crf.herding_kernels import herding_epoch
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels.herding import herding_epoch
+from trelliswork.models.taggers.features.kernels.records import Moving
+from trelliswork.models.taggers.features.learners.cycling import Trajectory
 
 Array = np.ndarray[Any, Any]
 
@@ -65,15 +66,12 @@ class Herding:
         random = np.random.default_rng(self.seed)
         start = self.spread * random.normal(size=len(parameters)) if self.hidden > 1 else np.zeros(len(parameters))
         weights, sums, clock = start.copy(), np.zeros(len(parameters)), 1.0
-        places = np.full((parameters.n_labels, parameters.n_labels), -1, np.int64)
-        places[tuple(parameters.arcs.T)] = parameters.n_states + np.arange(len(parameters.arcs))
-        values = np.empty(0) if rows.values is None else rows.values
+        moving = Moving(weights, sums, np.empty(0))
         order, trajectory = np.flatnonzero(rows.lengths), Trajectory()
         for number in range(1, self.max_epochs + 1):
             random.shuffle(order)
             clock, n_wrong, product, square = herding_epoch(
-                order, rows.lengths, rows.starts, rows.offsets, rows.ids, values, parameters.offsets, parameters.labels,
-                parameters.arcs, places, gold, weights, sums, clock, self.rate, self.batch, self.hidden,
+                order, rows.arrays, parameters.weight_index, gold, moving, clock, self.rate, self.batch, self.hidden
             )  # fmt: skip
             gone = float(np.linalg.norm(weights - start)) / self.rate
             trajectory = trajectory.then(int(clock) - 1, gone, product, float(np.sqrt(square)))

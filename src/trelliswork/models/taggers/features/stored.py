@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import Conjunctions, HashedIndex, KeyIndex
-from trelliswork.models.taggers.features.crf.config import LearningConfig
 from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import PairWeights, Parameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
 
 Array = np.ndarray[Any, Any]
 FEW_STATES = 1000  # as many are taken on trust: their pairs fit into memory

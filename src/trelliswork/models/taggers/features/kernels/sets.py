@@ -1,7 +1,6 @@
 """CPU kernels for what the plain ones leave out: transitions that see attributes, and labels that are not known.
 
-One sentence at a time. `gold` has codes (see `observed`): a label, or -1 - k for any label of row k of `sets`.
-`transitions` are shared, [1, 1, c, c], or by position, [1, n-1, c, c].
+One sentence at a time.
 """
 
 from __future__ import annotations
@@ -10,22 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trelliswork.models.taggers.features.crf.kernels import add_up, spread
+from trelliswork.models.taggers.features.kernels.likelihood import add_up, observe, spread
+from trelliswork.models.taggers.features.kernels.records import Arcs, PlannedWeights
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.structures.chain import kernels as chain
 
 Array = np.ndarray[Any, Any]
 NEG_INF = -np.inf
-
-
-class EdgeRows(NamedTuple):
-    """Token t has the attributes ids[offsets[t]:offsets[t+1]] that look at neighbouring labels."""
-
-    offsets: Array  # [tokens + 1], or [1]: no token has any
-    ids: Array
-    values: Array  # the same, or empty: all 1
-    pair_offsets: Array  # [attributes + 1] attribute a has the weights pair_offsets[a]:pair_offsets[a+1]
-    pair_arcs: Array  # [pair weights] label before · labels + label
 
 
 class Room(NamedTuple):
@@ -47,7 +37,6 @@ class Room(NamedTuple):
     wide: Array
     length: Array
     share: Array
-    end: Array
 
 
 def room_for(longest: int, c: int, by_position: bool) -> Room:
@@ -59,12 +48,12 @@ def room_for(longest: int, c: int, by_position: bool) -> Room:
         alphas=np.empty(n * c), emits=np.empty(n * c), outgoing=np.empty(n * width),
         transitions=np.empty(m * c * c), d_transitions=np.empty(m * c * c), arcs=np.empty(m * c * width),
         shifts=np.empty(m), finals=np.empty(1), log_z=np.empty(1), wide=np.empty(1, np.bool_),
-        length=np.empty(1, np.int64), share=np.empty(1), end=np.zeros(c),
+        length=np.empty(1, np.int64), share=np.empty(1),
     )  # fmt: skip
 
 
 @kernel(FAST)
-def _clear(numbers):
+def zero(numbers):
     for i in range(numbers.shape[0]):  # a loop: a slice assignment would take a second to compile
         numbers[i] = 0.0
 
@@ -100,57 +89,57 @@ def spread_arcs(first, n, amount, edges, d_transitions, d_weights):
 
 
 @kernel(FAST)
-def sum_over_paths(emissions, transitions, arcs, shifts, start, share, room, d_emissions, d_transitions):
+def sum_over_paths(emissions, arcs, share, room, d_emissions, d_transitions):
     """log Z; share · posteriors are written to d_emissions and added to d_transitions."""
     _, n, c = emissions.shape
-    width = arcs.shape[3]
+    width, shared = arcs.exp.shape[3], arcs.scores.shape[1] == 1
     alphas, emits = room.alphas[: n * c].reshape(1, n, c), room.emits[: n * c].reshape(1, n, c)
     room.length[0], room.share[0] = n, share
     chain.forward_scaled(
-        0, 1, emissions, transitions, arcs, shifts, start, room.end, room.length, alphas, emits, room.finals,
-        room.log_z, room.wide,
+        0, 1, emissions, arcs.scores, arcs.exp, arcs.shifts, arcs.start, arcs.end, room.length, alphas, emits,
+        room.finals, room.log_z, room.wide,
     )  # fmt: skip
     if room.wide[0]:
         row, log_alphas, arrivals = np.zeros(1, np.int64), np.empty((1, n, c)), np.empty((1, n, c))
-        chain.forward_log(row, emissions, transitions, start, room.end, room.length, log_alphas, arrivals, room.log_z)
-        _clear(d_emissions.ravel())
+        chain.forward_log(
+            row, emissions, arcs.scores, arcs.start, arcs.end, room.length, log_alphas, arrivals, room.log_z
+        )
+        zero(d_emissions.ravel())
         chain.backward_log(
-            row, transitions, room.end, room.length, log_alphas, arrivals, room.log_z, room.share, d_emissions,
+            row, arcs.scores, arcs.end, room.length, log_alphas, arrivals, room.log_z, room.share, d_emissions,
             d_transitions,
         )  # fmt: skip
         return room.log_z[0]
-    shared = transitions.shape[1] == 1
     outgoing = np.empty((0, 0, 0)) if shared else room.outgoing[: n * width].reshape(1, n, width)
     sums = chain.backward_scaled(
-        0, 1, alphas, emits, arcs, room.end, room.finals, room.length, room.share, d_emissions, outgoing, False
+        0, 1, alphas, emits, arcs.exp, arcs.end, room.finals, room.length, room.share, d_emissions, outgoing, False
     )
     for t in range(1, 2 if shared else n):
         for i in range(c):
             for j in range(c):
                 flow = sums[0, i, j] if shared else alphas[0, t - 1, i] * outgoing[0, t, j]
-                d_transitions[0, t - 1, i, j] += flow * arcs[0, t - 1, i, j]
+                d_transitions[0, t - 1, i, j] += flow * arcs.exp[0, t - 1, i, j]
     return room.log_z[0]
 
 
 @kernel(FAST)
-def sentence_loss(
-    first, gold, sets, share, emissions, transitions, arcs, shifts, start, room, d_emissions, d_transitions
-):
+def sentence_loss(first, observed, share, emissions, arcs, room, d_emissions, d_transitions):
     """share (log Z - log Z of what `gold` allows) [S4.113, 131]; its gradients, as `sum_over_paths` gives them."""
     _, n, c = emissions.shape
-    log_z = sum_over_paths(emissions, transitions, arcs, shifts, start, share, room, d_emissions, d_transitions)
-    known = True
+    log_z = sum_over_paths(emissions, arcs, share, room, d_emissions, d_transitions)
+    known, gold = True, observed.gold[first : first + n]
     for i in range(n):
-        known = known and gold[first + i] >= 0
+        known = known and gold[i] >= 0
     if known:
-        return share * (log_z - _observe(first, gold, share, emissions, transitions, d_emissions, d_transitions))
+        score = observe(gold, share, emissions[0], arcs.scores[0], d_emissions[0], d_transitions[0])
+        return share * (log_z - score)
     kept, d_kept = room.kept[: n * c].reshape(1, n, c), room.d_kept[: n * c].reshape(1, n, c)
     for i in range(n):
-        code = gold[first + i]
+        code = gold[i]
         for j in range(c):
-            allowed = code == j if code >= 0 else sets[-1 - code, j]
+            allowed = code == j if code >= 0 else observed.sets[-1 - code, j]
             kept[0, i, j] = emissions[0, i, j] if allowed else NEG_INF
-    log_kept = sum_over_paths(kept, transitions, arcs, shifts, start, -share, room, d_kept, d_transitions)
+    log_kept = sum_over_paths(kept, arcs, -share, room, d_kept, d_transitions)
     for i in range(n):
         for j in range(c):
             d_emissions[0, i, j] += d_kept[0, i, j]
@@ -158,34 +147,17 @@ def sentence_loss(
 
 
 @kernel(FAST)
-def _observe(first, gold, share, emissions, transitions, d_emissions, d_transitions):
-    """The score of known labels; takes their parts off the gradient [S4.115]."""
-    score, by_position = 0.0, transitions.shape[1] > 1
-    for i in range(emissions.shape[1]):
-        label = gold[first + i]
-        score += emissions[0, i, label]
-        d_emissions[0, i, label] -= share
-        if i > 0:
-            t = i - 1 if by_position else 0
-            score += transitions[0, t, gold[first + i - 1], label]
-            d_transitions[0, t, gold[first + i - 1], label] -= share
-    return score
+def loss_and_gradient(first, last, rows, edges, observed, weights, columns, start, room):
+    """Σ_s shares_s (log Z_s - log Z_s of what gold allows) of sentences first..last, and its gradient.
 
-
-@kernel(FAST)
-def loss_and_gradient(
-    first, last, rows, edges, gold, sets, weights, columns, start, transitions, table, loose, pair_weights, room
-):
-    """Σ_s weights_s (log Z_s - log Z_s of what gold allows) of sentences first..last, and its gradients by
-    transitions, table, loose and pair weights.
-
-    State j of the chain has the emission score of column columns[j].
+    State j of the chain has the emission score of column columns[j], and start[j] at the first token.
     """
+    transitions, table, loose = weights.transitions, weights.table, weights.loose
     c, width = transitions.shape[2], (transitions.shape[2] + 7) // 8 * 8
-    scores, d_scores = np.zeros(table.shape[1]), np.zeros(table.shape[1])
-    shared_arcs, shared_shifts = np.empty((1, 1, c, width)), np.empty((1, 1))
-    chain.exp_arcs(transitions, shared_arcs, shared_shifts)
-    d_transitions, d_pairs = np.zeros((1, 1, c, c)), np.zeros(pair_weights.shape)
+    scores, d_scores, end = np.zeros(table.shape[1]), np.zeros(table.shape[1]), np.zeros(c)
+    shared_exp, shared_shifts = np.empty((1, 1, c, width)), np.empty((1, 1))
+    chain.exp_arcs(transitions, shared_exp, shared_shifts)
+    d_transitions, d_pairs = np.zeros((1, 1, c, c)), np.zeros(weights.pairs.shape)
     d_table, d_loose, total = np.zeros(table.shape), np.zeros(loose.shape), 0.0
     by_position = edges.ids.shape[0] > 0
     for s in range(first, last):
@@ -197,18 +169,17 @@ def loss_and_gradient(
             add_up(rows, begin + i, table, loose, scores)
             for j in range(c):
                 emissions[0, i, j] = scores[columns[j]]
-        scores_here, arcs, shifts, d_here = transitions, shared_arcs, shared_shifts, d_transitions
+        scores_here, exp_here, shifts, d_here = transitions, shared_exp, shared_shifts, d_transitions
         if by_position:
             m = max(n - 1, 1)
             scores_here = room.transitions[: m * c * c].reshape(1, m, c, c)
-            add_pairs(begin, n, 1.0, edges, pair_weights, transitions, scores_here)
-            arcs, shifts = room.arcs[: m * c * width].reshape(1, m, c, width), room.shifts[:m].reshape(1, m)
-            chain.exp_arcs(scores_here, arcs, shifts)
+            add_pairs(begin, n, 1.0, edges, weights.pairs, transitions, scores_here)
+            exp_here, shifts = room.arcs[: m * c * width].reshape(1, m, c, width), room.shifts[:m].reshape(1, m)
+            chain.exp_arcs(scores_here, exp_here, shifts)
             d_here = room.d_transitions[: m * c * c].reshape(1, m, c, c)
-            _clear(d_here.ravel())
-        total += sentence_loss(
-            begin, gold, sets, weights[s], emissions, scores_here, arcs, shifts, start, room, d_emissions, d_here
-        )
+            zero(d_here.ravel())
+        arcs = Arcs(scores_here, exp_here, shifts, start, end)
+        total += sentence_loss(begin, observed, observed.shares[s], emissions, arcs, room, d_emissions, d_here)
         if by_position:
             spread_arcs(begin, n, 1.0, edges, d_here, d_pairs)
             for t in range(n - 1):
@@ -221,4 +192,4 @@ def loss_and_gradient(
             for j in range(c):
                 d_scores[columns[j]] += d_emissions[0, i, j]
             spread(rows, begin + i, d_scores, d_table, d_loose)
-    return total, d_transitions, d_table, d_loose, d_pairs
+    return total, PlannedWeights(d_transitions, d_table, d_loose, d_pairs)

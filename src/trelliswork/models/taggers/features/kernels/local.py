@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from trelliswork.models.taggers.features.crf.kernels import add_up, spread
+from trelliswork.models.taggers.features.kernels.likelihood import add_up, spread
+from trelliswork.models.taggers.features.kernels.records import PlannedWeights
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.runtime.kernel_math import exp, highest, log
 
@@ -22,12 +23,13 @@ def _softmax(scores, c):
 
 
 @kernel(FAST)
-def local_loss_and_gradient(first, last, rows, gold, weights, transitions, table, loose):
-    """-Σ_s weights_s Σ_t log p(y_t | y_{t-1}, x) of sentences first..last [S4.136-138], y_{t-1} being the gold label;
-    and its gradients by transitions, table and loose."""
+def local_loss_and_gradient(first, last, rows, observed, weights):
+    """-Σ_s shares_s Σ_t log p(y_t | y_{t-1}, x) of sentences first..last [S4.136-138], y_{t-1} being the gold label;
+    and its gradient."""
+    transitions, table, loose = weights.transitions[0, 0], weights.table, weights.loose
     c = transitions.shape[0]
     scores = np.zeros(table.shape[1])
-    d_transitions, d_table, d_loose = np.zeros((c, c)), np.zeros(table.shape), np.zeros(loose.shape)
+    d_transitions, d_table, d_loose = np.zeros((1, 1, c, c)), np.zeros(table.shape), np.zeros(loose.shape)
     total = 0.0
     for s in range(first, last):
         before = -1
@@ -36,18 +38,18 @@ def local_loss_and_gradient(first, last, rows, gold, weights, transitions, table
             if before >= 0:
                 for j in range(c):
                     scores[j] += transitions[before, j]
-            label = gold[t]
+            label = observed.gold[t]
             wanted = scores[label]
-            total += weights[s] * (_softmax(scores, c) - wanted)
+            total += observed.shares[s] * (_softmax(scores, c) - wanted)
             scores[label] -= 1.0
             for j in range(c):
-                scores[j] *= weights[s]
+                scores[j] *= observed.shares[s]
             if before >= 0:
                 for j in range(c):
-                    d_transitions[before, j] += scores[j]
+                    d_transitions[0, 0, before, j] += scores[j]
             spread(rows, t, scores, d_table, d_loose)
             before = label
-    return total, d_transitions, d_table, d_loose
+    return total, PlannedWeights(d_transitions, d_table, d_loose, np.empty(0))
 
 
 @kernel(FAST)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.config import ALGORITHMS as OUR_ALGORITHMS
-from trelliswork.models.taggers.features.crf.config import LearningConfig, check_settings
-from trelliswork.models.taggers.features.crf.learning import Corpus, check_complete, learn
-from trelliswork.models.taggers.features.crf.objective import Likelihood
-from trelliswork.models.taggers.features.crf.online import OnlineLearner, Rule
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.sgd import StochasticDescent
+from trelliswork.models.taggers.features.learners.config import ALGORITHMS as OUR_ALGORITHMS
+from trelliswork.models.taggers.features.learners.config import LearningConfig, check_settings
+from trelliswork.models.taggers.features.learners.learning import Corpus, check_complete, learn
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.online import OnlineLearner, Rule
+from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
 
 Array = np.ndarray[Any, Any]

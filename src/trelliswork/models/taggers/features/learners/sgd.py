@@ -12,11 +12,12 @@ from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.edges import edge_rows
 from trelliswork.models.taggers.features.crf.observed import follows
-from trelliswork.models.taggers.features.crf.online import Epoch
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.set_kernels import EdgeRows, Room, room_for
-from trelliswork.models.taggers.features.crf.sgd_kernels import sgd_epoch
 from trelliswork.models.taggers.features.crf.states import StateSpace
+from trelliswork.models.taggers.features.kernels.records import EdgeRows, Observed
+from trelliswork.models.taggers.features.kernels.sets import Room, room_for
+from trelliswork.models.taggers.features.kernels.sgd import Clock, sgd_epoch
+from trelliswork.models.taggers.features.learners.online import Epoch
 
 Array = np.ndarray[Any, Any]
 
@@ -61,12 +62,12 @@ class StochasticDescent:
         run = _Run.of(rows, gold, parameters, self.l2 / max(len(order), 1), sentence_weights, sets, first)
         random.shuffle(order)
         first_clock = self._calibrated(run, order[: self.n_sentences])
-        weights, scale, clock, losses = first.copy(), 1.0, 0.0, list[float]()
+        weights, clock, losses = first.copy(), Clock(1.0, 0.0, first_clock), list[float]()
         for number in range(1, self.max_epochs + 1):
             random.shuffle(order)
-            loss, scale, clock = run(order, weights, scale, clock, first_clock)
-            losses.append(loss + self.l2 * scale * scale * float(weights @ weights))
-            yield Epoch(number, scale * weights, losses[-1] / max(len(order), 1), float("nan"))
+            loss, clock = run(order, weights, clock)
+            losses.append(loss + self.l2 * clock.scale**2 * float(weights @ weights))
+            yield Epoch(number, clock.scale * weights, losses[-1] / max(len(order), 1), float("nan"))
             if number > self.period and losses[-1 - self.period] - losses[-1] < self.delta * abs(losses[-1]):
                 return
 
@@ -76,8 +77,8 @@ class StochasticDescent:
         start = run.loss_at_start(order)
         for _ in range(self.max_trials):
             weights = run.first.copy()
-            loss, scale, _ = run(order, weights, 1.0, 0.0, 1.0 / (2 * run.l2 * rate))
-            loss += self.l2 * scale * scale * float(weights @ weights) * len(order) / max(len(run.rows.lengths), 1)
+            loss, clock = run(order, weights, Clock(1.0, 0.0, 1.0 / (2 * run.l2 * rate)))
+            loss += self.l2 * clock.scale**2 * float(weights @ weights) * len(order) / max(len(run.rows.lengths), 1)
             if np.isfinite(loss) and loss < start:
                 found += 1
                 if loss < best:
@@ -95,11 +96,9 @@ class _Run:
     """Passes over one corpus; `l2` is the share of one sentence."""
 
     rows: AttributeRows
-    gold: Array
+    observed: Observed
     parameters: Parameters
     l2: float
-    shares: Array
-    sets: Array
     first: Array
     edges: EdgeRows
     room: Room
@@ -119,23 +118,19 @@ class _Run:
         gold, sets = StateSpace.of(parameters).gold(gold, sets, follows(rows))
         shares = np.ones(len(rows.lengths)) if shares is None else shares.astype(np.float64)
         room = room_for(int(rows.lengths.max(initial=0)), c, bool(len(edges.ids)))
-        return cls(rows, gold, parameters, l2, shares, sets, first, edges, room)
+        return cls(rows, Observed(gold, sets, shares), parameters, l2, first, edges, room)
 
     def loss_at_start(self, order: Array) -> float:
         """The loss of these sentences if every labelling were as likely as any other."""
-        sizes = np.append(self.sets.sum(1)[::-1], np.ones(self.parameters.n_labels))  # of the codes, lowest first
-        free = np.log(self.parameters.n_labels) - np.log(sizes[self.gold + len(self.sets)])
+        sets, gold = self.observed.sets, self.observed.gold
+        sizes = np.append(sets.sum(1)[::-1], np.ones(self.parameters.n_labels))  # of the codes, lowest first
+        free = np.log(self.parameters.n_labels) - np.log(sizes[gold + len(sets)])
         totals = np.diff(np.concatenate([[0.0], np.cumsum(free)])[self.rows.starts])
-        return float((self.shares * totals)[order].sum())
+        return float((self.observed.shares * totals)[order].sum())
 
-    def __call__(
-        self, order: Array, weights: Array, scale: float, clock: float, first_clock: float
-    ) -> tuple[float, float, float]:
-        rows, parameters = self.rows, self.parameters
-        values = np.empty(0) if rows.values is None else rows.values
-        found: tuple[float, float, float] = sgd_epoch(
-            parameters.n_labels, order, rows.lengths, rows.starts, rows.offsets, rows.ids, values, parameters.offsets,
-            parameters.labels, parameters.arcs, self.edges, self.gold, self.sets, self.shares, self.room,
-            weights, scale, clock, first_clock, self.l2,
+    def __call__(self, order: Array, weights: Array, clock: Clock) -> tuple[float, Clock]:
+        found: tuple[float, Clock] = sgd_epoch(
+            order, self.rows.arrays, self.parameters.weight_index, self.edges, self.observed, self.room, weights,
+            clock, self.l2,
         )  # fmt: skip
         return found

@@ -15,8 +15,9 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.margin_kernels import frank_wolfe_epoch, hinge
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels.margin import Dual, frank_wolfe_epoch, hinge
+from trelliswork.models.taggers.features.kernels.records import Moving
 
 Array = np.ndarray[Any, Any]
 
@@ -56,14 +57,14 @@ class MarginLearner:
         """One `MarginEpoch` a pass; the last has the weights that were learned."""
         run = _Run(rows, gold, parameters)
         weights, sums, clock = np.zeros(len(parameters)), np.zeros(len(parameters)), 1.0
-        shares, arc_shares = run.shares_of_gold()
+        moving, dual = Moving(weights, sums, np.empty(0)), run.dual_of_gold()
         order, random = np.flatnonzero(rows.lengths), np.random.default_rng(self.seed)
         for number in range(1, self.max_epochs + 1):
             random.shuffle(order)
             clock, _ = frank_wolfe_epoch(
-                order, *run.data, *run.pairs, run.places, gold, weights, sums, shares, arc_shares, clock, self.c2
+                order, rows.arrays, parameters.weight_index, gold, moving, dual, clock, self.c2
             )
-            bound = run.expected_cost(shares) - self.c2 * float(weights @ weights)
+            bound = run.expected_cost(dual) - self.c2 * float(weights @ weights)
             average = weights - sums / max(clock * (clock - 1) / 2, 1.0)
             loss = run.hinge(average) + self.c2 * float(average @ average)
             yield MarginEpoch(number, average, loss, bound)
@@ -76,30 +77,25 @@ class _Run:
 
     def __init__(self, rows: AttributeRows, gold: Array, parameters: Parameters) -> None:
         self.rows, self.gold, self.parameters = rows, gold, parameters
-        values = np.empty(0) if rows.values is None else rows.values
-        self.data = (rows.lengths, rows.starts, rows.offsets, rows.ids, values)
-        self.pairs = (parameters.offsets, parameters.labels, parameters.arcs)
-        self.places = np.full((parameters.n_labels, parameters.n_labels), -1, np.int64)
-        self.places[tuple(parameters.arcs.T)] = parameters.n_states + np.arange(len(parameters.arcs))
 
-    def shares_of_gold(self) -> tuple[Array, Array]:
-        """Dual variables that are all on the gold labels: shares of labels, and of arcs with a weight."""
+    def dual_of_gold(self) -> Dual:
+        """Dual variables that are all on the gold labels."""
         rows, gold = self.rows, self.gold
         shares = np.zeros((rows.n_tokens, self.parameters.n_labels))
         shares[np.arange(rows.n_tokens), gold] = 1.0
         arc_shares = np.zeros((len(rows.lengths), len(self.parameters.arcs)))
         sentence = np.repeat(np.arange(len(rows.lengths)), rows.lengths)
         after = np.flatnonzero(sentence[1:] == sentence[:-1]) + 1
-        places = self.places[gold[after - 1], gold[after]]
+        places = self.parameters.weight_index.places[gold[after - 1], gold[after]]
         known = places >= 0
         np.add.at(arc_shares, (sentence[after][known], places[known] - self.parameters.n_states), 1.0)
-        return shares, arc_shares
+        return Dual(shares, arc_shares)
 
-    def expected_cost(self, shares: Array) -> float:
+    def expected_cost(self, dual: Dual) -> float:
         """Σ Δ under the dual variables."""
-        return float((1.0 - shares[np.arange(len(self.gold)), self.gold]).sum())
+        return float((1.0 - dual.labels[np.arange(len(self.gold)), self.gold]).sum())
 
     def hinge(self, weights: Array) -> float:
         """Σ max_y [score(y) + Δ(y)] - score(gold)."""
         order = np.flatnonzero(self.rows.lengths)
-        return float(hinge(order, *self.data, *self.pairs, self.gold, weights, self.parameters.n_labels))
+        return float(hinge(order, self.rows.arrays, self.parameters.weight_index, self.gold, weights))

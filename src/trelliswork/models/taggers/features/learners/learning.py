@@ -11,17 +11,17 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.config import PROBABILISTIC, LearningConfig
-from trelliswork.models.taggers.features.crf.counting import log_frequencies
-from trelliswork.models.taggers.features.crf.herding import Herding
 from trelliswork.models.taggers.features.crf.kinds import kind_of
-from trelliswork.models.taggers.features.crf.margin import MarginLearner
-from trelliswork.models.taggers.features.crf.objective import Likelihood
-from trelliswork.models.taggers.features.crf.online import OnlineLearner, Rule
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.sgd import StochasticDescent
 from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.learners.config import PROBABILISTIC, LearningConfig
+from trelliswork.models.taggers.features.learners.counting import log_frequencies
+from trelliswork.models.taggers.features.learners.herding import Herding
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.margin import MarginLearner
+from trelliswork.models.taggers.features.learners.online import OnlineLearner, Rule
+from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
 
 Array = np.ndarray[Any, Any]
@@ -110,7 +110,7 @@ def _lbfgs(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> It
         progress = Progress(step.iteration, step.weights, step.loss, step.gradient_norm)
         yield progress
     if rows is not None:
-        from trelliswork.models.taggers.features.crf.posterior import curvature, draw
+        from trelliswork.models.taggers.features.learners.posterior import curvature, draw
 
         curved = curvature(rows, parameters, progress.weights)
         found = draw(
@@ -122,7 +122,7 @@ def _lbfgs(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> It
 
 def _objective(corpus: Corpus, parameters: Parameters, config: LearningConfig) -> Objective:
     if kind_of(config.model).normalised == "locally" or config.model == "logistic":
-        from trelliswork.models.taggers.features.crf.local_likelihood import LocalLikelihood
+        from trelliswork.models.taggers.features.learners.local_likelihood import LocalLikelihood
 
         return LocalLikelihood(corpus.rows, corpus.gold, parameters)
     return Likelihood(corpus.rows, corpus.gold, parameters, corpus.sentence_weights, corpus.sets)

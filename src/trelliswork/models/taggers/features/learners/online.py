@@ -10,12 +10,20 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.taggers.features.crf.edges import edge_rows
-from trelliswork.models.taggers.features.crf.online_kernels import epoch
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels.online import Update, epoch
+from trelliswork.models.taggers.features.kernels.records import Moving
 
 Array = np.ndarray[Any, Any]
 Rule = Literal["perceptron", "pa", "pa-1", "pa-2", "arow"]
-RULES: tuple[Rule, ...] = ("perceptron", "pa", "pa-1", "pa-2", "arow")
+UPDATES: dict[Rule, Update] = {
+    "perceptron": Update.PERCEPTRON,
+    "pa": Update.PASSIVE_AGGRESSIVE,
+    "pa-1": Update.PASSIVE_AGGRESSIVE_1,
+    "pa-2": Update.PASSIVE_AGGRESSIVE_2,
+    "arow": Update.AROW,
+}
+RULES: tuple[Rule, ...] = tuple(UPDATES)
 
 
 @dataclass(frozen=True)
@@ -45,17 +53,13 @@ class OnlineLearner:
     def learn(self, rows: AttributeRows, gold: Array, parameters: Parameters) -> Iterator[Epoch]:
         weights, sums = np.zeros(len(parameters)), np.zeros(len(parameters))
         variance = np.full(len(parameters) if self.rule == "arow" else 1, self.variance)
-        places = np.full((parameters.n_labels, parameters.n_labels), -1, np.int64)
-        places[tuple(parameters.arcs.T)] = parameters.n_states + np.arange(len(parameters.arcs))
-        values = np.empty(0) if rows.values is None else rows.values
-        edges = edge_rows(rows, parameters)
+        moving, edges = Moving(weights, sums, variance), edge_rows(rows, parameters)
         order, random = np.flatnonzero(rows.lengths), np.random.default_rng(self.seed)
         clock = 1.0
         for number in range(1, self.max_epochs + 1):
             random.shuffle(order)
             total, clock, n_wrong = epoch(
-                order, rows.lengths, rows.starts, rows.offsets, rows.ids, values, parameters.offsets, parameters.labels,
-                parameters.arcs, places, edges, gold, weights, sums, variance, clock, RULES.index(self.rule),
+                order, rows.arrays, parameters.weight_index, edges, gold, moving, clock, UPDATES[self.rule],
                 self.aggressiveness, self.error_sensitive,
             )  # fmt: skip
             average = weights - sums / clock if self.averaging and self.rule != "arow" else weights.copy()

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.models.taggers.features.kernels.likelihood import observe
+from trelliswork.models.taggers.features.kernels.records import Arcs
+from trelliswork.models.taggers.features.kernels.sets import sum_over_paths
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.runtime.kernel_math import exp, log
 from trelliswork.structures.chain import kernels as chain
@@ -131,21 +134,6 @@ def score_tokens(rows, units, emissions):
 
 
 @kernel(FAST)
-def _observe(begin, n, gold, units, emissions, d_emissions, d_transitions):
-    """The score of the gold labels of a sentence; takes its parts off the gradient of log Z."""
-    score, before = units.start[gold[begin]] + units.end[gold[begin + n - 1]], -1
-    for i in range(n):
-        label = gold[begin + i]
-        score += emissions[i, label]
-        d_emissions[i, label] -= 1.0
-        if i > 0:
-            score += units.transitions[before, label]
-            d_transitions[before, label] -= 1.0
-        before = label
-    return score
-
-
-@kernel(FAST)
 def _spread_token(t, rows, d_drive, gradient, touched, seen, n_touched):
     """Add d_drive to the gradients of b and of the rows of W that token t has; returns how many were touched."""
     n_units, valued = d_drive.shape[0], rows.values.shape[0] > 0
@@ -164,7 +152,7 @@ def _spread_token(t, rows, d_drive, gradient, touched, seen, n_touched):
 
 
 @kernel(FAST)
-def batch_gradient(first, last, order, rows, gold, units, gradient, touched, seen):
+def batch_gradient(first, last, order, rows, gold, units, room, gradient, touched, seen):
     """Σ -log p of sentences order[first:last]; adds its gradient to `gradient`.
 
     Rows of W that the gradient reaches are listed in `touched` (and marked in `seen`); how many is returned, too.
@@ -177,36 +165,25 @@ def batch_gradient(first, last, order, rows, gold, units, gradient, touched, see
     widest = exp_of(units.v, exp_v)
     drives, raised = np.empty((longest, n_units)), np.zeros((longest, exp_v.shape[1]))
     moderate, d_drive = np.empty(longest, np.bool_), np.empty(n_units)
-    shape, width = (1, longest, c), (c + 7) // 8 * 8
-    emissions, alphas, emits, d_emissions = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape)
-    finals, log_z, wide, one, row = np.empty(1), np.empty(1), np.empty(1, np.bool_), np.ones(1), np.zeros(1, np.int64)
     transitions = units.transitions.reshape(1, 1, c, c)
     d_transitions = gradient.transitions.reshape(1, 1, c, c)
-    arcs, shifts, none_kept = np.empty((1, 1, c, width)), np.empty((1, 1)), np.empty((0, 0, 0))
-    chain.exp_arcs(transitions, arcs, shifts)
-    start, end, loss, n_touched = units.start, units.end, 0.0, 0
+    exp_arcs, shifts = np.empty((1, 1, c, (c + 7) // 8 * 8)), np.empty((1, 1))
+    chain.exp_arcs(transitions, exp_arcs, shifts)
+    arcs = Arcs(transitions, exp_arcs, shifts, units.start, units.end)
+    loss, n_touched = 0.0, 0
     for k in range(first, last):
         s = order[k]
-        n, begin, length = rows.lengths[s], rows.starts[s], rows.lengths[s : s + 1]
+        n, begin = rows.lengths[s], rows.starts[s]
         if n == 0:
             continue
+        emissions, d_emissions = room.emissions[: n * c].reshape(1, n, c), room.d_emissions[: n * c].reshape(1, n, c)
         for i in range(n):
             drive_units(begin + i, rows, units.w, units.b, drives[i])
             moderate[i] = score_labels(drives[i], raised[i], units.v, exp_v, widest, units.c, emissions[0, i])
-        chain.forward_scaled(
-            0, 1, emissions, transitions, arcs, shifts, start, end, length, alphas, emits, finals, log_z, wide
-        )
-        sums = chain.backward_scaled(0, 1, alphas, emits, arcs, end, finals, length, one, d_emissions, none_kept, False)
-        for i in range(c):
-            for j in range(c):
-                d_transitions[0, 0, i, j] += sums[0, i, j] * arcs[0, 0, i, j]
-        if wide[0]:
-            log_alphas, arrivals = np.empty((1, longest, c)), np.empty((1, longest, c))
-            chain.forward_log(row, emissions, transitions, start, end, length, log_alphas, arrivals, log_z)
-            chain.backward_log(
-                row, transitions, end, length, log_alphas, arrivals, log_z, one, d_emissions, d_transitions
-            )
-        loss += log_z[0] - _observe(begin, n, gold, units, emissions[0], d_emissions[0], gradient.transitions)
+        known = gold[begin : begin + n]
+        loss += sum_over_paths(emissions, arcs, 1.0, room, d_emissions, d_transitions)
+        loss -= observe(known, 1.0, emissions[0], transitions[0], d_emissions[0], d_transitions[0])
+        loss -= units.start[known[0]] + units.end[known[n - 1]]
         for y in range(c):
             gradient.start[y] += d_emissions[0, 0, y]
             gradient.end[y] += d_emissions[0, n - 1, y]

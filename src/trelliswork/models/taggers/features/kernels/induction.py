@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,24 +11,47 @@ from trelliswork.data.attributes.key_kernels import find_keys
 from trelliswork.runtime.compilation import EXACT, kernel
 
 SCATTER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the product is one to one
+Array = np.ndarray[Any, Any]
 LARGEST = 30.0  # a weight beyond makes no difference
 
 
+class Pairing(NamedTuple):
+    """Which attributes may be paired: usable ones, at least one of the two atomic (below n_atomic)."""
+
+    usable: Array  # [attributes] bool
+    n_atomic: int
+    n_attributes: int
+
+
+class Tally(NamedTuple):
+    """For each pair: in how many labelled tokens it is, and by label Σ 1[gold = y], Σ p(y), Σ p(y)(1 - p(y))."""
+
+    counts: Array  # [pairs]
+    observed: Array  # [pairs, labels]
+    expected: Array
+    variance: Array
+
+    @classmethod
+    def zeros(cls, n_pairs: int, n_labels: int) -> Tally:
+        size = n_pairs, n_labels
+        return cls(np.zeros(n_pairs, np.int64), np.zeros(size), np.zeros(size), np.zeros(size))
+
+
 @kernel(EXACT)
-def pairs_of_token(t, entries, ids, usable, n_atomic, n_attributes, keys):
-    """Keys of the pairs of usable attributes of a token, at least one of them atomic; returns how many."""
-    n = 0
-    for e in range(entries[t], entries[t + 1]):
-        for f in range(e + 1, entries[t + 1]):
+def pairs_of_token(t, rows, pairing, keys):
+    """Keys of the pairs of attributes of a token; returns how many."""
+    n, ids, usable = 0, rows.ids, pairing.usable
+    for e in range(rows.offsets[t], rows.offsets[t + 1]):
+        for f in range(e + 1, rows.offsets[t + 1]):
             first, second = min(ids[e], ids[f]), max(ids[e], ids[f])
-            if first != second and first < n_atomic and usable[first] and usable[second]:
-                keys[n] = (np.uint64(first) * np.uint64(n_attributes) + np.uint64(second)) * SCATTER
+            if first != second and first < pairing.n_atomic and usable[first] and usable[second]:
+                keys[n] = (np.uint64(first) * np.uint64(pairing.n_attributes) + np.uint64(second)) * SCATTER
                 n += 1
     return n
 
 
 @kernel(EXACT)
-def list_pairs(tokens, entries, ids, usable, n_atomic, n_attributes, shares, keys, masses):
+def list_pairs(tokens, rows, pairing, shares, keys, masses):
     """Keys of the pairs of some tokens, each with the share of its token, as long as there is room.
 
     Returns how many.
@@ -35,39 +59,37 @@ def list_pairs(tokens, entries, ids, usable, n_atomic, n_attributes, shares, key
     n = 0
     for k in range(tokens.shape[0]):
         t = tokens[k]
-        m = entries[t + 1] - entries[t]
+        m = rows.offsets[t + 1] - rows.offsets[t]
         if n + m * (m - 1) // 2 > keys.shape[0]:
             break
-        found = pairs_of_token(t, entries, ids, usable, n_atomic, n_attributes, keys[n:])
+        found = pairs_of_token(t, rows, pairing, keys[n:])
         masses[n : n + found] = shares[t]
         n += found
     return n
 
 
 @kernel(EXACT)
-def tally(
-    entries, ids, usable, n_atomic, n_attributes, table, numbers, marginals, gold, counts, observed, expected, variance
-):
-    """For each pair in the table: in how many labelled tokens it is, and Σ 1[gold = y], Σ p(y), Σ p(y)(1 - p(y))."""
+def add_to_tally(rows, pairing, table, numbers, marginals, gold, tally):
+    """Add what the tokens say of each pair in the table."""
     most = 0
     for t in range(gold.shape[0]):
-        most = max(most, entries[t + 1] - entries[t])
+        most = max(most, rows.offsets[t + 1] - rows.offsets[t])
     keys = np.empty(most * (most - 1) // 2, np.uint64)
     found = np.empty(keys.shape[0], np.int32)
     for t in range(gold.shape[0]):
         if gold[t] < 0:
             continue
-        n = pairs_of_token(t, entries, ids, usable, n_atomic, n_attributes, keys)
+        n = pairs_of_token(t, rows, pairing, keys)
         find_keys(table, numbers, keys[:n], found)
         for i in range(n):
             k = found[i]
             if k >= 0:
-                counts[k] += 1
-                observed[k, gold[t]] += 1.0
+                tally.counts[k] += 1
+                tally.observed[k, gold[t]] += 1.0
                 for y in range(marginals.shape[1]):
                     p = marginals[t, y]
-                    expected[k, y] += p
-                    variance[k, y] += p * (1.0 - p)
+                    tally.expected[k, y] += p
+                    tally.variance[k, y] += p * (1.0 - p)
 
 
 @kernel(EXACT)
@@ -126,14 +148,13 @@ def _log_growth(p, x):
 
 
 @kernel(EXACT)
-def best_gains(offsets, tokens, values, allowed, marginals, gold, l1, l2, gains, labels):
-    """gains[k] = the gain of the best single weight of attribute k, whose tokens begin at offsets[k]; labels[k] its
-    label, among those that are allowed[k]."""
+def best_gains(offsets, tokens, values, allowed, marginals, gold, l1, l2, gains):
+    """gains[k] = the gain of the best single weight of attribute k, whose tokens begin at offsets[k], among the labels
+    that are allowed[k]."""
     for k in range(gains.shape[0]):
         first, last = offsets[k], offsets[k + 1]
         of_these = values[first:last] if values.shape[0] > 0 else values
         for label in range(allowed.shape[1]):
             if allowed[k, label]:
                 gain, _ = gain_of(tokens[first:last], of_these, label, marginals, gold, l1, l2)
-                if gain > gains[k]:
-                    gains[k], labels[k] = gain, label
+                gains[k] = max(gains[k], gain)

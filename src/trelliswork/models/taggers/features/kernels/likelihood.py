@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from trelliswork.models.taggers.features.kernels.records import PlannedWeights
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.structures.chain import kernels as chain
 
@@ -55,26 +56,31 @@ def emissions_of(first, last, rows, table, loose, emissions):
 
 
 @kernel(FAST)
-def _observe(rows, s, b, gold, weight, emissions, transitions, d_emissions, d_transitions):
-    """The score of the gold labels of a sentence; takes its parts off the gradient of log Z [S4.115]."""
-    score, before = 0.0, -1
-    for i in range(rows.lengths[s]):
-        label = gold[rows.starts[s] + i]
-        score += emissions[b, i, label]
-        d_emissions[b, i, label] -= weight
+def observe(gold, share, emissions, transitions, d_emissions, d_transitions):
+    """The score of known labels [n]; takes share · their parts off the gradient of log Z [S4.115].
+
+    `transitions` are shared, [1, c, c], or by position, [n-1, c, c].
+    """
+    score, before, by_position = 0.0, -1, transitions.shape[0] > 1
+    for i in range(gold.shape[0]):
+        label = gold[i]
+        score += emissions[i, label]
+        d_emissions[i, label] -= share
         if i > 0:
-            score += transitions[0, 0, before, label]
-            d_transitions[0, 0, before, label] -= weight
+            t = i - 1 if by_position else 0
+            score += transitions[t, before, label]
+            d_transitions[t, before, label] -= share
         before = label
     return score
 
 
 @kernel(FAST)
-def loss_and_gradient(first, last, rows, gold, weights, transitions, table, loose, block):
-    """Σ_s weights_s (log Z_s - score_s) of sentences first..last, and its gradients by transitions, table and loose.
+def loss_and_gradient(first, last, rows, observed, weights, block):
+    """Σ_s shares_s (log Z_s - score_s) of sentences first..last, and its gradient; all labels are known.
 
     `block` sentences at a time are scored and summed over, in scaled exp space or, where that fails, in log space.
     """
+    transitions, table, loose = weights.transitions, weights.table, weights.loose
     c, longest = transitions.shape[2], 0
     for s in range(first, last):
         longest = max(longest, rows.lengths[s])
@@ -88,7 +94,7 @@ def loss_and_gradient(first, last, rows, gold, weights, transitions, table, loos
     total = 0.0
     for s in range(first, last, block):
         n = min(block, last - s)
-        lengths, grad = rows.lengths[s : s + n], weights[s : s + n]
+        lengths, grad = rows.lengths[s : s + n], observed.shares[s : s + n]
         emissions_of(s, s + n, rows, table, loose, emissions)
         chain.forward_scaled(
             0, n, emissions, transitions, arcs, arc_shifts, edge, edge, lengths, alphas, emits, finals, log_z, wide
@@ -107,10 +113,11 @@ def loss_and_gradient(first, last, rows, gold, weights, transitions, table, loos
                 wide_rows, transitions, edge, lengths, log_alphas, arrivals, log_z, grad, d_emissions, d_transitions
             )
         for b in range(n):
-            score = _observe(rows, s + b, b, gold, grad[b], emissions, transitions, d_emissions, d_transitions)
+            gold = observed.gold[rows.starts[s + b] : rows.starts[s + b + 1]]
+            score = observe(gold, grad[b], emissions[b], transitions[0], d_emissions[b], d_transitions[0])
             total += grad[b] * (log_z[b] - score)
             for i in range(lengths[b]):
                 for j in range(c):
                     d_scores[j] = d_emissions[b, i, j]
                 spread(rows, rows.starts[s + b] + i, d_scores, d_table, d_loose)
-    return total, d_transitions, d_table, d_loose
+    return total, PlannedWeights(d_transitions, d_table, d_loose, np.empty(0))

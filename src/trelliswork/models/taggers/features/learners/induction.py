@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, Conjunctions, KeyIndex
-from trelliswork.models.taggers.features.crf import induction_kernels as kernels
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.learning import parameters_of
+from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.objective import Likelihood
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels import induction as kernels
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.learning import parameters_of
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
 from trelliswork.training.lbfgs import LBFGS
 
 Array = np.ndarray[Any, Any]
@@ -120,20 +121,18 @@ def propose(
     occurs = np.bincount(extended.ids, minlength=n)
     usable = occurs >= MIN_COUNT if unused is None else (occurs >= MIN_COUNT) & ~unused
     index = _candidates(extended, gold, marginals, known, usable)
-    size = len(index), marginals.shape[1]
-    counts, observed, expected, variance = np.zeros(size[0], np.int64), np.zeros(size), np.zeros(size), np.zeros(size)
-    kernels.tally(
-        extended.offsets, extended.ids, usable, known.n_atomic, n, index.table, index.numbers, marginals, gold,
-        counts, observed, expected, variance,
-    )  # fmt: skip
+    tally = kernels.Tally.zeros(len(index), marginals.shape[1])
+    pairing = kernels.Pairing(usable, known.n_atomic, n)
+    kernels.add_to_tally(extended.arrays, pairing, index.table, index.numbers, marginals, gold, tally)
     pairs = _pairs_behind(index.keys(), n)
-    allowed = np.ones(size, np.bool_) if config.all_states else observed > 0
-    slopes = np.maximum(np.abs(observed - expected) - config.c1, 0.0)
-    about = np.where(allowed, 0.5 * slopes**2 / (variance + 2 * config.c2 + 1e-12), 0.0).max(1, initial=0.0)
+    allowed = np.ones(tally.observed.shape, np.bool_) if config.all_states else tally.observed > 0
+    slopes = np.maximum(np.abs(tally.observed - tally.expected) - config.c1, 0.0)
+    about = np.where(allowed, 0.5 * slopes**2 / (tally.variance + 2 * config.c2 + 1e-12), 0.0).max(1, initial=0.0)
     frequent = max(MIN_COUNT, config.cutoff)
+    counts = tally.counts
     about[(counts < frequent) | (counts >= occurs[pairs].min(1, initial=len(gold)))] = 0.0  # all or none: nothing new
     best = np.argsort(-about, kind="stable")[: 2 * SHORTLIST * n_wanted]
-    best = _unlike(best[about[best] > 0], counts, expected)[: SHORTLIST * n_wanted]
+    best = _unlike(best[about[best] > 0], counts, tally.expected)[: SHORTLIST * n_wanted]
     gains = gains_of(rows, gold, marginals, known, pairs[best], allowed[best], config)
     order = np.argsort(-gains, kind="stable")[:n_wanted]
     order = order[gains[order] > 0]
@@ -149,9 +148,8 @@ def _candidates(rows: AttributeRows, gold: Array, marginals: Array, known: Conju
     m = np.diff(rows.offsets)[unsure]
     room = min(int((m * (m - 1) // 2).sum()), MAX_PROPOSED)
     keys, masses = np.empty(room, np.uint64), np.empty(room)
-    n = kernels.list_pairs(
-        unsure, rows.offsets, rows.ids, usable, known.n_atomic, known.n_attributes, doubt, keys, masses
-    )
+    pairing = kernels.Pairing(usable, known.n_atomic, known.n_attributes)
+    n = kernels.list_pairs(unsure, rows.arrays, pairing, doubt, keys, masses)
     index = KeyIndex()
     mass = np.bincount(index.add(keys[:n]), masses[:n], minlength=len(index))
     taken = known.pairs[:, 0].astype(np.uint64) * np.uint64(known.n_attributes) + known.pairs[:, 1].astype(np.uint64)
@@ -189,10 +187,8 @@ def gains_of(
     new = (extended.ids >= known.n_attributes) & (gold[tokens] >= 0)
     ids = extended.ids[new] - known.n_attributes
     order = np.argsort(ids, kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(ids, minlength=len(pairs)))])
+    offsets = offsets_of(np.bincount(ids, minlength=len(pairs)))
     values = np.empty(0) if extended.values is None else extended.values[new][order]
-    gains, labels = np.zeros(len(pairs)), np.full(len(pairs), -1, np.int64)
-    kernels.best_gains(
-        offsets, tokens[new][order], values, allowed, marginals, gold, config.c1, config.c2, gains, labels
-    )
+    gains = np.zeros(len(pairs))
+    kernels.best_gains(offsets, tokens[new][order], values, allowed, marginals, gold, config.c1, config.c2, gains)
     return gains

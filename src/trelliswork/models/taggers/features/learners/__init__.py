@@ -1,0 +1,12 @@
+"""Learners of a feature CRF: from a corpus to weights.
+
+config.py, learning.py           the settings, and the learner that they choose
+likelihood.py, local_likelihood.py   loss and gradient for L-BFGS, of whole sentences or token by token
+sgd.py                           stochastic gradient descent
+online.py                        perceptron, passive-aggressive, AROW
+margin.py                        structured support vector machine
+herding.py, cycling.py           conditional herding, and whether its weights stay bounded
+counting.py                      HMM and naive Bayes, by relative frequencies
+posterior.py                     weights drawn from the posterior, for averages
+induction.py                     conjunctions of attributes that pay
+"""
