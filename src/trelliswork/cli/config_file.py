@@ -13,8 +13,8 @@ from typing import Any
 from trelliswork.cli.toml_file import TomlFile
 from trelliswork.data.setting_kinds import kinds_of
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.storage import SETTINGS
 from trelliswork.models.taggers.networks.presets import PRESETS
+from trelliswork.training.folder_names import SETTINGS
 
 CONFIG_FILE = SETTINGS
 MODEL_NAME = "name"

@@ -117,7 +117,7 @@ class NetworkTrials:
 def _report_again(attempt: Attempt, folder: Path) -> None:
     """What a trial that was stopped had found, as far as it was not told."""
     from trelliswork.training.finished import read_history
-    from trelliswork.training.run import HISTORY
+    from trelliswork.training.folder_names import HISTORY
 
     with suppress(FileNotFoundError, ModelError):  # killed before the first line, or within one
         for record in read_history(folder / HISTORY):

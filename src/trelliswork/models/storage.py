@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +24,8 @@ from trelliswork.data.folder_files import read_object
 from trelliswork.data.weight_files import check_finite, packed, read_tensors
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.stored_metrics import check_metrics
-from trelliswork.writing import PART, is_part_of, part_prefix, removed_at_end
+from trelliswork.training.folder_names import OF_TRAINING, is_stray
+from trelliswork.writing import PART, part_prefix, removed_at_end
 
 FORMAT_VERSION = 1
 
@@ -33,9 +33,6 @@ CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
 METRICS = "metrics.json"
 CARD = "MODEL_CARD.md"
-LOCK = ".trelliswork.lock"  # of the run that trains there
-SETTINGS = "config.toml"
-OF_TRAINING = {"checkpoint", "history.jsonl", SETTINGS, LOCK}  # what a run leaves in a folder before there is a model
 
 
 @dataclass(frozen=True)
@@ -68,19 +65,6 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
     except (OSError, safetensors.SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise OutputError(f"{target}: cannot be written: {reason}; free space or choose another folder") from error
-
-
-def clear_partial(directory: str | Path) -> None:
-    """Remove what a process that was killed while it wrote this model has left beside it."""
-    target = Path(directory)
-    for path in target.parent.iterdir():
-        if is_part_of(path.name, target):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def is_stray(name: str) -> bool:
-    """Whether a file in a model folder has the temporary name of the settings, which a kill may leave."""
-    return is_part_of(name, Path(SETTINGS))
 
 
 def check_output(directory: str | Path) -> None:

@@ -25,9 +25,9 @@ from torch import Tensor
 from trelliswork.data.json_values import BadJSONError, parse_json
 from trelliswork.data.weight_files import read_tensors, with_checksum
 from trelliswork.errors import ModelError, OutputError
+from trelliswork.training.folder_names import CHECKPOINT
 from trelliswork.writing import PART
 
-FOLDER = "checkpoint"
 STATE = "state.safetensors"
 
 
@@ -36,7 +36,7 @@ class Checkpoint:
 
     def __init__(self, out: str | Path) -> None:
         self.out = Path(out)
-        self.folder = self.out / FOLDER
+        self.folder = self.out / CHECKPOINT
 
     @property
     def exists(self) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.errors import DataError, ModelError, TrellisworkError, is_out_of_memory
+from trelliswork.models.loading import load
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.explanation import (
     Analysis,
@@ -88,9 +89,7 @@ class SentenceTagger:
         >>> Tagger.from_pretrained("chunker").tag("Ann sings .")     # doctest: +SKIP
         ['B-NP', 'B-VP', 'O']
         """
-        from trelliswork.models.loading import load_tagger
-
-        found = load_tagger(directory, features=features)
+        found = load(directory, features=features)
         if not isinstance(found, SentenceTagger):
             kind = type(found).__name__
             problem = f"expected a tagger that gives each word one tag, got a {kind}"

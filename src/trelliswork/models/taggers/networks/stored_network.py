@@ -80,8 +80,11 @@ class StoredNetwork(nn.Module):
         )
 
     @classmethod
-    def load(cls, directory: str | Path) -> Self:
-        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
+    def load(cls, directory: str | Path, *, features: object = None) -> Self:
+        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`.
+
+        A network has no feature function: `features` is not used.
+        """
         stored = read_model(directory, cls.__name__)
         try:
             # Initial values are overwritten: leave the caller's seed alone.
