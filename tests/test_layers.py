@@ -29,6 +29,7 @@ HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 # Modules beside the layers: the public names may come from anywhere, adapters to other libraries sit on top.
 TOP = len(LAYERS)
 FILES = sorted(PACKAGE.rglob("*.py"))
+AT_MOST = 35  # imports inside functions: of optional packages, and what keeps feature models free of torch
 
 
 def height_of(module: str) -> int:
@@ -131,6 +132,19 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
             del needs[module]
     in_circles = {module: sorted(of_it & needs.keys()) for module, of_it in needs.items()}
     assert in_circles == {}, "each of these needs another that cannot be imported before it"
+
+
+def inside_functions(file: Path) -> list[str]:
+    """The imports of a file that wait for a call."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    bodies = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, functions)]
+    found = {inner for body in bodies for inner in ast.walk(body) if isinstance(inner, ast.Import | ast.ImportFrom)}
+    return [f"{file.relative_to(PACKAGE)}:{node.lineno}" for node in found]
+
+
+def test_imports_are_at_the_top() -> None:
+    found = sorted(place for file in FILES for place in inside_functions(file))
+    assert len(found) <= AT_MOST, f"move one to the top of its file: {', '.join(found)}"
 
 
 def test_every_folder_is_a_known_layer() -> None:

@@ -21,7 +21,7 @@ import safetensors
 
 from trelliswork import __version__
 from trelliswork.data.folder_files import read_object
-from trelliswork.data.weight_files import check_finite, packed, read_tensors
+from trelliswork.data.weight_files import check_finite, packed, read_arrays
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.stored_metrics import check_metrics
 from trelliswork.training.folder_names import OF_TRAINING, is_stray
@@ -41,7 +41,7 @@ class StoredModel:
 
     kind: str
     config: Mapping[str, Any]
-    weights: Mapping[str, Any]  # torch's tensors, or arrays
+    weights: Mapping[str, Any]  # arrays; to be written, also torch's tensors
     metrics: Mapping[str, Any]
     card: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)  # further text files, by name
@@ -138,7 +138,7 @@ def read_model(directory: str | Path, kind: str) -> StoredModel:
     config = read_object(folder / CONFIG)
     _check_head(folder, config, kind)
     _check_texts(folder, config)
-    weights, _ = read_tensors(folder / WEIGHTS)
+    weights, _ = read_arrays(folder / WEIGHTS)
     check_finite(weights, folder / WEIGHTS)
     return StoredModel(kind, config, weights, _read_metrics(folder / METRICS))
 

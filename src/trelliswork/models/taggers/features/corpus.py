@@ -25,6 +25,7 @@ from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.partial_tags import partial_gold, scheme_of
 
@@ -130,8 +131,6 @@ class FeatureCorpus:
 
     def pretrained(self, config: LearningConfig) -> Array:
         """The weights that hidden units begin with: those of a model of clusters of words."""
-        from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
-
         parameters = self.crf.parameters
         assert isinstance(parameters, HiddenParameters), "checked by check_units"
         learner = hidden_unit_learner(config)
