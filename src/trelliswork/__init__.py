@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         kl_divergence,
     )
     from trelliswork.metrics import calibration, span_scores, token_accuracy
-    from trelliswork.models import FeatureTagger, Tagger, TaggerConfig, load_tagger
+    from trelliswork.models import FeatureTagger, Tagger, TaggerConfig, load, load_tagger
     from trelliswork.nn import CRF, DependencyCRF, SemiCRF, TreeCRF
     from trelliswork.structures import beam
     from trelliswork.structures.ctc.lexicon import Lexicon
@@ -87,6 +87,7 @@ _HOME = {
     "FeatureTagger": "trelliswork.models",
     "Tagger": "trelliswork.models",
     "TaggerConfig": "trelliswork.models",
+    "load": "trelliswork.models",
     "load_tagger": "trelliswork.models",
     "CRF": "trelliswork.nn",
     "DependencyCRF": "trelliswork.nn",
@@ -139,6 +140,7 @@ __all__ = [
     "edit_distance",
     "fst",
     "kl_divergence",
+    "load",
     "load_tagger",
     "nn",
     "read_conll",

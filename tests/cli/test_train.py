@@ -100,7 +100,7 @@ def test_ctrl_c_keeps_the_best_model(cli: Cli, data: Path, tmp_path: Path, monke
 
 
 def test_ctrl_c_elsewhere_is_one_line(cli: Cli, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(directory: object) -> None:
+    def interrupt(directory: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Tagger, "load", interrupt)

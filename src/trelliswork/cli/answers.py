@@ -5,15 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from trelliswork.cli.pins import Pin, pins_for, require_used
 from trelliswork.cli.tasks import bare
 from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
-
-if TYPE_CHECKING:
-    from trelliswork.models import Analysis, Confidences, SentenceTagger
+from trelliswork.models import Analysis, Confidences, SentenceTagger
 
 BATCH = 2048  # sentences in memory at a time
 MOST_TOKENS = 100_000  # of one sentence, whose scores are in memory together

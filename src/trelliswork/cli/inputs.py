@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from trelliswork.cli.visible import visible
 from trelliswork.data import (
@@ -22,11 +22,9 @@ from trelliswork.data import (
 )
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
+from trelliswork.models import AttributeTagger, MultiTagger, SentenceTagger
 
-if TYPE_CHECKING:
-    from trelliswork.models import MultiTagger, SentenceTagger
-
-    Reader = SentenceTagger | MultiTagger
+Reader = SentenceTagger | MultiTagger
 
 InputKind = FileKind | Literal["text"]
 DATA = "data"  # the entry of a model's metrics that says what it was trained on
@@ -34,8 +32,6 @@ DATA = "data"  # the entry of a model's metrics that says what it was trained on
 
 def kind_of(path: str, wanted: str | None = None, tagger: Reader | None = None) -> InputKind:
     """How to read `path`: as the user says, by the suffix, or as the only thing that the model can read."""
-    from trelliswork.models import AttributeTagger
-
     kind: InputKind = wanted if wanted is not None else file_kind(path)  # type: ignore[assignment]
     if isinstance(tagger, AttributeTagger):
         return "crfsuite" if kind == "conll" and wanted is None else kind

@@ -6,12 +6,32 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from trelliswork.models import MultiTagger, Segmenter, SentenceTagger, Tagger
+import torch
 
-    Network = Tagger | Segmenter | MultiTagger
+from trelliswork.data import Sentence
+from trelliswork.models import (
+    FeatureTagger,
+    LearningConfig,
+    MultiTagger,
+    Segmenter,
+    SentenceTagger,
+    Tagger,
+    TaggerConfig,
+)
+from trelliswork.models.taggers.features.kernels import decoding, likelihood
+from trelliswork.nn import CRF
+from trelliswork.nn.encoders import grconv_kernels, lstm_kernels
+from trelliswork.nn.scorers import softplus_kernels
+from trelliswork.runtime.kernel_math import first_not_a_score
+from trelliswork.structures.chain import kernels as chain_kernels
+from trelliswork.structures.chain import likelihood_kernels, path_kernels
+from trelliswork.structures.segments import likelihood_kernels as segment_sums
+from trelliswork.structures.segments import path_kernels as segment_paths
+from trelliswork.structures.segments import scaled_kernels
+
+Network = Tagger | Segmenter | MultiTagger
 
 SEGMENTS = "segments"
 _SMALL: dict[str, Any] = dict(
@@ -32,7 +52,6 @@ def prepare_kernels(tagger: SentenceTagger | MultiTagger | None = None, *, quiet
 
 
 def _prepare_own_kernels(tagger: SentenceTagger | MultiTagger, quiet: bool) -> None:
-    from trelliswork.models import MultiTagger, Segmenter, Tagger
 
     if not isinstance(tagger, Tagger | Segmenter | MultiTagger):
         return
@@ -44,9 +63,6 @@ def _prepare_own_kernels(tagger: SentenceTagger | MultiTagger, quiet: bool) -> N
 
 def prepare_network_kernels(*, quiet: bool = False) -> None:
     """Those of every network."""
-    from trelliswork.data import Sentence
-    from trelliswork.models import Segmenter, Tagger, TaggerConfig
-
     sentences = [Sentence(("Ann", "Lee"), ("B-X", "I-X"))]
     prepare_kernels(Segmenter.from_data(sentences, TaggerConfig(segments="pyramid", **_SMALL)), quiet=quiet)
     settings = TaggerConfig(encoder="lstm", scorer="hidden-units", **_SMALL)
@@ -55,10 +71,7 @@ def prepare_network_kernels(*, quiet: bool = False) -> None:
 
 def prepare_feature_kernels(*, quiet: bool = False) -> None:
     """The same for those that learn from features, which need no torch."""
-    from trelliswork.models.taggers.features.kernels.decoding import best_labels
-    from trelliswork.models.taggers.features.kernels.likelihood import loss_and_gradient
-
-    if not all(map(_is_cached, (loss_and_gradient, best_labels))):
+    if not all(map(_is_cached, (likelihood.loss_and_gradient, decoding.best_labels))):
         _announced("kernels of feature models", "20 s", compile_feature_kernels, quiet)
 
 
@@ -77,10 +90,6 @@ def kernels_are_cached() -> bool:
 
 def compile_kernels() -> float:
     """Call every kernel once on a small chain; returns the seconds it took."""
-    import torch
-
-    from trelliswork.nn import CRF
-
     began = time.perf_counter()
     tags = ["O", "B-X", "I-X"]
     crf = CRF.from_tags(tags, scheme="IOB2", batch_first=True)
@@ -101,11 +110,6 @@ def compile_kernels() -> float:
 
 def compile_own_kernels(network: Network) -> float:
     """Learn and answer with a small network of the same kind; returns the seconds it took."""
-    import torch
-
-    from trelliswork.data import Sentence
-    from trelliswork.models import Segmenter, Tagger
-
     began = time.perf_counter()
     sentences = [Sentence(("Ann", "Lee", "sings"), ("B-X", "I-X", "O")), Sentence(("Stop",), ("O",))] * 4
     kind = Segmenter if isinstance(network, Segmenter) else Tagger
@@ -120,9 +124,6 @@ def compile_own_kernels(network: Network) -> float:
 
 def compile_feature_kernels() -> float:
     """Learn from two sentences and tag them; returns the seconds it took."""
-    from trelliswork.data import Sentence
-    from trelliswork.models import FeatureTagger, LearningConfig
-
     began = time.perf_counter()
     sentences = [Sentence(("Ann", "sings"), ("B-X", "O")), Sentence(("Stop",), ("O",))]
     FeatureTagger.fit(sentences, LearningConfig(max_iterations=2)).tag(sentences)
@@ -131,36 +132,23 @@ def compile_feature_kernels() -> float:
 
 def _entry_kernels() -> Iterator[Any]:
     """Kernels that stand for all that `compile_kernels` reaches, the last one it compiles among them."""
-    from trelliswork.runtime.kernel_math import first_not_a_score
-    from trelliswork.structures.chain import kernels, likelihood_kernels, path_kernels
-
-    yield from (kernels.forward_scaled, kernels.backward_scaled, first_not_a_score)
+    yield from (chain_kernels.forward_scaled, chain_kernels.backward_scaled, first_not_a_score)
     yield from (likelihood_kernels.forward_rows, likelihood_kernels.backward_rows)
     yield from (path_kernels.path_scores, path_kernels.decode_rows, path_kernels.best_paths, path_kernels.top_paths)
 
 
 def _own_kernels(network: Network) -> dict[str, list[Any]]:
     """The kernels of the parts that a network has beside its chain, by a name for people."""
-    from trelliswork.models import Segmenter
-
     found: dict[str, list[Any]] = {}
     if isinstance(network, Segmenter):
-        from trelliswork.structures.segments import likelihood_kernels, path_kernels, scaled_kernels
-
-        found[SEGMENTS] = [likelihood_kernels.forward_rows, likelihood_kernels.backward_rows]
+        found[SEGMENTS] = [segment_sums.forward_rows, segment_sums.backward_rows]
         found[SEGMENTS] += [scaled_kernels.forward_scaled, scaled_kernels.backward_scaled]
-        found[SEGMENTS] += [path_kernels.best_starts, path_kernels.top_starts]
+        found[SEGMENTS] += [segment_paths.best_starts, segment_paths.top_starts]
     if isinstance(network, Segmenter) and network.config.segments == "pyramid":
-        from trelliswork.nn.encoders import grconv_kernels
-
         found["pyramids"] = _public(grconv_kernels)
     elif network.config.scorer == "hidden-units":
-        from trelliswork.nn.scorers import softplus_kernels
-
         found["hidden units"] = _public(softplus_kernels)
     if network.config.encoder == "lstm":
-        from trelliswork.nn.encoders import lstm_kernels
-
         found["LSTMs"] = _public(lstm_kernels)
     return found
 

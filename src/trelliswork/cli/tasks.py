@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trelliswork.data import ColumnFormat, CsvFormat, Sentence
+from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence
 from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.models import MultiTagger, SentenceTagger, VectorTagger
+from trelliswork.models.taggers.networks.multi_tagger import of_tasks
 
 if TYPE_CHECKING:
-    from trelliswork.data import Choices
-    from trelliswork.models import MultiTagger, SentenceTagger
     from trelliswork.models.loading import AnyTagger
 
 MULTI_TASK = "multi-task"
@@ -33,16 +33,11 @@ class Part(NamedTuple):
 
 def heads_of(tagger: SentenceTagger | MultiTagger) -> dict[str, SentenceTagger]:
     """The tagger of each task; a tagger of one task stands alone, without a name."""
-    from trelliswork.models import MultiTagger
-
     return {**tagger.heads} if isinstance(tagger, MultiTagger) else {"": tagger}
 
 
 def parts_of(tagger: SentenceTagger | MultiTagger, sentences: Sequence[Sentence]) -> list[Part]:
     """Each task with its tagger and its own tags of the sentences."""
-    from trelliswork.models import MultiTagger
-    from trelliswork.models.taggers.networks.multi_tagger import of_tasks
-
     if not isinstance(tagger, MultiTagger):
         return [Part("", tagger, list(sentences))]
     by_task = [of_tasks(sentence, tagger.tasks) for sentence in sentences]
@@ -51,8 +46,6 @@ def parts_of(tagger: SentenceTagger | MultiTagger, sentences: Sequence[Sentence]
 
 def reads_sentences(tagger: AnyTagger, folder: str) -> SentenceTagger | MultiTagger:
     """The tagger, unless it reads something else than words, which no file of sentences has."""
-    from trelliswork.models import VectorTagger
-
     if isinstance(tagger, VectorTagger):
         raise ModelError(
             f"{folder}: expected a model that reads words, got one that reads vectors of {tagger.dim} numbers; "

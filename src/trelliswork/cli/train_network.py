@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 import typer
 
 from trelliswork.cli.config_file import config_text
@@ -151,8 +152,6 @@ def _new(plan: Plan, material: Material, tasks: str | None, seed: int) -> Networ
 
 def train_network(options: Options, choices: Choices) -> None:
     """Train what the options say, once or with several seeds."""
-    import torch
-
     plan, n_seeds = plan_of(options), options.get("seeds") or 1
     progress_of(options)  # refuses TensorBoard where it is not installed
     torch.set_num_threads(options["threads"])

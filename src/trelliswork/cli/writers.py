@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.text import Text
+
+from trelliswork.cli.answers import Answer
 from trelliswork.cli.visible import visible
 from trelliswork.data import json_text
 from trelliswork.data.columns import columns_text
+from trelliswork.models import Confidences, SpanConfidence
 from trelliswork.tags.schemes import spans_of
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from trelliswork.cli.answers import Answer
-    from trelliswork.models import Confidences, SpanConfidence
 
 NOTHING = "_"
 COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
@@ -85,7 +83,6 @@ def _span_record(span: SpanConfidence) -> dict[str, Any]:
 
 def pretty_writer(scheme: str, render: Callable[[Text], str]) -> Writer:
     """Coloured spans in brackets, or word/TAG for plain tags; `render` turns rich text into characters."""
-    from rich.text import Text
 
     def write(answer: Answer) -> str:
         words, best = answer.sentence.words, answer.confidences
@@ -99,8 +96,6 @@ def pretty_writer(scheme: str, render: Callable[[Text], str]) -> Writer:
 
 
 def _marked(words: Sequence[str], tags: Sequence[str], scheme: str, confidences: Confidences | None) -> Text:
-    from rich.text import Text
-
     words, tags = [visible(word) for word in words], [visible(tag) for tag in tags]
     pieces = (
         _plain_pieces(words, tags, confidences) if scheme == "plain" else _span_pieces(words, tags, scheme, confidences)
@@ -109,8 +104,6 @@ def _marked(words: Sequence[str], tags: Sequence[str], scheme: str, confidences:
 
 
 def _plain_pieces(words: Sequence[str], tags: Sequence[str], confidences: Confidences | None) -> Iterator[Text]:
-    from rich.text import Text
-
     for i, (word, tag) in enumerate(zip(words, tags, strict=True)):
         percent = f" {percentage(confidences.tokens[i])}" if confidences is not None else ""
         yield Text.assemble(word, (f"/{tag}{percent}", colour_of(tag)))
@@ -119,8 +112,6 @@ def _plain_pieces(words: Sequence[str], tags: Sequence[str], confidences: Confid
 def _span_pieces(
     words: Sequence[str], tags: Sequence[str], scheme: str, confidences: Confidences | None
 ) -> Iterator[Text]:
-    from rich.text import Text
-
     sure = {(span.start, span.end): span.probability for span in confidences.spans} if confidences is not None else {}
     position = 0
     for start, end, label in spans_of(tags, scheme):

@@ -105,7 +105,7 @@ def _decoded(text: bytes, name: str, first: int) -> Iterator[str]:
     """The lines of a text that begins with line `first`: all at once, or one by one if something is unusual."""
     if b"\0" not in text and b"\r" not in text and len(text) <= LONGEST_LINE:
         with contextlib.suppress(UnicodeDecodeError):
-            decoded = group.decode("utf-8")
+            decoded = text.decode("utf-8")
             lines = (decoded.removeprefix("\ufeff") if first == 1 else decoded).split("\n")
             return iter(lines[:-1] if text.endswith(b"\n") else lines)
     lines_of_bytes = text.split(b"\n")[:-1] if text.endswith(b"\n") else text.split(b"\n")

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trelliswork.models.loading import load_tagger
+    from trelliswork.models.loading import load, load_tagger
     from trelliswork.models.taggers.ensemble import Ensemble
     from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
     from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
@@ -40,6 +40,7 @@ _HOME = {
     "TaggerConfig": "taggers.networks.config",
     "VectorTagger": "taggers.networks.vector_tagger",
     "VectorTaggerConfig": "taggers.networks.vector_tagger",
+    "load": "loading",
     "load_tagger": "loading",
     "pretrain_encoder": "taggers.networks.pretraining",
     "token_calibration": "taggers.networks.dropout_average",
@@ -61,6 +62,7 @@ __all__ = [
     "TaggerConfig",
     "VectorTagger",
     "VectorTaggerConfig",
+    "load",
     "load_tagger",
     "pretrain_encoder",
     "token_calibration",

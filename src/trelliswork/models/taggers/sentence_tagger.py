@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
+import numpy as np
+
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.errors import DataError, ModelError, TrellisworkError, is_out_of_memory
+from trelliswork.models.loading import load
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.explanation import (
     Analysis,
@@ -55,9 +58,7 @@ class SentenceTagger:
 
     def evaluating(self) -> AbstractContextManager[Any]:
         """Inside, answers are given and nothing is learned."""
-        import torch
-
-        return torch.no_grad()
+        return nullcontext()
 
     @abstractmethod
     def _best_tags(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
@@ -88,9 +89,7 @@ class SentenceTagger:
         >>> Tagger.from_pretrained("chunker").tag("Ann sings .")     # doctest: +SKIP
         ['B-NP', 'B-VP', 'O']
         """
-        from trelliswork.models.loading import load_tagger
-
-        found = load_tagger(directory, features=features)
+        found = load(directory, features=features)
         if not isinstance(found, SentenceTagger):
             kind = type(found).__name__
             problem = f"expected a tagger that gives each word one tag, got a {kind}"
@@ -284,17 +283,15 @@ class ChainTagger(SentenceTagger):
         self, sentences: Sequence[Sentence], pins: Sequence[Pins], chain: TagDistribution
     ) -> Bool[Tensor, "batch n c"]:
         """True for each label that the pins leave."""
-        import torch
-
         shape = (*chain.batch_shape, *chain.event_shape, len(self.labels.vocabulary))
-        allowed = torch.ones(shape, dtype=torch.bool)
+        allowed = np.ones(shape, bool)
         for row, (sentence, known) in enumerate(zip(sentences, pins, strict=True)):
             for i, tag in known.items():
                 if not 0 <= i < len(sentence):
                     raise TrellisworkError(f"a pin must be on token 0..{len(sentence) - 1}; got {i} ({tag!r})")
                 allowed[row, i] = False
                 allowed[row, i, self.labels.meaning(tag)] = True
-        return allowed.to(chain.log_partition.device)
+        return chain.log_partition.new_tensor(allowed).bool()
 
     def _best_tags(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         if pins is not None:

@@ -23,6 +23,7 @@ from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.counting import counted_parameters
 from trelliswork.models.taggers.features.learners.induction import Round, induce
@@ -132,8 +133,6 @@ class FeatureCorpus:
 
     def pretrained(self, config: LearningConfig) -> Array:
         """The weights that hidden units begin with: those of a model of clusters of words."""
-        from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
-
         parameters = self.crf.parameters
         assert isinstance(parameters, HiddenParameters), "checked by check_units"
         learner = hidden_unit_learner(config)

@@ -224,7 +224,7 @@ class FeatureTagger(ChainTagger):
 
     @classmethod
     def _from_stored(cls, stored: StoredModel, directory: str | Path) -> FeatureTagger:
-        config, arrays = stored.config, {name: each.numpy() for name, each in stored.weights.items()}
+        config, arrays = stored.config, dict(stored.weights)
         if not all(isinstance(label, str) for label in config["labels"]):
             raise ValueError("labels that are all text expected, others found")
         try:

@@ -80,14 +80,18 @@ class StoredNetwork(nn.Module):
         )
 
     @classmethod
-    def load(cls, directory: str | Path) -> Self:
-        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
+    def load(cls, directory: str | Path, *, features: object = None) -> Self:
+        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`.
+
+        A network has no feature function: `features` is not used.
+        """
         stored = read_model(directory, cls.__name__)
+        weights = {name: torch.tensor(array) for name, array in stored.weights.items()}
         try:
             # Initial values are overwritten: leave the caller's seed alone.
-            with torch.random.fork_rng(devices=[]), SizeGuard(stored.weights):
+            with torch.random.fork_rng(devices=[]), SizeGuard(weights):
                 model = cls.from_stored(stored.config)
-            model.restore_weights(stored.weights)
+            model.restore_weights(weights)
         except KeyError as error:
             raise ModelError(f"{directory}: config.json lacks {error}; copy the model again") from error
         except (TypeError, AttributeError, RuntimeError, ValueError, IndexError, ArithmeticError) as error:

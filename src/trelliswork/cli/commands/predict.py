@@ -1,4 +1,4 @@
-"""`trelliswork tag`: tag new text, with confidences and alternatives."""
+"""`trelliswork predict`: tag new text, with confidences and alternatives."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import contextlib
 import sys
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, Annotated, Any
 
+import torch
 import typer
+from rich.console import Console
 
+from trelliswork.cli.answers import BATCH, Question, answers_of_tasks
 from trelliswork.cli.given_function import given_function
+from trelliswork.cli.inputs import choices_of, kind_of, open_untagged, say, text_in_columns
+from trelliswork.cli.kernels import prepare_kernels
 from trelliswork.cli.options import (
     Delimiter,
     FeatureColumns,
@@ -22,12 +27,13 @@ from trelliswork.cli.options import (
     parse_columns,
     parse_delimiter,
 )
-
-if TYPE_CHECKING:
-    from trelliswork.cli.task_writers import TasksWriter
-    from trelliswork.cli.writers import Writer
-    from trelliswork.data import ColumnFormat
-    from trelliswork.models import SentenceTagger
+from trelliswork.cli.pins import parse_pins
+from trelliswork.cli.task_writers import TasksWriter, conll_tasks_writer, jsonl_tasks_writer, pretty_tasks_writer
+from trelliswork.cli.tasks import heads_of, reads_sentences, words_alone
+from trelliswork.cli.writers import Writer, conll_writer, jsonl_writer, pretty_writer
+from trelliswork.data import Choices, ColumnFormat, atomic_write
+from trelliswork.errors import TrellisworkError
+from trelliswork.models import SentenceTagger, load_tagger
 
 
 class Output(StrEnum):
@@ -48,7 +54,7 @@ class Input(StrEnum):
     text = "text"
 
 
-def tag(
+def predict(
     model: ModelFolder,
     file: Annotated[str, typer.Argument(metavar="FILE", help="File to tag, or - for standard input.")],
     format: Annotated[Output, typer.Option(help="What to write.")] = Output.conll,
@@ -94,22 +100,11 @@ def tag(
 
     \b
     Examples:
-      trelliswork tag ner new.conll --confidence > tagged.conll
+      trelliswork predict ner new.conll --confidence > tagged.conll
       echo "Jordan visited Paris ." > new.txt
-      trelliswork tag ner new.txt --text --format pretty --top-k 3
-      trelliswork tag ner new.txt --text --pin 1=B-LOC
+      trelliswork predict ner new.txt --text --format pretty --top-k 3
+      trelliswork predict ner new.txt --text --pin 1=B-LOC
     """
-    import torch
-
-    from trelliswork.cli.answers import BATCH, Question, answers_of_tasks
-    from trelliswork.cli.inputs import choices_of, kind_of, open_untagged, say, text_in_columns
-    from trelliswork.cli.kernels import prepare_kernels
-    from trelliswork.cli.pins import parse_pins
-    from trelliswork.cli.tasks import heads_of, reads_sentences, words_alone
-    from trelliswork.data import Choices
-    from trelliswork.errors import TrellisworkError
-    from trelliswork.models import load_tagger
-
     torch.set_num_threads(threads)
     tagger = reads_sentences(load_tagger(model, features=given_function(features)), model)
     heads = heads_of(tagger)
@@ -135,8 +130,6 @@ def tag(
 
 @contextlib.contextmanager
 def _target(out: str | None) -> Iterator[IO[Any]]:
-    from trelliswork.data import atomic_write
-
     if out is None or out == "-":
         yield sys.stdout
     else:
@@ -148,9 +141,6 @@ def _writer(
     format: Output, columns: ColumnFormat | None, heads: Mapping[str, SentenceTagger], target: IO[Any]
 ) -> TasksWriter:
     """What turns the answers of all tasks about a sentence into text."""
-    from trelliswork.cli.task_writers import conll_tasks_writer, jsonl_tasks_writer, pretty_tasks_writer
-    from trelliswork.cli.writers import conll_writer, jsonl_writer
-
     tasks = [name for name in heads if name]
     if format is Output.jsonl:
         return jsonl_tasks_writer(tasks) if tasks else _of_one(jsonl_writer())
@@ -167,10 +157,6 @@ def _of_one(write: Writer) -> TasksWriter:
 
 
 def _pretty(scheme: str, target: IO[Any]) -> Writer:
-    from rich.console import Console
-
-    from trelliswork.cli.writers import pretty_writer
-
     console = Console(file=target, soft_wrap=True, highlight=False)
 
     def render(text: Any) -> str:

@@ -10,11 +10,25 @@ import typer
 
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.options import Features, ModelFolder
+from trelliswork.cli.tasks import heads_of
 from trelliswork.cli.visible import visible
+from trelliswork.data.attributes.hashing import HINT
 from trelliswork.errors import TrellisworkError
+from trelliswork.models import (
+    Ensemble,
+    FeatureTagger,
+    MultiTagger,
+    Segmenter,
+    SentenceTagger,
+    Tagger,
+    VectorTagger,
+    load_tagger,
+)
+from trelliswork.models.card import flatten
+from trelliswork.models.taggers.features.crf.kinds import kind_of
+from trelliswork.models.taggers.features.tagger import strongest
 
 if TYPE_CHECKING:
-    from trelliswork.models import FeatureTagger, MultiTagger, Segmenter, SentenceTagger, Tagger, VectorTagger
     from trelliswork.models.loading import OneTagger
 
 STRONGEST = 8
@@ -37,8 +51,6 @@ def info(
     Example:
       trelliswork info ner
     """
-    from trelliswork.models import Ensemble, load_tagger
-
     tagger = load_tagger(model, features=given_function(features))
     if isinstance(tagger, Ensemble):
         folders = ", ".join(tagger.folders)
@@ -56,9 +68,6 @@ def info(
 
 
 def _kind(tagger: OneTagger) -> str:
-    from trelliswork.models import FeatureTagger, MultiTagger, Segmenter, VectorTagger
-    from trelliswork.models.taggers.features.crf.kinds import kind_of
-
     if isinstance(tagger, FeatureTagger):
         return f"{kind_of(tagger.config.model).phrase} over features"
     if isinstance(tagger, VectorTagger):
@@ -73,9 +82,6 @@ def _kind(tagger: OneTagger) -> str:
 
 
 def _sections(tagger: OneTagger, top_features: int) -> list[tuple[str, list[tuple[str, str]]]]:
-    from trelliswork.models import FeatureTagger
-    from trelliswork.models.card import flatten
-
     data = dict(tagger.metrics.get("data") or {})
     layout = data.pop("format", None)
     training = tagger.metrics.get("training") or {}
@@ -94,8 +100,6 @@ def _sections(tagger: OneTagger, top_features: int) -> list[tuple[str, list[tupl
 def _network_sections(
     tagger: Tagger | Segmenter | MultiTagger | VectorTagger,
 ) -> list[tuple[str, list[tuple[str, str]]]]:
-    from trelliswork.models import VectorTagger
-
     if isinstance(tagger, VectorTagger):
         return [("network", _rows(asdict(tagger.config)))]
     vocabularies = {name: f"{len(items):,} entries" for name, items in tagger.features.vocabularies.items()}
@@ -103,9 +107,6 @@ def _network_sections(
 
 
 def _feature_sections(tagger: FeatureTagger, n: int) -> list[tuple[str, list[tuple[str, str]]]]:
-    from trelliswork.data.attributes.hashing import HINT
-    from trelliswork.models.taggers.features.tagger import strongest
-
     sizes: dict[str, Any] = {"templates": len(tagger.templates.templates), "attributes": len(tagger.crf.index)}
     sizes |= {"conjunctions": len(tagger.crf.conjunctions) or None}
     sizes |= {"function": tagger.features.name if tagger.features is not None else None}
@@ -128,9 +129,6 @@ def _layout_rows(layout: dict[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def _label_rows(tagger: OneTagger) -> list[tuple[str, str]]:
-    from trelliswork.cli.tasks import heads_of
-    from trelliswork.models import VectorTagger
-
     if isinstance(tagger, VectorTagger):
         return [("labels", f"{len(tagger.labels)}: {', '.join(tagger.label_names)}")]
     return [row for name, head in heads_of(tagger).items() for row in _rows_of_head(name, head)]
@@ -146,8 +144,6 @@ def _rows_of_head(name: str, tagger: SentenceTagger) -> list[tuple[str, str]]:
 
 def transitions(tagger: OneTagger) -> list[tuple[float, str, str]]:
     """Learned transition scores between legal neighbours, strongest first."""
-    from trelliswork.models import FeatureTagger, MultiTagger, Segmenter
-
     if isinstance(tagger, FeatureTagger):
         return sorted(tagger.crf.arc_names(), reverse=True)
     if isinstance(tagger, MultiTagger):
@@ -174,9 +170,6 @@ def _transition_rows(tagger: OneTagger) -> list[tuple[str, str]]:
 
 
 def _record(tagger: OneTagger, top_features: int) -> dict[str, Any]:
-    from trelliswork.models import FeatureTagger
-    from trelliswork.models.taggers.features.tagger import strongest
-
     of_features = isinstance(tagger, FeatureTagger)
     top = strongest(tagger, top_features) if isinstance(tagger, FeatureTagger) else ()
     features = [{"attribute": name, "tag": label, "weight": round(weight, 4)} for weight, name, label in top]
@@ -193,9 +186,6 @@ def _record(tagger: OneTagger, top_features: int) -> dict[str, Any]:
 
 
 def _record_of_labels(tagger: OneTagger) -> dict[str, Any]:
-    from trelliswork.cli.tasks import heads_of
-    from trelliswork.models import VectorTagger
-
     if isinstance(tagger, VectorTagger):
         return {"labels": tagger.label_names}
     records = {

@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from trelliswork.cli.inputs import count
+from trelliswork.cli.train_data import reserved, save_whole
+from trelliswork.models import AttributeTagger
+
 
 def convert(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="CRFsuite's model file, or the text of crfsuite dump.")],
@@ -29,10 +33,6 @@ def convert(
       trelliswork tag ner new.crfsuite --confidence
       trelliswork info ner --top-features 30
     """
-    from trelliswork.cli.inputs import count
-    from trelliswork.cli.train_data import reserved, save_whole
-    from trelliswork.models import AttributeTagger
-
     with reserved(Path(out), force):
         tagger = AttributeTagger.from_crfsuite(model)
         save_whole(tagger, Path(out))

@@ -6,6 +6,14 @@ from typing import Annotated
 
 import typer
 
+from trelliswork.cli.exercises import exercise_all
+from trelliswork.cli.kernels import (
+    kernels_are_cached,
+    prepare_feature_kernels,
+    prepare_kernels,
+    prepare_network_kernels,
+)
+
 
 def warmup(
     every: Annotated[bool, typer.Option("--all", help="Those of every structure, not only of the commands.")] = False,
@@ -21,8 +29,6 @@ def warmup(
       trelliswork warmup
       trelliswork warmup --all
     """
-    from trelliswork.cli.kernels import kernels_are_cached, prepare_kernels
-
     ready = kernels_are_cached()
     prepare_kernels(quiet=quiet)
     if every:
@@ -33,9 +39,6 @@ def warmup(
 
 def _exercise_all(quiet: bool) -> None:
     """Every structure in turn, with the seconds that it took."""
-    from trelliswork.cli.exercises import exercise_all
-    from trelliswork.cli.kernels import prepare_feature_kernels, prepare_network_kernels
-
     prepare_network_kernels(quiet=quiet)
     prepare_feature_kernels(quiet=quiet)
     for name, seconds in exercise_all():

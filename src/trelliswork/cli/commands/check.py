@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from trelliswork.cli.findings import Finding, Survey, overlap
+from trelliswork.cli.inputs import kind_of, layout, open_tagged
 from trelliswork.cli.options import (
     Delimiter,
     FeatureColumns,
@@ -17,12 +20,7 @@ from trelliswork.cli.options import (
     parse_delimiter,
 )
 from trelliswork.cli.visible import visible
-
-if TYPE_CHECKING:
-    from collections import Counter
-
-    from trelliswork.cli.findings import Finding, Survey
-    from trelliswork.data import Choices
+from trelliswork.data import Choices
 
 SHOWN = 10
 
@@ -46,9 +44,6 @@ def check(
     Example:
       trelliswork check train.conll dev.conll test.conll
     """
-    from trelliswork.cli.findings import overlap
-    from trelliswork.data import Choices
-
     choices = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
     surveys: list[Survey] = []
     for file in files:
@@ -67,9 +62,6 @@ def check(
 
 
 def _survey(file: str, choices: Choices) -> tuple[Survey, str]:
-    from trelliswork.cli.findings import Survey
-    from trelliswork.cli.inputs import kind_of, layout, open_tagged
-
     format, sentences = open_tagged(file, choices)
     scheme = format.scheme if format is not None else choices.scheme
     survey = Survey.of(file, list(sentences), scheme)

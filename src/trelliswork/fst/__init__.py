@@ -6,11 +6,11 @@
 tensor(-2.1269)
 """
 
-from trelliswork.data.arpa import read_arpa, write_arpa
-from trelliswork.data.att import read_acceptor, read_symbols, read_transducer, write_att, write_symbols
 from trelliswork.distributions.acceptor import Acceptor, Transducer
 from trelliswork.distributions.automaton import Path
 from trelliswork.distributions.ngram_model import NGramModel
+from trelliswork.fst.arpa import read_arpa, write_arpa
+from trelliswork.fst.att import read_acceptor, read_symbols, read_transducer, write_att, write_symbols
 from trelliswork.structures.automata.closure import lehmann, real_closure
 from trelliswork.structures.automata.symbols import EPSILON, Symbols
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from trelliswork.cli.options import Quiet, Threads
-from trelliswork.cli.panels import COLUMNS, FEATURES, LEARNING, NETWORK, with_options
-from trelliswork.cli.train import (
+from trelliswork.cli.commands.train import (
     ConfigFile,
     DevFile,
     ModelName,
@@ -21,12 +19,17 @@ from trelliswork.cli.train import (
     resolve,
     settings_file,
 )
+from trelliswork.cli.config_file import read_config
+from trelliswork.cli.inputs import say
+from trelliswork.cli.options import Quiet, Threads
+from trelliswork.cli.panels import COLUMNS, FEATURES, LEARNING, NETWORK, with_options
+from trelliswork.cli.tune_folder import reserved_search, settle
+from trelliswork.cli.tune_space import default_space, read_space
+from trelliswork.cli.tune_trials import Trials, make_trials
 from trelliswork.errors import TrellisworkError
-
-if TYPE_CHECKING:
-    from trelliswork.cli.tune_trials import Trials
-    from trelliswork.training.search_result import SearchResult, TrialRow
-    from trelliswork.training.search_space import Space
+from trelliswork.training.search_result import SearchResult, TrialRow, shown
+from trelliswork.training.search_space import Space
+from trelliswork.training.trials import require_optuna, search
 
 SPACE = "space"
 NO_MATTER = ("out", "resume", "force", "quiet", "trials", "threads", "config", "checkpoint_every")
@@ -74,10 +77,6 @@ def tune(
       trelliswork tune train.conll --dev dev.conll --config space.toml --out search
       trelliswork train search/best.toml
     """
-    from trelliswork.cli.tune_folder import reserved_search
-    from trelliswork.cli.tune_trials import make_trials
-    from trelliswork.training.trials import require_optuna
-
     options = resolve(ctx, (SPACE,))
     check_pretrain(options)
     require_optuna()
@@ -93,9 +92,6 @@ def tune(
 
 
 def _search(folder: Path, space: Space, trials: Trials, options: Mapping[str, Any]) -> SearchResult:
-    from trelliswork.cli.tune_folder import settle
-    from trelliswork.training.trials import search
-
     result = search(
         lambda attempt: trials.run(attempt, folder / "trials" / str(attempt.number)),
         space,
@@ -114,9 +110,6 @@ def _search(folder: Path, space: Space, trials: Trials, options: Mapping[str, An
 
 def space_of(ctx: typer.Context, options: Mapping[str, Any]) -> Space:
     """What is chosen: as in the file, else by the model; not what is given."""
-    from trelliswork.cli.config_file import read_config
-    from trelliswork.cli.tune_space import default_space, read_space
-
     given, file = set(given_in(ctx)), settings_file(ctx)
     space = None if file is None else read_space(file, options["model"])
     if space is None:
@@ -137,18 +130,12 @@ def _purpose(options: Mapping[str, Any], space: Space) -> dict[str, Any]:
 
 
 def _announce(space: Space, quiet: bool) -> None:
-    from trelliswork.cli.inputs import say
-
     say("searching among", quiet=quiet)
     for name, choice in space.items():
         say(f"  {name:<16}{choice}", quiet=quiet)
 
 
 def _end_of_trial(folder: Path, so_far: SearchResult, row: TrialRow, trials: Trials, quiet: bool) -> None:
-    from trelliswork.cli.inputs import say
-    from trelliswork.cli.tune_folder import settle
-    from trelliswork.training.search_result import shown
-
     settle(folder, so_far)
     settings = ", ".join(f"{name} {shown(value)}" for name, value in row.settings.items())
     score = "" if row.score is None else f"dev {trials.metric} {100 * row.score:.2f}, "

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated
 
 import typer
 
 from trelliswork.cli.given_function import given_function
+from trelliswork.cli.inputs import choices_of, kind_of, open_untagged, say
 from trelliswork.cli.options import (
     Delimiter,
     FeatureColumns,
@@ -17,6 +19,10 @@ from trelliswork.cli.options import (
     parse_delimiter,
 )
 from trelliswork.cli.visible import visible
+from trelliswork.data import Choices, atomic_write
+from trelliswork.data.attributes.hashing import HINT
+from trelliswork.errors import ModelError
+from trelliswork.models import FeatureTagger, load_tagger
 
 
 def explain(
@@ -43,14 +49,6 @@ def explain(
       trelliswork explain chunker new.conll
       trelliswork explain chunker new.conll --html votes.html
     """
-    import itertools
-
-    from trelliswork.cli.inputs import choices_of, kind_of, open_untagged, say
-    from trelliswork.data import Choices, atomic_write
-    from trelliswork.data.attributes.hashing import HINT
-    from trelliswork.errors import ModelError
-    from trelliswork.models import FeatureTagger, load_tagger
-
     tagger = load_tagger(model, features=given_function(features))
     if not isinstance(tagger, FeatureTagger):
         problem = f"expected a model of kind FeatureTagger, got {type(tagger).__name__}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from trelliswork.cli.options import ModelFolder
 from trelliswork.errors import TrellisworkError
+from trelliswork.models import load_tagger
+from trelliswork.models.taggers.networks.onnx_export import check_export, export_onnx
 
 
 def export(
@@ -30,13 +33,8 @@ def export(
       trelliswork export ner --onnx
       python ner/onnx/onnx_tagger.py "Ann lives in Paris ."
     """
-    from pathlib import Path
-
     if not onnx:
         raise TrellisworkError("expected a format to export to, got none; say --onnx")
-    from trelliswork.models import load_tagger
-    from trelliswork.models.taggers.networks.onnx_export import check_export, export_onnx
-
     folder = Path(model) / "onnx" if out is None else Path(out)
     check_export(folder, force=force)
     export_onnx(load_tagger(model), folder, force=force)

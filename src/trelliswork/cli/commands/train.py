@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from trelliswork.cli.config_file import read_config
 from trelliswork.cli.options import Quiet, Threads, parse_columns, parse_delimiter
 from trelliswork.cli.panels import COLUMNS, FEATURES, LEARNING, NETWORK, with_options
+from trelliswork.cli.tasks import chosen_columns
+from trelliswork.cli.train_features import train_features
+from trelliswork.cli.train_network import train_network
+from trelliswork.data import Choices
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.taggers.networks.presets import PRESETS
-
-if TYPE_CHECKING:
-    from trelliswork.data import Choices
 
 OVER_FEATURES = {
     "crf": "all tags of a sentence judged together",
@@ -97,12 +99,8 @@ def train(
     choices = choices_in(options)
     check_pretrain(options)
     if options["model"] in PRESETS:
-        from trelliswork.cli.train_network import train_network
-
         train_network(options, choices)
     else:
-        from trelliswork.cli.train_features import train_features
-
         train_features(options, choices)
 
 
@@ -123,8 +121,6 @@ def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
         given.pop("train")
     stored: dict[str, Any] = {}
     if file is not None:
-        from trelliswork.cli.config_file import read_config
-
         stored = read_config(file, given.get("model"), others)
         refuse_code(file, stored, given)
     options = {**ctx.params, "train": None, **stored, **given}
@@ -167,9 +163,6 @@ def settings_file(ctx: typer.Context) -> str | None:
 
 def choices_in(options: Mapping[str, Any]) -> Choices:
     """The layout of the data as far as it is given."""
-    from trelliswork.cli.tasks import chosen_columns
-    from trelliswork.data import Choices
-
     names = ("word_column", "tag_column", "feature_columns", "scheme")
     layout = {name: options[name] for name in names} | chosen_columns(options)
     return Choices(parse_delimiter(options["delimiter"]), **layout)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import torch
 import typer
 
 from trelliswork.cli.given_function import given_function
+from trelliswork.cli.gold import in_scheme_of, require_known
+from trelliswork.cli.inputs import choices_of, count, kind_of, layout, open_tagged, say
+from trelliswork.cli.kernels import prepare_kernels
 from trelliswork.cli.options import (
     Delimiter,
     FeatureColumns,
@@ -22,9 +26,10 @@ from trelliswork.cli.options import (
     parse_columns,
     parse_delimiter,
 )
-
-if TYPE_CHECKING:
-    from trelliswork.cli.tasks import Part
+from trelliswork.cli.scores import score, score_text
+from trelliswork.cli.tasks import Part, parts_of, reads_sentences
+from trelliswork.data import Choices, atomic_write
+from trelliswork.models import load_tagger
 
 
 def evaluate(
@@ -54,15 +59,6 @@ def evaluate(
       trelliswork evaluate ner test.conll
       trelliswork evaluate ner test.conll --json scores.json
     """
-    import torch
-
-    from trelliswork.cli.inputs import choices_of, count, kind_of, layout, open_tagged, say
-    from trelliswork.cli.kernels import prepare_kernels
-    from trelliswork.cli.scores import score, score_text
-    from trelliswork.cli.tasks import parts_of, reads_sentences
-    from trelliswork.data import Choices, atomic_write
-    from trelliswork.models import load_tagger
-
     torch.set_num_threads(threads)
     given = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
     tagger = reads_sentences(load_tagger(model, features=given_function(features)), model)
@@ -83,9 +79,6 @@ def evaluate(
 
 def _known(part: Part, scheme: str | None, quiet: bool) -> Part:
     """The part with its gold tags in the scheme of the model, which must know them."""
-    from trelliswork.cli.gold import in_scheme_of, require_known
-    from trelliswork.cli.inputs import say
-
     labels = part.tagger.labels
     sentences, found = in_scheme_of(labels, part.sentences, scheme)
     require_known(labels, sentences)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import torch
 import typer
 
+from trelliswork.cli.kernels import prepare_kernels
 from trelliswork.cli.options import Threads
+from trelliswork.cli.report import report_page, standalone_trellis
+from trelliswork.cli.story import PIN, Corpus, Outcome, examine, train_tagger, write_data
+from trelliswork.cli.writers import marked_text
+from trelliswork.data import atomic_write
 from trelliswork.errors import OutputError
-
-if TYPE_CHECKING:
-    from trelliswork.cli.story import Corpus, Outcome
-    from trelliswork.models import Confidences
+from trelliswork.models import Confidences
+from trelliswork.models.storage import check_output
+from trelliswork.training import make_progress
 
 
 def demo(
@@ -34,15 +39,6 @@ def demo(
     Example:
       trelliswork demo --out demo-output
     """
-    import torch
-
-    from trelliswork.cli.kernels import prepare_kernels
-    from trelliswork.cli.report import report_page, standalone_trellis
-    from trelliswork.cli.story import examine, train_tagger, write_data
-    from trelliswork.data import atomic_write
-    from trelliswork.models.storage import check_output
-    from trelliswork.training import make_progress
-
     began = time.perf_counter()
     torch.set_num_threads(threads)
     folder = Path(out)
@@ -100,8 +96,6 @@ def _results(outcome: Outcome) -> str:
 
 
 def _one_sentence(outcome: Outcome) -> str:
-    from trelliswork.cli.story import PIN
-
     words = outcome.explained.sentence.words
     lines = [
         "\n4. One sentence, with the probability of each name\n",
@@ -121,8 +115,6 @@ def _one_sentence(outcome: Outcome) -> str:
 
 
 def _shown(words: tuple[str, ...], answer: Confidences) -> str:
-    from trelliswork.cli.writers import marked_text
-
     return marked_text(words, answer.tags, "IOB2", answer)
 
 
