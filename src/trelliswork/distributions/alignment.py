@@ -15,7 +15,7 @@ from trelliswork.distributions.base import StructuredDistribution, padded, requi
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.semirings import Counting
 from trelliswork.semirings.log import log_ratio
-from trelliswork.structures.score_autograd import Family, LogPartition, Marginals, reference_marginals
+from trelliswork.structures.score_autograd import Family, log_partition, marginals, reference_marginals
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -106,14 +106,14 @@ class Alignment(StructuredDistribution):
         parts = self._parts
         if self.backend == "torch":
             return self._family.reference_log_partition(parts)
-        return LogPartition.apply(self._family, parts, parts.scores)
+        return log_partition(self._family, parts)
 
     @property
     def _posteriors(self) -> Float[Tensor, "rows ..."]:
         parts = self._parts
         if self.backend == "torch":
             return reference_marginals(self._family, parts)
-        return Marginals.apply(self._family, parts, parts.scores)
+        return marginals(self._family, parts)
 
     def score(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
         """The log score of paths; -inf with a forbidden part. What is no path is an error that names it."""

@@ -12,11 +12,11 @@ from torch import Tensor
 from trelliswork.distributions import tree_inputs as inputs
 from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend
 from trelliswork.runtime.bridge import as_array
-from trelliswork.structures.arc_autograd import Family, LogPartition, Marginals
+from trelliswork.structures.arc_autograd import Family, log_partition, marginals
 from trelliswork.structures.arc_labels import LabelledArcs
 from trelliswork.structures.arc_rows import ArcRows
-from trelliswork.structures.arcs import Arcs, is_tree
-from trelliswork.structures.label_autograd import SummedLabels
+from trelliswork.structures.arcs import is_tree
+from trelliswork.structures.label_autograd import sum_over_labels
 from trelliswork.structures.label_kernels import labels_are_scores
 
 if TYPE_CHECKING:
@@ -49,10 +49,6 @@ class ArcFactored(StructuredDistribution):
             self._check_scores()
 
     # --- hooks: flat rows ------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _reference_log_z(self, trees: Arcs) -> Float[Tensor, "rows"]:
-        """log Z by the reference."""
 
     @abstractmethod
     def _best(self, rows: ArcRows) -> tuple[Int[Tensor, "rows n"], Bool[Tensor, "rows"]]:
@@ -108,7 +104,7 @@ class ArcFactored(StructuredDistribution):
             return self._given
         if self.backend == "torch":
             return self._given.with_scores(self._labelled.summed)
-        return self._given.with_scores(SummedLabels.apply(self._given, self._given.scores, self._label_rows))
+        return sum_over_labels(self._given, self._label_rows)
 
     @property
     def _parts(self) -> Float[Tensor, "rows n+1 n+1 *l"]:
@@ -129,15 +125,17 @@ class ArcFactored(StructuredDistribution):
     def _log_z(self) -> Float[Tensor, "rows"]:
         rows = self._rows
         if self.backend == "torch":
-            return self._reference_log_z(rows.trees)
-        return LogPartition.apply(self._family, rows, rows.scores)
+            log_z: Tensor = self._family.reference.log_partition(rows.trees)
+            return log_z
+        return log_partition(self._family, rows)
 
     @property
     def _posteriors(self) -> Float[Tensor, "rows n+1 n+1"]:
         rows = self._rows
         if self.backend == "torch":
-            return self._family.reference_marginals(rows.trees)
-        return Marginals.apply(self._family, rows, rows.scores)
+            posteriors: Tensor = self._family.reference.marginals(rows.trees)
+            return posteriors
+        return marginals(self._family, rows)
 
     @property
     def _part_posteriors(self) -> Float[Tensor, "rows n+1 n+1 *l"]:

@@ -145,7 +145,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
     def _log_z(self) -> Float[Tensor, "rows"]:
         if self.backend == "torch":
             return structure.log_partition(self._parts, self._tree)
-        return fast.LogPartition.apply(self._parts, self._tree, self._collected, self._parts.flat)
+        return fast.log_partition(self._parts, self._tree, self._collected)
 
     def score(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
         """The log score of assignments; -inf for a forbidden one."""
@@ -161,7 +161,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
         """Of every variable and factor, laid out like the scores."""
         if self.backend == "torch":
             return structure.marginals(self._parts, self._tree)
-        return fast.Marginals.apply(self._parts, self._tree, self._collected, self._parts.flat)
+        return fast.marginals(self._parts, self._tree, self._collected)
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n c"]:

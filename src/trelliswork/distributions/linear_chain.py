@@ -142,7 +142,7 @@ class LinearChain(StructuredDistribution):
         chain = self._precise
         if self.backend == "torch":
             return structure.log_partition(chain)
-        return fast.LogPartition.apply(chain, self._arrays, self._forward, *chain.scores)
+        return fast.log_partition(chain, self._arrays, self._forward)
 
     def score(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch"]:
         """The log score of tag sequences; -inf for a forbidden one."""
@@ -156,10 +156,11 @@ class LinearChain(StructuredDistribution):
         arrays, run = self._arrays, self._forward
 
         def log_prob(tags: Tensor) -> Tensor:
-            path_scores, bad = fast.run_path_scores(arrays, tags)
-            if bad >= 0:
+            found = fast.log_prob(chain, arrays, run, tags)
+            if found is None:
                 check_tags(value, self.valid, chain.c)
-            return fast.LogProb.apply(chain, arrays, run, tags, path_scores, *chain.scores)
+            assert found is not None
+            return found
 
         return self._each(value, log_prob, check=False)
 
@@ -196,7 +197,7 @@ class LinearChain(StructuredDistribution):
         if self.backend == "torch":
             unary, pairs = structure.marginals(chain)
             return unary, fast.sum_arcs(pairs, arcs_by)
-        return fast.Marginals.apply(chain, self._arrays, self._forward, arcs_by, *chain.scores)
+        return fast.marginals(chain, self._arrays, self._forward, arcs_by)
 
     @property
     def argmax(self) -> Int[Tensor, "*batch n"]:

@@ -11,7 +11,6 @@ from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.runtime.bridge import as_array
 from trelliswork.semirings import Counting
 from trelliswork.structures.arc_rows import ArcRows
-from trelliswork.structures.arcs import Arcs
 from trelliswork.structures.projective import fast, structure
 
 if TYPE_CHECKING:
@@ -34,9 +33,6 @@ class ProjectiveTree(DependencyTree):
 
     _kind = "projective tree (no arcs cross)"
     _family = fast.FAMILY
-
-    def _reference_log_z(self, trees: Arcs) -> Float[Tensor, "rows"]:
-        return structure.log_partition(trees)
 
     def _best(self, rows: ArcRows) -> tuple[Int[Tensor, "rows n"], Bool[Tensor, "rows"]]:
         return structure.best(rows.trees) if self.backend == "torch" else fast.best_trees(rows.arrays)

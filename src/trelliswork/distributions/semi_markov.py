@@ -147,7 +147,7 @@ class SemiMarkov(SegmentScores):
     def _log_z(self) -> Float[Tensor, "rows"]:
         if self.backend == "torch":
             return structure.log_partition(self._parts)
-        return fast.LogPartition.apply(self._given, self._arrays, self._forward, *self._given.scores)
+        return fast.log_partition(self._given, self._arrays, self._forward)
 
     def score(self, value: Any) -> Float[Tensor, "*samples *batch"]:
         """The log score of segmentations; -inf for a forbidden one."""
@@ -158,7 +158,7 @@ class SemiMarkov(SegmentScores):
         if self.backend == "torch":
             return self._each(value, lambda starts: structure.log_prob(self._parts, starts))
         parts, arrays, run = self._given, self._arrays, self._forward
-        return self._each(value, lambda starts: fast.LogProb.apply(parts, arrays, run, starts, *parts.scores))
+        return self._each(value, lambda starts: fast.log_prob(parts, arrays, run, starts))
 
     def _each(self, value: Any, query: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply a query of starts [rows, n] to every sample of value."""
@@ -186,9 +186,9 @@ class SemiMarkov(SegmentScores):
         if self.backend == "torch":
             return structure.marginals(parts)
         if self._factors is None:
-            return fast.Marginals.apply(parts, self._arrays, self._forward, *parts.scores)
+            return fast.marginals(parts, self._arrays, self._forward)
         arrays = fast.SegmentArrays.of(parts)
-        return fast.Marginals.apply(parts, arrays, fast.run_forward(arrays), *parts.scores)
+        return fast.marginals(parts, arrays, fast.run_forward(arrays))
 
     @property
     def argmax(self) -> list[Any]:

@@ -174,7 +174,7 @@ class SpanTree(StructuredDistribution):
         parts = self._parts
         if self.backend == "torch":
             return structure.log_partition(parts)
-        return fast.LogPartition.apply(parts, self._arrays, self._inside, parts.spans)
+        return fast.log_partition(parts, self._arrays, self._inside)
 
     def score(self, value: Any) -> Float[Tensor, "*samples *batch"]:
         """The log score of trees; -inf with a forbidden node."""
@@ -186,7 +186,7 @@ class SpanTree(StructuredDistribution):
         if self.backend == "torch":
             return self._each(value, lambda nodes: structure.log_prob(parts, nodes))
         arrays, run = self._arrays, self._inside
-        return self._each(value, lambda nodes: fast.LogProb.apply(parts, arrays, run, nodes, parts.spans))
+        return self._each(value, lambda nodes: fast.log_prob(parts, arrays, run, nodes))
 
     def _each(self, value: Any, query: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply a query of nodes [rows, 2n-1, 3] to every sample of value."""
@@ -202,7 +202,7 @@ class SpanTree(StructuredDistribution):
         parts = self._parts
         if self.backend == "torch":
             return structure.marginals(parts)
-        return fast.Marginals.apply(parts, self._arrays, self._inside, parts.spans)
+        return fast.marginals(parts, self._arrays, self._inside)
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n n c"]:

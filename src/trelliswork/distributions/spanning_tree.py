@@ -10,7 +10,6 @@ from torch import Tensor
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.runtime.bridge import as_array
 from trelliswork.structures.arc_rows import ArcRows
-from trelliswork.structures.arcs import Arcs
 from trelliswork.structures.spanning import fast, structure
 
 if TYPE_CHECKING:
@@ -33,9 +32,6 @@ class SpanningTree(DependencyTree):
     """
 
     _family = fast.FAMILY
-
-    def _reference_log_z(self, trees: Arcs) -> Float[Tensor, "rows"]:
-        return structure.log_partition(trees)
 
     def _best(self, rows: ArcRows) -> tuple[Int[Tensor, "rows n"], Bool[Tensor, "rows"]]:
         return fast.best_trees(rows.arrays)

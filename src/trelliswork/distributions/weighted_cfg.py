@@ -158,7 +158,7 @@ class WeightedCFG(StructuredDistribution):
         parts = self._parts
         if self.backend == "torch":
             return structure.log_partition(parts)
-        return fast.LogPartition.apply(parts, self._arrays, self._inside, *parts.scores)
+        return fast.log_partition(parts, self._arrays, self._inside)
 
     def score(self, value: Sequence[Tree]) -> Float[Tensor, "batch"]:
         """The log score of one tree a row; -inf with a rule that the grammar lacks or forbids."""
@@ -191,7 +191,7 @@ class WeightedCFG(StructuredDistribution):
         parts = self._parts
         if self.backend == "torch":
             return structure.posteriors(parts)
-        return fast.Posteriors.apply(parts, self._arrays, self._inside, *parts.scores)
+        return fast.posteriors(parts, self._arrays, self._inside)
 
     @property
     def marginals(self) -> Float[Tensor, "batch n n symbols"]:

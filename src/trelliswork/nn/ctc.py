@@ -92,7 +92,7 @@ class CTC(nn.Module):
         if first_bad_frame(frames, counts)[0] >= 0:
             check_scores(scores.transpose(0, 1), parts_of(scores).frame_mask)
         arrays = fast.LabelArrays.of(frames.transpose(1, 0, 2), as_array(targets), counts, sizes.numpy(), self.blank)
-        losses = fast.Loss.apply(scores, arrays, parts_of)
+        losses = fast.loss(scores, arrays, parts_of)
         return losses.to(log_probs.dtype) if half else losses
 
     def _reduced(self, losses: Tensor, sizes: Tensor, single: bool) -> Tensor:

@@ -1,4 +1,4 @@
-"""Between torch and the kernels: tensors as arrays and back, and gradients that the reference computes."""
+"""Between torch and the kernels: tensors as arrays and back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def as_array(tensor: Tensor, dtype: type | None = None) -> Array:
 
 def as_tensor(array: Array, dtype: torch.dtype) -> Tensor:
     """The way back from `as_array`; scores are float32 or float64."""
-    return torch.from_numpy(array if dtype == torch.float64 else array.astype(np.float32))
+    return torch.from_numpy(array if dtype == torch.float64 else array.astype(np.float32, copy=False))
 
 
 def to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
@@ -37,24 +37,6 @@ def to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tu
     return tuple(
         None if tensor is None else as_tensor(array.reshape(tensor.shape), tensor.dtype) for array, tensor in pairs
     )
-
-
-def by_reference(query: Any, parts: Any, scores: tuple[Tensor | None, ...], grads: tuple[Tensor, ...]) -> Any:
-    """The gradient of query(parts) by autograd in float64, as a graph to differentiate again if one is recorded.
-
-    `parts.with_scores(*scores)` must give the same structure with these scores; one that is None has no gradient.
-    """
-    again = torch.is_grad_enabled()
-    moved = [tensor is not None and tensor.requires_grad for tensor in scores]
-    needed = [tensor for tensor in scores if tensor is not None and tensor.requires_grad]
-    with torch.enable_grad():
-        results = query(parts.with_scores(*(None if tensor is None else tensor.double() for tensor in scores)))
-        results = results if isinstance(results, tuple) else (results,)
-        pairs = zip(results, grads, strict=True)
-        moving = [(result, grad.to(result.dtype)) for result, grad in pairs if result.requires_grad]
-        ends, seeds = [result for result, _ in moving], [grad for _, grad in moving]
-        found = iter(torch.autograd.grad(ends, needed, seeds, create_graph=again, allow_unused=True))
-    return tuple(next(found) if each else None for each in moved)
 
 
 def out_of_reach() -> bool:

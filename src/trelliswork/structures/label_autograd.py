@@ -1,42 +1,34 @@
-"""Labels summed out, arc by arc, as an autograd function: kernels once, the reference for what lies beyond."""
+"""Labels summed out, arc by arc, by kernel; the reference for what lies beyond first derivatives."""
 
 from __future__ import annotations
 
-from typing import Any
-
+import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.structures.arc_labels import LabelledArcs
 from trelliswork.structures.arc_rows import ArcRows
 from trelliswork.structures.label_kernels import best_labels, label_gradients, sum_labels
 
 
-class SummedLabels(torch.autograd.Function):
-    """arcs + log Σ_y exp(labels) [batch, n+1, n+1] in float64; `SummedLabels.apply(rows, rows.scores, labels)`."""
+def sum_over_labels(rows: ArcRows, labels: Tensor) -> ArcRows:
+    """arcs + log Σ_y exp(labels) [batch, n+1, n+1] in float64, as rows to sum over trees."""
+    arcs, summed = rows.arrays.scores, buffers.empty(rows.arrays.scores.shape)
+    sum_labels(as_array(labels), arcs, summed)
 
-    @staticmethod
-    def forward(ctx: Any, rows: ArcRows, scores: Tensor, labels: Tensor) -> Tensor:
-        ctx.rows, ctx.summed = rows, buffers.empty(rows.arrays.scores.shape)
-        sum_labels(as_array(labels), rows.arrays.scores, ctx.summed)
-        ctx.save_for_backward(scores, labels)
-        return torch.from_numpy(ctx.summed)
+    def vjp(grad: Array) -> tuple[Array, Array]:
+        d_scores, d_labels = np.empty(arcs.shape, raw.dtype), np.empty(own.shape, own.dtype)
+        label_gradients(grad, own, arcs, summed, d_labels, d_scores)
+        return d_scores, d_labels
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor]:
-        scores, labels = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            summed = LabelledArcs.of(ctx.rows.with_scores(scores).trees, labels).summed
-            needed = [each for each in (scores, labels) if each.requires_grad]
-            found = iter(torch.autograd.grad(summed, needed, grads[0], create_graph=True))
-            return None, *(next(found) if each.requires_grad else None for each in (scores, labels))  # type: ignore[return-value]
-        d_scores = torch.empty_like(scores, memory_format=torch.contiguous_format)
-        d_labels = torch.empty_like(labels, memory_format=torch.contiguous_format)
-        given = as_array(grads[0]), as_array(labels), ctx.rows.arrays.scores, ctx.summed
-        label_gradients(*given, d_labels.numpy(), d_scores.numpy())
-        return None, d_scores, d_labels
+    def reference(scores: Tensor, labels: Tensor) -> Tensor:
+        return LabelledArcs.of(rows.with_scores(scores).trees, labels).summed
+
+    raw, own = as_array(rows.scores), as_array(labels)
+    return rows.with_scores(differentiable(torch.from_numpy(summed), (rows.scores, labels), vjp, reference))
 
 
 def best_over_labels(rows: ArcRows, labels: Tensor) -> ArcRows:

@@ -1,4 +1,4 @@
-"""log Z and posteriors as autograd functions, for structures whose parts are scored by one tensor.
+"""log Z and posteriors of structures whose parts are scored by one tensor.
 
 Values and the gradient of log Z come from a family's kernels; everything beyond that is differentiated through its
 reference, so derivatives of every order are exact.
@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.bridge import Array, as_array
+
 
 class Family(NamedTuple):
     """How a family computes: kernels(parts, with_marginals) gives (log Z, marginals or an empty tensor).
@@ -23,42 +26,27 @@ class Family(NamedTuple):
     reference_log_partition: Callable[[Any], Tensor]
 
 
-class LogPartition(torch.autograd.Function):
-    """log Z [batch]; `LogPartition.apply(family, parts, parts.scores)`."""
+def log_partition(family: Family, parts: Any) -> Tensor:
+    """log Z [batch] in float64."""
+    scores = parts.scores
+    log_z, posteriors = family.kernels(parts, torch.is_grad_enabled() and scores.requires_grad)
 
-    @staticmethod
-    def forward(ctx: Any, family: Family, parts: Any, scores: Tensor) -> Tensor:
-        ctx.family, ctx.parts = family, parts
-        log_z, posteriors = family.kernels(parts, ctx.needs_input_grad[2])
-        ctx.save_for_backward(scores, posteriors)
-        return log_z
+    def vjp(grad: Array) -> tuple[Array]:
+        return (grad.reshape(-1, *[1] * (scores.dim() - 1)) * as_array(posteriors),)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, Tensor]:
-        scores, posteriors = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            posteriors = Marginals.apply(ctx.family, ctx.parts, scores)
-        return None, None, grads[0].reshape(-1, *[1] * (scores.dim() - 1)) * posteriors
+    return differentiable(
+        log_z, (scores,), vjp, lambda scores: family.reference_log_partition(parts.with_scores(scores))
+    )
 
 
-class Marginals(torch.autograd.Function):
-    """p(part | x), shaped like the scores; `Marginals.apply(family, parts, parts.scores)`."""
-
-    @staticmethod
-    def forward(ctx: Any, family: Family, parts: Any, scores: Tensor) -> Tensor:
-        ctx.family, ctx.parts = family, parts
-        ctx.save_for_backward(scores)
-        return family.kernels(parts, True)[1]
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, Tensor]:
-        (scores,) = ctx.saved_tensors
-        again = torch.is_grad_enabled()
-        with torch.enable_grad():
-            leaf = scores if again else scores.detach().requires_grad_()
-            posteriors = reference_marginals(ctx.family, ctx.parts.with_scores(leaf))
-            (found,) = torch.autograd.grad(posteriors, leaf, grads[0], create_graph=again)
-        return None, None, found
+def marginals(family: Family, parts: Any) -> Tensor:
+    """p(part | x) in float64, shaped like the scores."""
+    return differentiable(
+        family.kernels(parts, True)[1],
+        (parts.scores,),
+        None,
+        lambda scores: reference_marginals(family, parts.with_scores(scores)),
+    )
 
 
 def reference_marginals(family: Family, parts: Any) -> Tensor:

@@ -6,14 +6,15 @@ Gradients of gradients always run through the reference.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.bridge import Array, as_tensor, by_reference, to_tensors
+from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.bridge import Array
 from trelliswork.structures.automata import kernels, structure
 from trelliswork.structures.automata.structure import Machine
 
@@ -58,50 +59,30 @@ def run_posteriors(machine: Machine, run: Forward, scale: float) -> tuple[Array,
     return found
 
 
-class LogPartition(torch.autograd.Function):
-    """log Z in float64; `LogPartition.apply(machine, run_forward(machine), *machine.scores)`."""
-
-    @staticmethod
-    def forward(ctx: Any, machine: Machine, run: Forward, *scores: Tensor) -> Tensor:
-        ctx.machine, ctx.run = machine, run
-        ctx.save_for_backward(*scores)
-        return torch.tensor(run.log_z, dtype=torch.float64)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        scores = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return None, None, *by_reference(structure.log_partition, ctx.machine, scores, grads)
-        return None, None, *to_tensors(run_posteriors(ctx.machine, ctx.run, float(grads[0])), scores)
-
-
-class Marginals(torch.autograd.Function):
-    """Posteriors of arcs, first and last states in float64, differentiated through the reference."""
-
-    @staticmethod
-    def forward(ctx: Any, machine: Machine, run: Forward, *scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        ctx.machine = machine
-        ctx.save_for_backward(*scores)
-        arcs, first, last = (as_tensor(each, torch.float64) for each in run_posteriors(machine, run, 1.0))
-        return arcs, first, last
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        return None, None, *by_reference(structure.marginals, ctx.machine, ctx.saved_tensors, grads)
-
-
 def log_partition(machine: Machine) -> Tensor:
     """log Z in float64."""
     if not machine.live.any():
         return structure.log_partition(machine.double())
-    return LogPartition.apply(machine, run_forward(machine), *machine.scores)
+    run = run_forward(machine)
+    return differentiable(
+        torch.tensor(run.log_z, dtype=torch.float64),
+        machine.scores,
+        lambda grad: run_posteriors(machine, run, float(grad)),
+        lambda *scores: structure.log_partition(machine.with_scores(*scores)),
+    )
 
 
 def marginals(machine: Machine) -> tuple[Tensor, Tensor, Tensor]:
     """Posteriors in float64."""
     if not machine.live.any():
         return structure.marginals(machine.double())
-    found: tuple[Tensor, Tensor, Tensor] = Marginals.apply(machine, run_forward(machine), *machine.scores)
+    expected = run_posteriors(machine, run_forward(machine), 1.0)
+    found: tuple[Tensor, Tensor, Tensor] = differentiable(
+        tuple(torch.from_numpy(each) for each in expected),
+        machine.scores,
+        None,
+        lambda *scores: structure.marginals(machine.with_scores(*scores)),
+    )
     return found
 
 

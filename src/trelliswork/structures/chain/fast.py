@@ -1,8 +1,7 @@
 """The chain's queries by kernel: torch tensors in and out, float64 arrays inside, analytic gradients.
 
-`LogPartition`, `LogProb` and `Marginals` are autograd functions. Their gradients come from the kernels; when a
-gradient is itself differentiated, the reference of `structure.py` takes over, so derivatives of every order are
-exact. Autograd keeps O(batch n c) numbers.
+Gradients come from the kernels; when a gradient is itself differentiated, the reference of `structure.py` takes over,
+so derivatives of every order are exact. Autograd keeps O(batch n c) numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import as_array, as_tensor, by_reference, to_tensors
+from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.bridge import as_array, as_tensor
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows, row_ranges, side_by_side
 from trelliswork.structures.chain import kernels, path_kernels, structure
@@ -140,48 +140,36 @@ def _arcs_of(chain: Chain) -> ArcsBy:
     return "batch" if chain.transitions.dim() == 2 else "position"
 
 
-class LogPartition(torch.autograd.Function):
-    """log Z [batch]; `LogPartition.apply(chain, arrays, run_forward(arrays), *chain.scores)`."""
-
-    @staticmethod
-    def forward(ctx: Any, chain: Chain, arrays: ChainArrays, run: Forward, *scores: Tensor) -> Tensor:
-        ctx.chain, ctx.arrays, ctx.run = chain, arrays, run
-        ctx.save_for_backward(*scores)
-        return as_tensor(run.log_z.copy(), scores[0].dtype)  # `run` is used again: its numbers are not handed out
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        scores = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return None, None, None, *by_reference(structure.log_partition, ctx.chain, scores, grads)
-        grad = as_array(grads[0], np.float64)
-        found = run_backward(ctx.arrays, ctx.run, grad, _arcs_of(ctx.chain))
-        return None, None, None, *to_tensors(found, scores)
+def log_partition(chain: Chain, arrays: ChainArrays, run: Forward) -> Tensor:
+    """log Z [batch] in float64, from `run_forward(arrays)`."""
+    log_z = torch.from_numpy(run.log_z.copy())  # `run` is used again: its numbers are not handed out
+    return differentiable(
+        log_z,
+        chain.scores,
+        lambda grad: run_backward(arrays, run, grad, _arcs_of(chain)),
+        lambda *scores: structure.log_partition(chain.with_scores(*scores)),
+    )
 
 
-class LogProb(torch.autograd.Function):
-    """score(tags) - log Z [batch] [S4.114] in one node, from `run_forward` and `run_path_scores` of the same chain."""
+def log_prob(chain: Chain, arrays: ChainArrays, run: Forward, tags: Tensor) -> Tensor | None:
+    """score(tags) - log Z [batch] [S4.114] in one node, in the dtype of the scores; None if a tag is out of range."""
+    path_scores, bad = run_path_scores(arrays, tags)
+    if bad >= 0:
+        return None
+    found = np.full(len(path_scores), -np.inf)
+    np.subtract(path_scores, run.log_z, out=found, where=path_scores > -np.inf)
 
-    @staticmethod
-    def forward(
-        ctx: Any, chain: Chain, arrays: ChainArrays, run: Forward, tags: Tensor, path_scores: Array, *scores: Tensor
-    ) -> Tensor:
-        ctx.chain, ctx.arrays, ctx.run, ctx.tags = chain, arrays, run, tags
-        ctx.save_for_backward(*scores)
-        log_prob = np.full(len(path_scores), -np.inf)
-        np.subtract(path_scores, run.log_z, out=log_prob, where=path_scores > -np.inf)
-        return as_tensor(np.minimum(log_prob, 0.0), scores[0].dtype)  # rounding must not pass certainty
+    def vjp(grad: Array) -> tuple[Array, ...]:
+        by_part = run_backward(arrays, run, -grad, _arcs_of(chain))
+        path_kernels.add_path_gradients(tags.numpy(), arrays.lengths, grad, *by_part)
+        return by_part
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        scores = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            found = by_reference(lambda chain: structure.log_prob(chain, ctx.tags), ctx.chain, scores, grads)
-            return None, None, None, None, None, *found
-        grad = as_array(grads[0], np.float64)
-        found = run_backward(ctx.arrays, ctx.run, -grad, _arcs_of(ctx.chain))
-        path_kernels.add_path_gradients(ctx.tags.numpy(), ctx.arrays.lengths, grad, *found)
-        return None, None, None, None, None, *to_tensors(found, scores)
+    return differentiable(
+        as_tensor(np.minimum(found, 0.0), chain.emissions.dtype),  # rounding must not pass certainty
+        chain.scores,
+        vjp,
+        lambda *scores: structure.log_prob(chain.with_scores(*scores), tags),
+    )
 
 
 def sum_arcs(arcs: Tensor, arcs_by: ArcsBy) -> Tensor:
@@ -190,33 +178,21 @@ def sum_arcs(arcs: Tensor, arcs_by: ArcsBy) -> Tensor:
     return arcs.sum(axes, keepdim=True) if axes else arcs
 
 
-class Marginals(torch.autograd.Function):
-    """p(y_t | x) [batch, n, c] [S4.107] and arc posteriors [S4.106], summed as `arcs_by` says (see `run_backward`).
+def marginals(chain: Chain, arrays: ChainArrays, run: Forward, arcs_by: ArcsBy) -> tuple[Tensor, Tensor]:
+    """p(y_t | x) [batch, n, c] [S4.107] and arc posteriors [S4.106], summed as `arcs_by` says (see `run_backward`)."""
 
-    The kernels compute them and their gradient; the gradient is differentiated through the reference.
-    """
+    def reference(*scores: Tensor) -> tuple[Tensor, Tensor]:
+        unary, arcs = structure.marginals(chain.with_scores(*scores))
+        return unary, sum_arcs(arcs, arcs_by)
 
-    @staticmethod
-    def forward(
-        ctx: Any, chain: Chain, arrays: ChainArrays, run: Forward, arcs_by: ArcsBy, *scores: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        ctx.chain, ctx.arrays, ctx.run, ctx.arcs_by = chain, arrays, run, arcs_by
-        ctx.save_for_backward(*scores)
-        unary, arcs, _, _ = run_backward(arrays, run, np.ones(len(arrays.lengths)), arcs_by)
-        dtype = scores[0].dtype
-        return as_tensor(unary, dtype), as_tensor(arcs, dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        def marginals(chain: Chain) -> tuple[Tensor, Tensor]:
-            unary, arcs = structure.marginals(chain)
-            return unary, sum_arcs(arcs, ctx.arcs_by)
-
-        scores = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return None, None, None, None, *by_reference(marginals, ctx.chain, scores, grads)
-        found = run_tangents(ctx.arrays, ctx.run, *(as_array(grad, np.float64) for grad in grads))
-        return None, None, None, None, *to_tensors(found, scores)
+    unary, arcs, _, _ = run_backward(arrays, run, np.ones(len(arrays.lengths)), arcs_by)
+    found: tuple[Tensor, Tensor] = differentiable(
+        (torch.from_numpy(unary), torch.from_numpy(arcs)),
+        chain.scores,
+        lambda *grads: run_tangents(arrays, run, *grads),
+        reference,
+    )
+    return found
 
 
 def run_path_scores(arrays: ChainArrays, tags: Tensor) -> tuple[Array, int]:

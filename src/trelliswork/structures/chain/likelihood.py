@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import as_array, as_tensor, by_reference, to_tensors
+from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.bridge import as_array, as_tensor
 from trelliswork.runtime.threads import row_ranges, side_by_side
 from trelliswork.structures.chain import structure
 from trelliswork.structures.chain.likelihood_kernels import backward_rows, forward_rows
@@ -25,37 +26,21 @@ EVERYWHERE = np.empty((0, 0), np.bool_)
 Left = tuple[Array, Array, Array, Array, Array]  # end scores, and arcs, alphas, emits, finals of `forward_rows`
 
 
-class LogLikelihood(torch.autograd.Function):
-    """log p(tags) [batch], with what `forward_rows` was given and has left behind."""
-
-    @staticmethod
-    def forward(ctx: Any, log_probs: Array, tags: Array, lengths: Array, left: Left, *scores: Tensor) -> Tensor:
-        ctx.tags, ctx.lengths, ctx.left = tags, lengths, left
-        ctx.save_for_backward(*scores)
-        return as_tensor(log_probs, scores[0].dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        scores, tags, lengths = ctx.saved_tensors, ctx.tags, ctx.lengths
-        if torch.is_grad_enabled():
-            emissions, transitions, start, end = scores
-            chain = Chain(emissions, transitions, start, end, torch.from_numpy(lengths))
-            found = by_reference(lambda chain: structure.log_prob(chain, torch.from_numpy(tags)), chain, scores, grads)
-            return None, None, None, None, *found
-        grad = as_array(grads[0], np.float64)
-        end, arcs, alphas, emits, finals = ctx.left
-        d_emissions = buffers.empty(alphas.shape)
-        by_part = side_by_side(
-            [
-                partial(
-                    backward_rows, tags[rows], lengths[rows], grad[rows], end, arcs[:1], alphas[rows], emits[rows],
-                    finals[rows], d_emissions[rows],
-                )
-                for rows in _parts(alphas.shape)
-            ]
-        )  # fmt: skip
-        d_others = by_part[0] if len(by_part) == 1 else map(sum, zip(*by_part, strict=True))
-        return None, None, None, None, *to_tensors((d_emissions, *d_others), scores)
+def _gradients(grad: Array, tags: Array, lengths: Array, left: Left) -> tuple[Array, ...]:
+    """Of Σ grad · log p(tags), by emissions, transitions, start and end."""
+    end, arcs, alphas, emits, finals = left
+    d_emissions = buffers.empty(alphas.shape)
+    by_part = side_by_side(
+        [
+            partial(
+                backward_rows, tags[rows], lengths[rows], grad[rows], end, arcs[:1], alphas[rows], emits[rows],
+                finals[rows], d_emissions[rows],
+            )
+            for rows in _parts(alphas.shape)
+        ]
+    )  # fmt: skip
+    d_others = by_part[0] if len(by_part) == 1 else map(sum, zip(*by_part, strict=True))
+    return d_emissions, *d_others
 
 
 def _parts(shape: tuple[int, ...]) -> list[slice]:
@@ -94,4 +79,14 @@ def log_likelihood(
     if not all(fine):
         return None
     left = scores[3], arcs, alphas, emits, finals
-    return LogLikelihood.apply(log_probs, golds, lengths, left, emissions, transitions, start, end)
+
+    def reference(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> Tensor:
+        chain = Chain(emissions, transitions, start, end, torch.from_numpy(lengths))
+        return structure.log_prob(chain, torch.from_numpy(golds))
+
+    return differentiable(
+        as_tensor(log_probs, dtype),
+        (emissions, transitions, start, end),
+        partial(_gradients, tags=golds, lengths=lengths, left=left),
+        reference,
+    )

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import Array, as_array, as_tensor, by_reference
+from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.threads import over_rows, row_ranges, side_by_side
 from trelliswork.structures.constituency import kernels, label_kernels, scaled_kernels, structure, tree_kernels
 from trelliswork.structures.constituency.structure import Spans
@@ -101,61 +102,43 @@ def run_outside(arrays: SpanArrays, run: Inside, grad: Array, dtype: Any = None)
     return d_spans
 
 
-class LogPartition(torch.autograd.Function):
-    """log Z [batch] in float64; `LogPartition.apply(parts, arrays, run_inside(arrays, tops), parts.spans)`."""
-
-    @staticmethod
-    def forward(ctx: Any, parts: Spans, arrays: SpanArrays, run: Inside, spans: Tensor) -> Tensor:
-        ctx.parts, ctx.arrays, ctx.run = parts, arrays, run
-        ctx.save_for_backward(spans)
-        return torch.from_numpy(run.log_z)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        if torch.is_grad_enabled():
-            found = by_reference(structure.log_partition, ctx.parts, ctx.saved_tensors, grads)
-            return None, None, None, *found
-        grad = as_array(grads[0], np.float64)
-        return None, None, None, torch.from_numpy(run_outside(ctx.arrays, ctx.run, grad))
+def log_partition(parts: Spans, arrays: SpanArrays, run: Inside) -> Tensor:
+    """log Z [batch] in float64, from `run_inside(arrays, tops)`."""
+    return differentiable(
+        torch.from_numpy(run.log_z.copy()),
+        (parts.spans,),
+        lambda grad: (run_outside(arrays, run, grad),),
+        lambda spans: structure.log_partition(parts.with_scores(spans)),
+    )
 
 
-class LogProb(torch.autograd.Function):
+def log_prob(parts: Spans, arrays: SpanArrays, run: Inside, nodes: Tensor) -> Tensor:
     """score - log Z [batch] in the dtype of spans; its gradient is the tree's nodes less their posteriors."""
+    scores, found = np.empty(len(run.log_z)), np.full(len(run.log_z), -np.inf)
+    kernels.tree_scores(arrays.spans, as_array(nodes), scores)
+    np.subtract(scores, run.log_z, out=found, where=scores > -np.inf)
 
-    @staticmethod
-    def forward(ctx: Any, parts: Spans, arrays: SpanArrays, run: Inside, nodes: Tensor, spans: Tensor) -> Tensor:
-        ctx.parts, ctx.arrays, ctx.run, ctx.nodes = parts, arrays, run, nodes
-        ctx.save_for_backward(spans)
-        scores, log_prob = np.empty(len(run.log_z)), np.full(len(run.log_z), -np.inf)
-        kernels.tree_scores(arrays.spans, as_array(nodes), scores)
-        np.subtract(scores, run.log_z, out=log_prob, where=scores > -np.inf)
-        return as_tensor(np.minimum(log_prob, 0.0), spans.dtype)  # rounding must not pass certainty
+    def vjp(grad: Array) -> tuple[Array]:
+        d_spans = run_outside(arrays, run, -grad)
+        kernels.add_trees(as_array(nodes), grad, d_spans)
+        return (d_spans,)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        if torch.is_grad_enabled():
-            found = by_reference(
-                lambda parts: structure.log_prob(parts, ctx.nodes), ctx.parts, ctx.saved_tensors, grads
-            )
-            return None, None, None, None, *found
-        grad = as_array(grads[0], np.float64)
-        d_spans = run_outside(ctx.arrays, ctx.run, -grad)
-        kernels.add_trees(as_array(ctx.nodes), grad, d_spans)
-        return None, None, None, None, torch.from_numpy(d_spans)
+    return differentiable(
+        as_tensor(np.minimum(found, 0.0), parts.spans.dtype),  # rounding must not pass certainty
+        (parts.spans,),
+        vjp,
+        lambda spans: structure.log_prob(parts.with_scores(spans), nodes),
+    )
 
 
-class Marginals(torch.autograd.Function):
+def marginals(parts: Spans, arrays: SpanArrays, run: Inside) -> Tensor:
     """p(node | x) [batch, n, n, c] in float64 from the kernels, differentiated through the reference."""
-
-    @staticmethod
-    def forward(ctx: Any, parts: Spans, arrays: SpanArrays, run: Inside, spans: Tensor) -> Tensor:
-        ctx.parts = parts
-        ctx.save_for_backward(spans)
-        return torch.from_numpy(run_outside(arrays, run, np.ones(len(run.log_z)), np.float64))
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        return None, None, None, *by_reference(structure.marginals, ctx.parts, ctx.saved_tensors, grads)
+    return differentiable(
+        torch.from_numpy(run_outside(arrays, run, np.ones(len(run.log_z)), np.float64)),
+        (parts.spans,),
+        None,
+        lambda spans: structure.marginals(parts.with_scores(spans)),
+    )
 
 
 def _no_nodes(arrays: SpanArrays, *lead: int) -> Array:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import Array, as_array, by_reference
+from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.ctc import kernels, path_kernels, structure
 from trelliswork.structures.ctc.structure import Labelling
@@ -91,42 +93,28 @@ def _kernels(parts: Labelling, with_marginals: bool) -> tuple[Tensor, Tensor]:
 
 
 FAMILY = Family(_kernels, structure.log_partition)
-"""For `LogPartition` and `Marginals` of `score_autograd.py`."""
+"""For `score_autograd.py`."""
 
 
-class Loss(torch.autograd.Function):
+def loss(log_probs: Tensor, arrays: LabelArrays, parts_of: Callable[[Tensor], Labelling]) -> Tensor:
     """-log p(ℓ | x) [batch] in one node, with the gradient y - occupancy [S4.649-650; S4, CTC gradient].
 
     That is the derivative for scores that are log probabilities and stay so: through a log-softmax it is the exact one,
     and it is what torch's own loss gives. Rows without an alignment have the loss +inf and the gradient 0.
     """
+    run = run_forward(arrays)
+    scores = as_array(log_probs)
 
-    @staticmethod
-    def forward(ctx: Any, log_probs: Tensor, arrays: LabelArrays, parts_of: Any) -> Tensor:
-        run = run_forward(arrays)
-        ctx.arrays, ctx.run, ctx.parts_of = arrays, run, parts_of
-        ctx.save_for_backward(log_probs)
-        return torch.from_numpy(-run.log_z).to(log_probs.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        (log_probs,) = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            (found,) = by_reference(reference_loss, _Given(ctx.parts_of), (log_probs,), grads)
-            return found, None, None
-        grad = as_array(grads[0], np.float64)
-        grad = np.where(ctx.run.log_z > -np.inf, grad, 0.0)
-        scores = as_array(log_probs)
+    def vjp(grad: Array) -> tuple[Array]:
+        grad = np.where(run.log_z > -np.inf, grad, 0.0)
         found = np.empty(scores.shape, scores.dtype)
-        kernels.fill_exponentials(scores, ctx.arrays.lengths, grad, found)
-        add_occupancies(ctx.arrays, ctx.run, -grad, found.transpose(1, 0, 2))
-        return torch.from_numpy(found), None, None
+        kernels.fill_exponentials(scores, arrays.lengths, grad, found)
+        add_occupancies(arrays, run, -grad, found.transpose(1, 0, 2))
+        return (found,)
 
-
-class _Given(NamedTuple):
-    """What `by_reference` asks for: the parts that belong to scores."""
-
-    with_scores: Any
+    return differentiable(
+        as_tensor(-run.log_z, log_probs.dtype), (log_probs,), vjp, lambda scores: reference_loss(parts_of(scores))
+    )
 
 
 def reference_loss(parts: Labelling) -> Tensor:

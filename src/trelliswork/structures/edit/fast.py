@@ -39,7 +39,7 @@ def _kernels(parts: EditLattice, with_marginals: bool) -> tuple[Tensor, Tensor]:
 
 
 FAMILY = Family(_kernels, structure.log_partition)
-"""For `LogPartition` and `Marginals` of `score_autograd.py`."""
+"""For `score_autograd.py`."""
 
 
 def best_paths(parts: EditLattice) -> tuple[Tensor, Tensor]:

@@ -7,14 +7,15 @@ so derivatives of every order are exact.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import Array, as_array, by_reference
+from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.factors import kernels, path_kernels, structure
 from trelliswork.structures.factors.adjacency import starts_of, whole_numbers
@@ -114,39 +115,25 @@ def run_distribute(found: Collected, weights: Array, n_scores: int) -> Array:
     return marginals
 
 
-class LogPartition(torch.autograd.Function):
-    """log Z [rows]; `LogPartition.apply(parts, tree, run_collect(parts, tree), parts.flat)`."""
-
-    @staticmethod
-    def forward(ctx: Any, parts: Factors, tree: JunctionTree, found: Collected, flat: Tensor) -> Tensor:
-        ctx.parts, ctx.tree, ctx.found = parts, tree, found
-        ctx.save_for_backward(flat)
-        return torch.from_numpy(found.totals)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        (flat,), tree = ctx.saved_tensors, ctx.tree
-        if torch.is_grad_enabled():
-            again = by_reference(lambda parts: structure.log_partition(parts, tree), ctx.parts, (flat,), grads)
-            return None, None, None, *again
-        found = run_distribute(ctx.found, as_array(grads[0], np.float64), flat.shape[-1])
-        return None, None, None, torch.from_numpy(found)
+def log_partition(parts: Factors, tree: JunctionTree, found: Collected) -> Tensor:
+    """log Z [rows], from `run_collect(parts, tree)`."""
+    n_scores = parts.flat.shape[-1]
+    return differentiable(
+        torch.from_numpy(found.totals.copy()),
+        (parts.flat,),
+        lambda grad: (run_distribute(found, grad, n_scores),),
+        lambda flat: structure.log_partition(parts.with_scores(flat), tree),
+    )
 
 
-class Marginals(torch.autograd.Function):
+def marginals(parts: Factors, tree: JunctionTree, found: Collected) -> Tensor:
     """Posteriors laid out like the scores; computed by kernel, differentiated through the reference."""
-
-    @staticmethod
-    def forward(ctx: Any, parts: Factors, tree: JunctionTree, found: Collected, flat: Tensor) -> Tensor:
-        ctx.parts, ctx.tree = parts, tree
-        ctx.save_for_backward(flat)
-        return torch.from_numpy(run_distribute(found, np.ones(len(found.totals)), flat.shape[-1]))
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        tree = ctx.tree
-        again = by_reference(lambda parts: structure.marginals(parts, tree), ctx.parts, ctx.saved_tensors, grads)
-        return None, None, None, *again
+    return differentiable(
+        torch.from_numpy(run_distribute(found, np.ones(len(found.totals)), parts.flat.shape[-1])),
+        (parts.flat,),
+        None,
+        lambda flat: structure.marginals(parts.with_scores(flat), tree),
+    )
 
 
 def best(parts: Factors, tree: JunctionTree) -> tuple[Tensor, Tensor]:

@@ -6,13 +6,14 @@ Values and first derivatives come from the kernels; when a gradient is itself di
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.bridge import Array, as_array, as_tensor, by_reference
+from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.grammar import dense, kernels, path_kernels, structure
 from trelliswork.structures.grammar.structure import Productions, RuleTable
@@ -89,51 +90,34 @@ def run_outside(arrays: GrammarArrays, run: Inside, grad: Array) -> tuple[Array,
     return found
 
 
-def _shared(found: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+def _shared(found: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tuple[Array, ...]:
     """Gradients of each row, added up where a score is shared."""
-    out: list[Tensor | None] = []
-    for array, tensor in zip(found, like, strict=True):
-        if tensor is None:
-            out.append(None)
-        else:
-            array = array.sum(0, keepdims=True) if len(tensor) == 1 < len(array) else array
-            out.append(as_tensor(array, tensor.dtype))
-    return tuple(out)
+    return tuple(
+        array.sum(0, keepdims=True) if tensor is not None and len(tensor) == 1 < len(array) else array
+        for array, tensor in zip(found, like, strict=True)
+    )
 
 
-class LogPartition(torch.autograd.Function):
-    """log Z [batch] in float64; `LogPartition.apply(parts, arrays, run_inside(arrays), *parts.scores)`."""
-
-    @staticmethod
-    def forward(ctx: Any, parts: Productions, arrays: GrammarArrays, run: Inside, *scores: Tensor | None) -> Tensor:
-        ctx.parts, ctx.arrays, ctx.run = parts, arrays, run
-        ctx.save_for_backward(*scores)
-        return torch.from_numpy(run.log_z)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        scores = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return None, None, None, *by_reference(structure.log_partition, ctx.parts, scores, grads)
-        found = run_outside(ctx.arrays, ctx.run, as_array(grads[0], np.float64))
-        return None, None, None, *_shared(found, scores)
+def log_partition(parts: Productions, arrays: GrammarArrays, run: Inside) -> Tensor:
+    """log Z [batch] in float64, from `run_inside(arrays)`."""
+    return differentiable(
+        torch.from_numpy(run.log_z.copy()),
+        parts.scores,
+        lambda grad: _shared(run_outside(arrays, run, grad), parts.scores),
+        lambda *scores: structure.log_partition(parts.with_scores(*scores)),
+    )
 
 
-class Posteriors(torch.autograd.Function):
+def posteriors(parts: Productions, arrays: GrammarArrays, run: Inside) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """How often each rule, lexical symbol, root and node is expected, row by row; differentiated by the reference."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, parts: Productions, arrays: GrammarArrays, run: Inside, *scores: Tensor | None
-    ) -> tuple[Tensor, ...]:
-        ctx.parts = parts
-        ctx.save_for_backward(*scores)
-        found = run_outside(arrays, run, np.ones(len(run.log_z)))
-        return tuple(torch.from_numpy(each) for each in found)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        return None, None, None, *by_reference(structure.posteriors, ctx.parts, ctx.saved_tensors, grads)
+    expected = run_outside(arrays, run, np.ones(len(run.log_z)))
+    found: tuple[Tensor, Tensor, Tensor, Tensor] = differentiable(
+        tuple(torch.from_numpy(each) for each in expected),
+        parts.scores,
+        None,
+        lambda *scores: structure.posteriors(parts.with_scores(*scores)),
+    )
+    return found
 
 
 def _no_nodes(arrays: GrammarArrays, *lead: int) -> Array:

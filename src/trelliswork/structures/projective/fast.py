@@ -23,7 +23,7 @@ def sums(trees: ArcArrays, with_marginals: bool) -> tuple[Array, Array]:
     return log_z, marginals
 
 
-FAMILY = Family(sums, structure.marginals, projective=True)
+FAMILY = Family(sums, structure, projective=True)
 """For the functions of `arc_autograd.py`."""
 
 

@@ -1,20 +1,21 @@
 """The queries of segmentations by kernel: torch tensors in and out, float64 arrays inside, analytic gradients.
 
-`LogPartition`, `LogProb` and `Marginals` are autograd functions. Their gradients come from the kernels; when a
-gradient is itself differentiated, the reference of `structure.py` takes over, so derivatives of every order are
-exact. Beside the scores autograd keeps O(batch n c) numbers: segment weights are computed again on the way back.
+Gradients come from the kernels; when a gradient is itself differentiated, the reference of `structure.py` takes over,
+so derivatives of every order are exact. Beside the scores autograd keeps O(batch n c) numbers: segment weights are
+computed again on the way back.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import Array, as_array, as_tensor, by_reference, to_tensors
+from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.segments import kernels, path_kernels, scaled_kernels, structure
@@ -183,8 +184,8 @@ def _run_log_backward(arrays: SegmentArrays, run: LogForward, grad: Array) -> Gr
     return gradients, d_arcs, d_start, d_end
 
 
-def _summed(found: Gradients, like: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
-    """Gradients of the shared scores added up over rows [S0.8], as tensors."""
+def _summed(found: Gradients) -> tuple[Array, ...]:
+    """Gradients of the shared scores added up over rows [S0.8]."""
     parts, *shared = found
     own: tuple[Array, ...]
     if isinstance(parts, tuple):
@@ -192,82 +193,49 @@ def _summed(found: Gradients, like: tuple[Tensor | None, ...]) -> tuple[Tensor |
         own = (tokens, durations.sum(0), starts, ends)
     else:
         own = (parts,)
-    return to_tensors((*own, *(each.sum(0) for each in shared)), like)
+    return *own, *(each.sum(0) for each in shared)
 
 
-class LogPartition(torch.autograd.Function):
-    """log Z [batch]; `LogPartition.apply(parts, arrays, run_forward(arrays), *parts.scores)`."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, parts: Parts, arrays: SegmentArrays, run: Forward | LogForward, *scores: Tensor | None
-    ) -> Tensor:
-        ctx.parts, ctx.arrays, ctx.run = parts, arrays, run
-        ctx.save_for_backward(*scores)
-        return as_tensor(run.log_z, parts.start.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        scores = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return (
-                None,
-                None,
-                None,
-                *by_reference(lambda parts: structure.log_partition(parts.whole()), ctx.parts, scores, grads),
-            )
-        found = run_backward(ctx.arrays, ctx.run, as_array(grads[0], np.float64))
-        return None, None, None, *_summed(found, scores)
+def log_partition(parts: Parts, arrays: SegmentArrays, run: Forward | LogForward) -> Tensor:
+    """log Z [batch] in float64, from `run_forward(arrays)`."""
+    return differentiable(
+        torch.from_numpy(run.log_z.copy()),
+        parts.scores,
+        lambda grad: _summed(run_backward(arrays, run, grad)),
+        lambda *scores: structure.log_partition(parts.with_scores(*scores).whole()),
+    )
 
 
-class LogProb(torch.autograd.Function):
-    """G(s, x) - log Z [batch] [S0, likelihood] in one node; its gradient is [S0.7]."""
+def log_prob(parts: Parts, arrays: SegmentArrays, run: Forward | LogForward, starts: Tensor) -> Tensor:
+    """G(s, x) - log Z [batch] [S0, likelihood] in one node and in the dtype of the scores; its gradient is [S0.7]."""
+    path_scores = run_path_scores(arrays, starts)
+    found = np.full(len(path_scores), -np.inf)
+    np.subtract(path_scores, run.log_z, out=found, where=path_scores > -np.inf)
 
-    @staticmethod
-    def forward(
-        ctx: Any, parts: Parts, arrays: SegmentArrays, run: Forward | LogForward, starts: Tensor, *scores: Tensor | None
-    ) -> Tensor:
-        ctx.parts, ctx.arrays, ctx.run, ctx.starts = parts, arrays, run, starts
-        ctx.save_for_backward(*scores)
-        path_scores = run_path_scores(arrays, starts)
-        log_prob = np.full(len(path_scores), -np.inf)
-        np.subtract(path_scores, run.log_z, out=log_prob, where=path_scores > -np.inf)
-        return as_tensor(np.minimum(log_prob, 0.0), parts.start.dtype)  # rounding must not pass certainty
+    def vjp(grad: Array) -> tuple[Array, ...]:
+        by_part = run_backward(arrays, run, -grad)
+        path_kernels.add_path_gradients(starts.numpy(), arrays.lengths, grad, *by_part)
+        return _summed(by_part)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        scores = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            found = by_reference(lambda parts: structure.log_prob(parts.whole(), ctx.starts), ctx.parts, scores, grads)
-            return None, None, None, None, *found
-        grad = as_array(grads[0], np.float64)
-        by_part = run_backward(ctx.arrays, ctx.run, -grad)
-        path_kernels.add_path_gradients(ctx.starts.numpy(), ctx.arrays.lengths, grad, *by_part)
-        return None, None, None, None, *_summed(by_part, scores)
+    return differentiable(
+        as_tensor(np.minimum(found, 0.0), parts.start.dtype),  # rounding must not pass certainty
+        parts.scores,
+        vjp,
+        lambda *scores: structure.log_prob(parts.with_scores(*scores).whole(), starts),
+    )
 
 
-class Marginals(torch.autograd.Function):
-    """p(segment | x) [batch, n, k, c] [S0.6, 10] and the expected number of each label pair [batch, c, c].
-
-    The kernels compute them and their gradient; the gradient is differentiated through the reference.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, parts: Segments, arrays: SegmentArrays, run: Forward | LogForward, *scores: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        ctx.parts = parts
-        ctx.save_for_backward(*scores)
-        segments, arcs, _, _ = run_backward(arrays, run, np.ones(len(arrays.lengths)))
-        assert not isinstance(segments, tuple)
-        dtype = parts.segments.dtype
-        return as_tensor(segments, dtype), as_tensor(arcs, dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        if torch.is_grad_enabled():
-            return None, None, None, *by_reference(structure.marginals, ctx.parts, ctx.saved_tensors, grads)
-        return None, None, None, *run_tangents(ctx.saved_tensors, ctx.parts.lengths, grads)
+def marginals(parts: Segments, arrays: SegmentArrays, run: Forward | LogForward) -> tuple[Tensor, Tensor]:
+    """p(segment | x) [batch, n, k, c] [S0.6, 10] and the expected number of each label pair [batch, c, c], float64."""
+    segments, arcs, _, _ = run_backward(arrays, run, np.ones(len(arrays.lengths)))
+    assert not isinstance(segments, tuple)
+    found: tuple[Tensor, Tensor] = differentiable(
+        (torch.from_numpy(segments), torch.from_numpy(arcs)),
+        parts.scores,
+        lambda *grads: run_tangents(parts.scores, parts.lengths, grads),
+        lambda *scores: structure.marginals(parts.with_scores(*scores)),
+    )
+    return found
 
 
 def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:

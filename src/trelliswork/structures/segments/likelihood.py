@@ -6,14 +6,15 @@ part and a check for each input, takes as long again. What is not plain is left 
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import Array, as_array, as_tensor, by_reference, to_tensors
+from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.threads import row_ranges
 from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.likelihood_kernels import backward_rows, forward_rows
@@ -22,32 +23,12 @@ from trelliswork.structures.segments.structure import Segments
 Left = tuple[Array, ...]  # end scores, and arcs, shifts, alphas, gammas, levels, finals of `forward_rows`
 
 
-class LogLikelihood(torch.autograd.Function):
-    """log p(starts) [batch] [S0, likelihood], with what `forward_rows` was given and has left behind."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, log_probs: Array, rows: Array, starts: Array, lengths: Array, left: Left, *scores: Tensor | None
-    ) -> Tensor:
-        ctx.rows, ctx.starts, ctx.lengths, ctx.left = rows, starts, lengths, left
-        ctx.save_for_backward(*scores)
-        assert scores[0] is not None
-        return as_tensor(log_probs, scores[0].dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        scores, starts, lengths = ctx.saved_tensors, ctx.starts, ctx.lengths
-        if torch.is_grad_enabled():
-            segments, transitions, start, end = scores
-            parts = Segments(segments, transitions, start, end, torch.from_numpy(lengths))
-            gold = torch.from_numpy(starts)
-            found = by_reference(lambda parts: structure.log_prob(parts, gold), parts, scores, grads)
-            return None, None, None, None, None, *found
-        d_segments = buffers.empty(scores[0].shape)
-        d_rows = d_segments.reshape(ctx.rows.shape)
-        grad = as_array(grads[0], np.float64)
-        d_others = backward_rows(ctx.rows, starts, lengths, grad, *ctx.left, d_segments, d_rows)
-        return None, None, None, None, None, *to_tensors((d_segments, *d_others), scores)
+def _gradients(grad: Array, rows: Array, starts: Array, lengths: Array, left: Left) -> tuple[Array, ...]:
+    """Of Σ grad · log p(starts), by segments, transitions, start and end."""
+    d_rows = buffers.empty(rows.shape)
+    d_segments = d_rows.reshape(*rows.shape[:2], -1, len(left[0]))
+    d_others = backward_rows(rows, starts, lengths, grad, *left, d_segments, d_rows)
+    return d_segments, *d_others
 
 
 def log_likelihood(
@@ -81,4 +62,14 @@ def log_likelihood(
     log_probs = np.empty(batch)
     if not forward_rows(whole, rows, arcs_of, *edges, row_lengths, gold, *left, log_probs):
         return None
-    return LogLikelihood.apply(log_probs, rows, gold, row_lengths, (edges[1], *left), segments, transitions, start, end)
+
+    def reference(segments: Tensor, transitions: Tensor | None, start: Tensor, end: Tensor) -> Tensor:
+        parts = Segments(segments, transitions, start, end, torch.from_numpy(row_lengths))
+        return structure.log_prob(parts, torch.from_numpy(gold))
+
+    return differentiable(
+        as_tensor(log_probs, dtype),
+        (segments, transitions, start, end),
+        partial(_gradients, rows=rows, starts=gold, lengths=row_lengths, left=(edges[1], *left)),
+        reference,
+    )

@@ -24,7 +24,7 @@ def sums(trees: ArcArrays, with_marginals: bool) -> tuple[Array, Array]:
     return log_z, marginals
 
 
-FAMILY = Family(sums, structure.marginals, projective=False)
+FAMILY = Family(sums, structure, projective=False)
 """For the functions of `arc_autograd.py`."""
 
 

@@ -1,0 +1,70 @@
+"""The one way from a kernel's numbers into autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trelliswork.runtime.bridge import Array, as_array, to_tensors
+
+Scores = tuple[Tensor | None, ...]
+Results = Tensor | tuple[Tensor, ...]
+
+
+class _Kernel(NamedTuple):
+    """What a kernel has computed, and how to differentiate it."""
+
+    results: Results
+    vjp: Callable[..., tuple[Array, ...]] | None
+    reference: Callable[..., Results]
+
+
+def differentiable(
+    results: Results,
+    scores: Scores,
+    vjp: Callable[..., tuple[Array, ...]] | None,
+    reference: Callable[..., Results],
+) -> Any:
+    """The results of a kernel, differentiable by `scores` to every order; a score may be None.
+
+    `vjp(*grads)` is the analytic gradient: float64 arrays shaped like the results in, one array for each of the scores
+    out. `reference(*scores)` computes the same results from float64 scores with torch operations. It is used where
+    there is no `vjp`, and where a gradient is itself differentiated.
+    """
+    return _FromKernel.apply(_Kernel(results, vjp, reference), *scores)
+
+
+class _FromKernel(torch.autograd.Function):
+    """See `differentiable`. The results are not kept: the graph would hold itself alive."""
+
+    @staticmethod
+    def forward(ctx: Any, kernel: _Kernel, *scores: Tensor | None) -> Results:
+        ctx.vjp, ctx.reference = kernel.vjp, kernel.reference
+        ctx.save_for_backward(*scores)
+        return kernel.results
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        scores = ctx.saved_tensors
+        if ctx.vjp is None or torch.is_grad_enabled():
+            return None, *by_reference(ctx.reference, scores, grads)
+        return None, *to_tensors(ctx.vjp(*(as_array(grad, np.float64) for grad in grads)), scores)
+
+
+def by_reference(reference: Callable[..., Results], scores: Scores, grads: tuple[Tensor, ...]) -> Scores:
+    """The gradient of reference(*scores) by autograd in float64, with a graph of its own if one is recorded."""
+    again = torch.is_grad_enabled()
+    moved = [tensor is not None and tensor.requires_grad for tensor in scores]
+    needed = [tensor for tensor in scores if tensor is not None and tensor.requires_grad]
+    with torch.enable_grad():
+        results = reference(*(None if tensor is None else tensor.double() for tensor in scores))
+        results = results if isinstance(results, tuple) else (results,)
+        pairs = zip(results, grads, strict=True)
+        moving = [(result, grad.to(result.dtype)) for result, grad in pairs if result.requires_grad]
+        ends, seeds = [result for result, _ in moving], [grad for _, grad in moving]
+        found = iter(torch.autograd.grad(ends, needed, seeds, create_graph=again, allow_unused=True))
+    return tuple(next(found) if each else None for each in moved)
