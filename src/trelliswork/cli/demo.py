@@ -37,7 +37,7 @@ def demo(
     import torch
 
     from trelliswork.cli.kernels import prepare_kernels
-    from trelliswork.cli.report import report_page, standalone_trellis
+    from trelliswork.cli.report import report_page
     from trelliswork.cli.story import examine, train_tagger, write_data
     from trelliswork.data import atomic_write
     from trelliswork.models.storage import check_output
@@ -56,7 +56,7 @@ def demo(
     if result.interrupted:
         raise typer.Exit(130)
     outcome = examine(tagger, corpus, result.history)
-    pages = {"report.html": report_page(outcome), "trellis.svg": standalone_trellis(outcome.explained)}
+    pages = {"report.html": report_page(outcome), "trellis.svg": outcome.explained.trellis().svg}
     for name, page in pages.items():
         with atomic_write(folder / name) as file:
             file.write(page)
@@ -110,7 +110,7 @@ def _one_sentence(outcome: Outcome) -> str:
     lines += ["", "   The three best analyses"]
     for analysis in outcome.explained.analyses:
         tags = " ".join(f"{word}/{tag}" if tag != "O" else word for word, tag in zip(words, analysis.tags, strict=True))
-        lines.append(f"   {100 * analysis.probability:5.1f} %  {tags}")
+        lines.append(f"   {100 * analysis.probability:5.1f}%  {tags}")
     position, tag = PIN
     lines += [
         "",

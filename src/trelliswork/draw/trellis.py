@@ -27,7 +27,7 @@ from trelliswork.draw.svg import (
 
 ROW, RADIUS, TOP, NAME_GAP = 50.0, 20.0, 44.0, 32.0
 LEAST_COLUMN = 82.0
-MOST_LINES = 1500  # beyond that the lines between tags would be a grey surface
+MOST_LINES = 800  # beyond that the lines between tags would be a grey surface
 STRONG = 0.55  # from this probability on the number is light on dark
 
 

@@ -41,9 +41,9 @@ def initialize_fan_in(module: nn.Module, scheme: FanInScheme = "uniform") -> Non
 
     `scheme` chooses the distribution, for a fan-in F:
 
-    - `"uniform"`: U(-F^(-1/2), F^(-1/2)), which leaves about 8 % of HardTanh units saturated;
-    - `"normal"`: standard deviation F^(-1/2), about 32 % saturated;
-    - `"literal"`: centred uniform of *variance* F^(-1/2), the words of [S3, Initialization]: 70 % and more
+    - `"uniform"`: U(-F^(-1/2), F^(-1/2)), which leaves about 8% of HardTanh units saturated;
+    - `"normal"`: standard deviation F^(-1/2), about 32% saturated;
+    - `"literal"`: centred uniform of *variance* F^(-1/2), the words of [S3, Initialization]: 70% and more
       saturated, so that most units pass no gradient (erratum 17). It is there to be compared with.
     """
     if scheme not in get_args(FanInScheme):
