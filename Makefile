@@ -24,7 +24,7 @@ test: lint       ## lint, type check and run every test
 # One case of each query of each structure, the layers of the package, a neural and a feature-based model from the
 # command line, and the parts of a network.
 QUICK := tests/contract tests/semirings tests/metrics tests/draw tests/test_layers.py tests/test_public_names.py \
-	tests/nn/test_every_part.py tests/nn/test_scorers.py tests/data/test_conll.py tests/data/test_jsonl.py \
+	tests/nn/test_every_part.py tests/data/test_conll.py tests/data/test_jsonl.py \
 	tests/cli/test_evaluate.py tests/cli/test_help.py tests/structures/test_schemes.py
 
 quick: $(READY)  ## a representative part of the tests, in less than a minute once the kernels are compiled
