@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 class TokenInputs(nn.Module):
     """Vectors of lookup tables and, if there are parts for them, of characters, n-grams and a pretrained encoder.
 
-    Side by side [S4.231]: pretrained vectors, and those of further columns such as types of entities or relations.
+    Side by side: pretrained vectors, and those of further columns such as types of entities or relations.
     """
+
+    # [S4.231]
 
     def __init__(
         self,
