@@ -1,4 +1,4 @@
-"""Pooling over the parts of a sentence that two of its tokens make."""
+"""Max pooling over the three parts into which two tokens divide a sentence."""
 
 from __future__ import annotations
 

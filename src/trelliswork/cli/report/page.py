@@ -67,8 +67,8 @@ def _opening(outcome: Outcome) -> str:
     rows = [_summary("most frequent tag of each word", outcome.baseline), _summary("neural CRF", outcome.model)]
     return (
         f'<h1>{TITLE}</h1>\n<p class="lead">The built-in corpus: {sizes}; {corpus.unseen:.0%} of the test words '
-        "never occur in training, and many names are people, places, firms or products depending on what stands "
-        f"around them.</p>\n{_table(header, rows, last_is_best=True)}\n"
+        "never occur in training, and many names are people, places, firms or products depending on "
+        f"their context.</p>\n{_table(header, rows, last_is_best=True)}\n"
         '<p class="note">In per cent. Precision, recall and F1 are of whole names: every word and the type must be '
         "right.</p>\n"
     )
@@ -137,7 +137,7 @@ def _calibration(scores: Scores) -> str:
         return ""
     error = f"{100 * scores.calibration.expected_error:.1f}"
     intro = (
-        "Of the names given with 80% confidence, 80% should be right: dots on the dashed line. Larger dots stand for "
+        "Of the names given with 80% confidence, 80% should be right: dots on the dashed line. Larger dots mean "
         f"more names. On average the confidence is off by {error} percentage points (expected calibration error, ECE)."
     )
     return _section("Can the confidences be trusted?", intro, _scrolling(reliability_chart(scores.calibration)))

@@ -27,7 +27,7 @@ _CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GR
 class RecurrentEncoder(TokenEncoder):
     """LSTMs or GRUs from both ends, `layers` of them, `hidden` units in each direction.
 
-    Masked positions are left out, wherever they stand, and come back as zeros. `dropout` is variational, on what goes
+    Masked positions are skipped, wherever they are, and come back as zeros. `dropout` is variational, on what goes
     from one layer to the next.
 
         >>> RecurrentEncoder(55, hidden=200)(torch.zeros(2, 7, 55)).shape

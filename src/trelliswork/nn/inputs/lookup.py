@@ -21,7 +21,7 @@ UNKNOWN = 1
 class LookupTables(nn.Module):
     """One table per feature; their vectors are concatenated.
 
-    Index 0 of each table is the padding that stands outside a sentence (it has a trained vector of its own),
+    Index 0 of each table is the padding outside a sentence (it has a trained vector of its own),
     index 1 is the unknown value. While training, the first feature (the word) is replaced by unknown with
     probability `unknown_dropout`, which is how the unknown vector learns; with probability `embedding_dropout` its row
     is dropped, in the whole batch at once.

@@ -40,7 +40,7 @@ class NeuralTensor(nn.Module):
         initialize_fan_in(self, initialization)
 
     def forward(self, first: Float[Tensor, "*any d"], second: Float[Tensor, "*any e"]) -> Float[Tensor, "*any r"]:
-        """Scores of pairs that stand at the same place."""
+        """Scores of the pairs (x[i], y[i])."""
         products = torch.einsum("...d,kde,...e->...k", first, self.tensor, second)
         return self.output((products + self.of_first(first) + self.of_second(second)).tanh())
 
