@@ -11,6 +11,7 @@ from trelliswork.cli.inputs import format_to_store
 from trelliswork.cli.scores import Scores, compare, score
 from trelliswork.data import ColumnFormat, MajorityBaseline, Sentence
 from trelliswork.data.corpus import as_sentences, builtin_corpus, write_corpus
+from trelliswork.draw import Drawing, trellis
 from trelliswork.models import Analysis, Confidences, Tagger, TaggerConfig
 from trelliswork.training import EpochRecord, TrainingConfig, TrainingResult, train
 from trelliswork.training.progress import Progress
@@ -45,6 +46,10 @@ class Explained:
     analyses: list[Analysis]
     tags: list[str]
     marginals: list[list[float]]  # [token][tag]
+
+    def trellis(self) -> Drawing:
+        """The probability of each tag at each token, and the best sequence."""
+        return trellis(self.marginals, self.sentence.words, self.tags, best=self.confidences.tags)
 
 
 @dataclass(frozen=True)

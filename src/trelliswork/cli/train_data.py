@@ -94,7 +94,7 @@ def read_data(
         train, dev = hold_out(train, train_file)
     say(f"{train_file}: {layout(format, kind_of(train_file))}", quiet=quiet)
     if dev_file is None:
-        say(f"dev: the last {len(dev):,} of the sentences (10 %), as there is no --dev", quiet=quiet)
+        say(f"dev: the last {len(dev):,} of the sentences (10%), as there is no --dev", quiet=quiet)
     say(f"train: {_size(train)}; dev: {_size(dev)}", quiet=quiet)
     return format, train, dev
 
@@ -147,7 +147,7 @@ def provenance(
     return {
         "date": datetime.date.today().isoformat(),
         "train": Path(train_file).name,
-        "dev": Path(dev_file).name if dev_file is not None else "last 10 % of train",
+        "dev": Path(dev_file).name if dev_file is not None else "last 10% of train",
         "train_sentences": len(train),
         "train_tokens": sum(map(len, train)),
         "dev_sentences": len(dev),

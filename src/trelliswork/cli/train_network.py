@@ -196,7 +196,7 @@ def describe(tagger: Network, material: Material, options: Options, quiet: bool)
     if material.vectors is not None:
         share = tagger.features.coverage(material.train)
         size = f"{count(len(material.vectors.words), 'vector')} of {material.vectors.dim} numbers"
-        say(f"{options['vectors']}: {size}, for {100 * share:.1f} % of the training tokens", quiet=quiet)
+        say(f"{options['vectors']}: {size}, for {100 * share:.1f}% of the training tokens", quiet=quiet)
         announced_vectors(material.vectors, options["vectors"])
     labels = [f"{len(head.labels.vocabulary)} labels" + (f" of {name}" if name else "") for name, head in heads.items()]
     say(f"model: {', '.join(labels)}, {tagger.n_parameters:,} parameters", quiet=quiet)

@@ -39,6 +39,18 @@ def demo(
     Example:
       trelliswork demo --out demo-output
     """
+<<<<<<< HEAD:src/trelliswork/cli/commands/demo.py
+=======
+    import torch
+
+    from trelliswork.cli.kernels import prepare_kernels
+    from trelliswork.cli.report import report_page
+    from trelliswork.cli.story import examine, train_tagger, write_data
+    from trelliswork.data import atomic_write
+    from trelliswork.models.storage import check_output
+    from trelliswork.training import make_progress
+
+>>>>>>> d5856d8ca8800deda8065060bcdc8776308f49b1:src/trelliswork/cli/demo.py
     began = time.perf_counter()
     torch.set_num_threads(threads)
     folder = Path(out)
@@ -52,7 +64,7 @@ def demo(
     if result.interrupted:
         raise typer.Exit(130)
     outcome = examine(tagger, corpus, result.history)
-    pages = {"report.html": report_page(outcome), "trellis.svg": standalone_trellis(outcome.explained)}
+    pages = {"report.html": report_page(outcome), "trellis.svg": outcome.explained.trellis().svg}
     for name, page in pages.items():
         with atomic_write(folder / name) as file:
             file.write(page)
@@ -104,7 +116,7 @@ def _one_sentence(outcome: Outcome) -> str:
     lines += ["", "   The three best analyses"]
     for analysis in outcome.explained.analyses:
         tags = " ".join(f"{word}/{tag}" if tag != "O" else word for word, tag in zip(words, analysis.tags, strict=True))
-        lines.append(f"   {100 * analysis.probability:5.1f} %  {tags}")
+        lines.append(f"   {100 * analysis.probability:5.1f}%  {tags}")
     position, tag = PIN
     lines += [
         "",

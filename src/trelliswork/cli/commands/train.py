@@ -45,7 +45,7 @@ TrainFile = Annotated[
         show_default=False,
     ),
 ]
-DevFile = Annotated[str | None, typer.Option(help="Tagged file to stop early on; else the last 10 % of TRAIN.")]
+DevFile = Annotated[str | None, typer.Option(help="Tagged file to stop early on; else the last 10% of TRAIN.")]
 ModelName = Annotated[str, typer.Option(help=MODEL_HELP, metavar="NAME")]
 ConfigFile = Annotated[str | None, typer.Option(metavar="FILE", help="Settings in TOML; options given here go before.")]
 

@@ -29,6 +29,8 @@ class GatedRecursiveConvolution(nn.Module):
         >>> pyramid = GatedRecursiveConvolution(dim=16, max_length=4)
         >>> pyramid(torch.zeros(2, 7, 16)).shape
         torch.Size([2, 7, 4, 16])
+
+    Zhuo et al. (2016), Segment-level sequence modeling using gated recursive semi-Markov conditional random fields.
     """
 
     def __init__(self, dim: int, max_length: int) -> None:

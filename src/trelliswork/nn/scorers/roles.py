@@ -17,13 +17,17 @@ class RoleScorer(nn.Module):
     """Scores of the roles of an entity in an event.
 
     x_i puts together the vector of token i, its distances to trigger and entity, the type of the event, and the vectors
-    of entity and trigger [S4.238]. After a layer of `hidden` units the greatest values in the three parts of the
-    sentence that trigger and entity make are pooled [S4.239-242] and mapped to roles: O = W y + b [S4.243].
+    of entity and trigger. After a layer of `hidden` units the greatest values in the three parts of the
+    sentence that trigger and entity make are pooled and mapped to roles: O = W y + b.
 
         >>> scorer, at = RoleScorer(20, n_types=3, n_roles=5), torch.tensor([2])
         >>> scorer(torch.zeros(1, 7, 20), None, row=at * 0, trigger=at, entity=at + 3, event=at * 0).shape
         torch.Size([1, 5])
+
+    Chen et al. (2015), Event extraction via dynamic multi-pooling convolutional neural networks.
     """
+
+    # [S4.238; S4.239-242; S4.243]
 
     def __init__(
         self, dim: int, n_types: int, n_roles: int, *, hidden: int = 100, max_distance: int = 15, dropout: float = 0.3

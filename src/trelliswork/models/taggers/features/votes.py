@@ -55,7 +55,7 @@ class Explanation:
         width = max((len(each.token) for each in self.tokens), default=0)
         lines = []
         for each in self.tokens:
-            lines.append(f"{each.token:{width}}  {each.label}  {100 * each.probability:.1f} %")
+            lines.append(f"{each.token:{width}}  {each.label}  {100 * each.probability:.1f}%")
             lines += [f"{'':{width}}    {vote.score:+8.3f}  {vote.name}" for vote in each.votes[:SHOWN]]
             rest = each.votes[SHOWN:]
             if rest:
@@ -70,7 +70,7 @@ class Explanation:
         for each in self.tokens:
             votes = "".join(_bar(vote, top) for vote in each.votes[:SHOWN])
             cells = f"<td><b>{escape(each.token)}</b></td><td>{escape(each.label)}</td>"
-            rows.append(f"<tr>{cells}<td>{100 * each.probability:.1f} %</td><td>{votes}</td></tr>")
+            rows.append(f"<tr>{cells}<td>{100 * each.probability:.1f}%</td><td>{votes}</td></tr>")
         head = "<tr><th>token</th><th>label</th><th>probability</th><th>strongest votes</th></tr>"
         return f"<table>{head}{''.join(rows)}</table>"
 
