@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from trelliswork.data import Choices, ColumnFormat, Sentence
     from trelliswork.data.attributes import FeatureFunction, Templates
     from trelliswork.models import FeatureTagger, LearningConfig
+    from trelliswork.models.taggers.features.learners.base import Progress
     from trelliswork.models.taggers.features.learners.induction import Round
-    from trelliswork.models.taggers.features.learners.learning import Progress
 
 SCORED_EVERY = 10  # iterations; scoring the dev sentences takes longer than one of them
 LEARNED = (

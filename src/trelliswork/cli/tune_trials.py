@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trelliswork.cli.train_network import Material, Plan
     from trelliswork.data import Choices
     from trelliswork.models import FeatureTagger
-    from trelliswork.models.taggers.features.learners.learning import Progress as Iteration
+    from trelliswork.models.taggers.features.learners.base import Progress as Iteration
 
 Options = Mapping[str, Any]
 
