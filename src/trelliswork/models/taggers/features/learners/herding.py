@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,14 +88,9 @@ class Herding:
 
 
 def hidden_parameters(parameters: Parameters, hidden: int) -> Parameters:
-    """The same pairs with each label split into `hidden` states: weights for every state of a pair's labels."""
-    if hidden == 1:
-        return parameters
-    m = np.arange(hidden)
-    labels = (parameters.labels[:, None] * hidden + m).reshape(-1).astype(np.int32)
-    before, after = parameters.arcs[:, 0, None, None] * hidden, parameters.arcs[:, 1, None, None] * hidden
-    arcs = np.stack(np.broadcast_arrays(before + m[:, None], after + m[None, :]), -1).reshape(-1, 2)
-    return Parameters(parameters.n_labels * hidden, parameters.offsets * hidden, labels, np.ascontiguousarray(arcs))
+    """The same pairs with each label split into `hidden` states, which count as labels of their own."""
+    split = replace(parameters, pairs=None).with_latent(hidden)
+    return replace(split, latent=1)
 
 
 def votes(
