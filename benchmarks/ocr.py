@@ -23,6 +23,7 @@ from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner
 from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.learning import learn
 
@@ -70,7 +71,7 @@ def linear_crf(words: Words) -> FeatureCRF:
 
 def hidden_unit_crf(words: Words) -> FeatureCRF:
     parameters = HiddenParameters.dense(N_PIXELS + 1, len(LETTERS), N_UNITS)
-    *_, last = HIDDEN.learn(*words, parameters)
+    *_, last = HIDDEN.learn(Corpus(*words), parameters)
     return HiddenUnitCRF(LETTERS, KeyIndex(), parameters, last.weights)
 
 

@@ -233,9 +233,12 @@ def test_settings_that_do_not_go_together() -> None:
     for settings, match in (
         ({"latent": 0}, "latent must be at least 1"),
         ({"order": 3}, "order must be 1 or 2"),
-        ({"latent": 2, "order": 2}, "latent needs"),
-        ({"latent": 2, "algorithm": "perceptron"}, "latent needs"),
-        ({"order": 2, "algorithm": "sgd"}, "order 2 needs the algorithm lbfgs"),
+        ({"latent": 2, "order": 2}, "latent 2 cannot be combined with order 2; leave out order"),
+        (
+            {"latent": 2, "algorithm": "perceptron"},
+            "algorithm perceptron; choose algorithm lbfgs or sgd",
+        ),
+        ({"order": 2, "algorithm": "sgd"}, "order 2 cannot be combined with algorithm sgd"),
     ):
         with pytest.raises(ScoreError, match=match):
             LearningConfig(**settings)  # type: ignore[arg-type]

@@ -25,8 +25,8 @@ from trelliswork.data.attributes import FeatureFunction, Templates
 from trelliswork.data.crfsuite import ATTRIBUTES, is_crfsuite
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models import AttributeTagger, FeatureTagger, LearningConfig
+from trelliswork.models.taggers.features.learners.base import Progress
 from trelliswork.models.taggers.features.learners.induction import Round
-from trelliswork.models.taggers.features.learners.learning import Progress
 from trelliswork.models.taggers.partial_tags import is_known
 from trelliswork.runtime.threads import use_threads
 

@@ -21,7 +21,7 @@ from trelliswork.cli.train_network import Material, Plan
 from trelliswork.data import Choices
 from trelliswork.errors import ModelError
 from trelliswork.models import FeatureTagger
-from trelliswork.models.taggers.features.learners.learning import Progress as Iteration
+from trelliswork.models.taggers.features.learners.base import Progress as Iteration
 from trelliswork.models.taggers.networks.presets import PRESETS
 from trelliswork.training import train
 from trelliswork.training.exclusive import exclusive

@@ -11,7 +11,7 @@ import typer
 
 from trelliswork.cli.kernels import prepare_kernels
 from trelliswork.cli.options import Threads
-from trelliswork.cli.report import report_page, standalone_trellis
+from trelliswork.cli.report import report_page
 from trelliswork.cli.story import PIN, Corpus, Outcome, examine, train_tagger, write_data
 from trelliswork.cli.writers import marked_text
 from trelliswork.data import atomic_write
@@ -39,18 +39,6 @@ def demo(
     Example:
       trelliswork demo --out demo-output
     """
-<<<<<<< HEAD:src/trelliswork/cli/commands/demo.py
-=======
-    import torch
-
-    from trelliswork.cli.kernels import prepare_kernels
-    from trelliswork.cli.report import report_page
-    from trelliswork.cli.story import examine, train_tagger, write_data
-    from trelliswork.data import atomic_write
-    from trelliswork.models.storage import check_output
-    from trelliswork.training import make_progress
-
->>>>>>> d5856d8ca8800deda8065060bcdc8776308f49b1:src/trelliswork/cli/demo.py
     began = time.perf_counter()
     torch.set_num_threads(threads)
     folder = Path(out)

@@ -29,9 +29,10 @@ from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.learners.base import Progress
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.induction import Round
-from trelliswork.models.taggers.features.learners.learning import Progress, check_weights, learn
+from trelliswork.models.taggers.features.learners.learning import check_weights, learn
 from trelliswork.models.taggers.features.names import NAMES, names_text, read_names
 from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
 from trelliswork.models.taggers.features.votes import Explanation, explain
@@ -94,7 +95,7 @@ class FeatureTagger(ChainTagger):
         config = config or LearningConfig()
         if not train:
             raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
-        labels, gold, sets = gold_of(train, scheme, partial)
+        gold = gold_of(train, scheme, partial)
         shares = None if weights is None else check_weights(weights, len(train))
         function = None if features is None else FeatureFunction.of(features)
         n_columns = len(train[0].features)
@@ -102,13 +103,13 @@ class FeatureTagger(ChainTagger):
             templates = default_templates(1 + n_columns) if function is None else Templates.parse(["B"])
         templates.check(1 + n_columns)
         check_units(templates, config, pretrain)
-        corpus = FeatureCorpus.of([*train, *pretrain], templates, function, gold, sets, labels, config, on_round)
+        corpus = FeatureCorpus.of([*train, *pretrain], templates, function, gold, config, on_round)
         crf, samples = corpus.crf, None
         start = corpus.pretrained(config) if pretrain else None
         rows = corpus.rows.first(len(train)) if pretrain else corpus.rows
-        tagger = cls(templates, labels, crf, config, features=function, columns_seen=n_columns)
-        steps = learn(rows, gold, crf.parameters, config, sentence_weights=shares, sets=sets, start=start)
-        del rows, corpus.rows, gold, sets  # learners keep what they need
+        tagger = cls(templates, gold.labels, crf, config, features=function, columns_seen=n_columns)
+        steps = learn(rows, gold.codes, crf.parameters, config, sentence_weights=shares, sets=gold.sets, start=start)
+        del rows, corpus.rows, gold  # learners keep what they need
         for progress in steps:
             tagger.crf, samples = replace(crf, weights=progress.weights), progress.samples
             if on_progress is not None and on_progress(progress, tagger):

@@ -192,7 +192,7 @@ class FeatureCRF:
 
 
 def _batches(lengths: Array, tokens_at_a_time: int) -> Iterator[Array]:
-    """Sentences (empty ones left out) by length, so many together that they have about so many tokens."""
+    """Sentences (empty ones left out) by length, grouped into batches of about `tokens_at_a_time` tokens."""
     order = np.argsort(-lengths, kind="stable")
     order = order[lengths[order] > 0]
     while len(order):

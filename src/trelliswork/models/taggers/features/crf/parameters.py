@@ -108,30 +108,18 @@ class Parameters:
 
     def check(self, n_attributes: int) -> None:
         """Raise `ValueError` unless the weights of each attribute, their labels and arcs lie where they should."""
-        offsets, labels, arcs = self.offsets, self.labels, self.arcs
-        if (offsets.dtype, labels.dtype, arcs.dtype) != (np.int64, np.int32, np.int64):
-            raise ValueError("offsets, labels and arcs must be whole numbers of 64, 32 and 64 bits")
-        if offsets.shape != (n_attributes + 1,) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
-            raise ValueError(f"offsets must rise from 0, one for each of {n_attributes} attributes")
-        if labels.shape != (offsets[-1],) or arcs.shape[1:] not in ((2,), (3,)):
-            raise ValueError(f"{offsets[-1]} labels and pairs of labels expected, {labels.shape}, {arcs.shape} found")
-        for name, found in (("labels", labels), ("arcs", arcs[:, -2:])):
-            if found.size and not 0 <= found.min() <= found.max() < self.n_labels:
-                raise ValueError(f"{name} must lie in 0..{self.n_labels - 1}")
+        offsets, labels, arcs, pairs = self.offsets, self.labels, self.arcs, self.pairs
+        if (labels.dtype, arcs.dtype) != (np.int32, np.int64) or arcs.shape[1:] not in ((2,), (3,)):
+            raise ValueError(f"labels of int32 and arcs of int64 expected, {labels.dtype}, {arcs.dtype} found")
+        _check_listed("labels", offsets, labels, n_attributes, self.n_labels)
+        if arcs.size and not 0 <= arcs[:, -2:].min() <= arcs[:, -2:].max() < self.n_labels:
+            raise ValueError(f"arcs must lie in 0..{self.n_labels - 1}")
         if self.order == 2 and arcs.size and not -1 <= arcs[:, 0].min() <= arcs[:, 0].max() <= self.n_labels:
             raise ValueError(f"the first label of an arc must lie in -1..{self.n_labels}")
-        if self.pairs is not None:
-            self._check_pairs(self.pairs, n_attributes)
-
-    def _check_pairs(self, pairs: PairWeights, n_attributes: int) -> None:
-        if (pairs.offsets.dtype, pairs.arcs.dtype) != (np.int64, np.int32):
-            raise ValueError("offsets and arcs of pairs must be whole numbers of 64 and 32 bits")
-        if pairs.offsets.shape != (n_attributes + 1,) or pairs.offsets[0] != 0 or (np.diff(pairs.offsets) < 0).any():
-            raise ValueError(f"offsets of pairs must rise from 0, one for each of {n_attributes} attributes")
-        if pairs.arcs.shape != (pairs.offsets[-1],):
-            raise ValueError(f"{pairs.offsets[-1]} pairs expected, {len(pairs.arcs)} found")
-        if pairs.arcs.size and not 0 <= pairs.arcs.min() <= pairs.arcs.max() < self.n_labels**2:
-            raise ValueError(f"arcs of pairs must lie in 0..{self.n_labels**2 - 1}")
+        if pairs is not None:
+            if pairs.arcs.dtype != np.int32:
+                raise ValueError(f"arcs of pairs must be whole numbers of 32 bits, got {pairs.arcs.dtype}")
+            _check_listed("arcs of pairs", pairs.offsets, pairs.arcs, n_attributes, self.n_labels**2)
 
     def frequent(self, rows: AttributeRows, gold: Array, min_frequency: float, sets: Array | None = None) -> Parameters:
         """Without the (attribute, label) pairs whose values sum up to less than `min_frequency` in the data, and the
@@ -249,6 +237,17 @@ class Parameters:
         scores = np.zeros((self.n_labels, self.n_labels))
         scores[self.arcs[:, 0], self.arcs[:, 1]] = weights[self.arc_weights]
         return scores
+
+
+def _check_listed(name: str, offsets: Array, listed: Array, n_attributes: int, n_kinds: int) -> None:
+    """Raise `ValueError` unless each attribute has its part of what is `listed`, and that lies in 0..n_kinds - 1."""
+    rising = offsets.dtype == np.int64 and offsets.shape == (n_attributes + 1,)
+    if not rising or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        raise ValueError(f"offsets of {name} must rise from 0, one for each of {n_attributes} attributes")
+    if listed.shape != (offsets[-1],):
+        raise ValueError(f"{offsets[-1]} {name} expected, {listed.shape} found")
+    if listed.size and not 0 <= listed.min() <= listed.max() < n_kinds:
+        raise ValueError(f"{name} must lie in 0..{n_kinds - 1}")
 
 
 def _observed_states(rows: AttributeRows, gold: Array, n_attributes: int, n_labels: int) -> Array:

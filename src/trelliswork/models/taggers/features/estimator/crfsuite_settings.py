@@ -9,10 +9,11 @@ import numpy as np
 
 from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.base import Corpus, Learner
 from trelliswork.models.taggers.features.learners.config import ALGORITHMS as OUR_ALGORITHMS
 from trelliswork.models.taggers.features.learners.config import LearningConfig, check_settings
-from trelliswork.models.taggers.features.learners.learning import Corpus, check_complete, learn
-from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.lbfgs import LikelihoodLearner
+from trelliswork.models.taggers.features.learners.learning import check_complete, learner_of
 from trelliswork.models.taggers.features.learners.online import OnlineLearner, Rule
 from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
@@ -32,6 +33,7 @@ SETTINGS = {
     "pa": ("epsilon", "pa_type", "c", "error_sensitive", "averaging"),
     "arow": ("epsilon", "variance", "gamma"),
 }
+PROBABILISTIC = ("lbfgs", "l2sgd")  # can learn from unknown labels and sentence weights
 _OURS = ("c1", "c2")  # of the learners that CRFsuite lacks
 _TOLD = tuple(dict.fromkeys(name for names in SETTINGS.values() for name in names))
 ALGORITHMS = (*SETTINGS, *(name for name in OUR_ALGORITHMS if name not in (*SETTINGS, "sgd", "perceptron")))
@@ -81,34 +83,30 @@ def attribute_settings(settings: Settings) -> LearningConfig:
 
 def iterations(corpus: Corpus, parameters: Parameters, settings: Settings) -> Iterator[tuple[Array, Record]]:
     """The weights after every iteration, and what CRFsuite's log says of it."""
-    rows, gold, shares, sets = corpus.rows, corpus.gold, corpus.sentence_weights, corpus.sets
     algorithm = _or(settings["algorithm"], "lbfgs")
+    if algorithm not in PROBABILISTIC:
+        check_complete(algorithm, corpus, PROBABILISTIC)
+    for progress in _learner(algorithm, settings).learn(corpus, parameters):
+        weights = progress.weights
+        norm = float(np.sqrt(np.vdot(weights, weights)))
+        record: Record = {"num": progress.iteration, "loss": progress.loss, "feature_norm": norm}
+        if progress.gradient_norm is not None:
+            record |= {"error_norm": progress.gradient_norm, "active_features": int(np.count_nonzero(weights))}
+        yield weights, record
+
+
+def _learner(algorithm: Any, settings: Settings) -> Learner:
     if algorithm == "lbfgs":
-        for step in _lbfgs(settings).minimise(
-            Likelihood(rows, gold, parameters, shares, sets), np.zeros(len(parameters))
-        ):
-            found: Record = {"error_norm": step.gradient_norm, "active_features": step.n_active}
-            yield step.weights, _record(step.iteration, step.loss, step.weights) | found
-    elif algorithm in SETTINGS:
-        learner = _online(algorithm, settings)
-        if isinstance(learner, StochasticDescent):
-            epochs = learner.learn(rows, gold, parameters, sentence_weights=shares, sets=sets)
-        else:
-            check_complete(algorithm, gold, shares, ("lbfgs", "l2sgd"))
-            epochs = learner.learn(rows, gold, parameters)
-        for epoch in epochs:
-            yield epoch.weights, _record(epoch.number, epoch.loss, epoch.weights)
-    else:
-        config = LearningConfig(
-            algorithm, c1=_or(settings["c1"], 0.0), c2=_or(settings["c2"], 1.0),
-            max_iterations=settings["max_iterations"], seed=settings["random_state"],
-        )  # fmt: skip
-        for progress in learn(rows, gold, parameters, config, sentence_weights=shares, sets=sets):
-            yield progress.weights, _record(progress.iteration, progress.loss, progress.weights)
-
-
-def _record(number: int, loss: float, weights: Array) -> Record:
-    return {"num": number, "loss": loss, "feature_norm": float(np.sqrt(np.vdot(weights, weights)))}
+        return LikelihoodLearner(_lbfgs(settings))
+    if algorithm == "l2sgd":
+        return _sgd(settings)
+    if algorithm in SETTINGS:
+        return _online(algorithm, settings)
+    config = LearningConfig(
+        algorithm, c1=_or(settings["c1"], 0.0), c2=_or(settings["c2"], 1.0),
+        max_iterations=settings["max_iterations"], seed=settings["random_state"],
+    )  # fmt: skip
+    return learner_of(config)
 
 
 def _lbfgs(settings: Settings) -> LBFGS:
@@ -119,15 +117,17 @@ def _lbfgs(settings: Settings) -> LBFGS:
     )  # fmt: skip
 
 
-def _online(algorithm: str, settings: Settings) -> OnlineLearner | StochasticDescent:
-    if algorithm == "l2sgd":
-        eta, rate, samples, candidates, max_trials = (settings[name] for name in _CALIBRATION)
-        return StochasticDescent(
-            l2=_or(settings["c2"], 1.0), max_epochs=_or(settings["max_iterations"], 1000),
-            period=_or(settings["period"], 10), delta=_or(settings["delta"], 1e-6), rate=_or(eta, 0.1),
-            factor=_or(rate, 2.0), n_sentences=_or(samples, 1000), n_candidates=_or(candidates, 10),
-            max_trials=_or(max_trials, 20), seed=settings["random_state"],
-        )  # fmt: skip
+def _sgd(settings: Settings) -> StochasticDescent:
+    eta, rate, samples, candidates, max_trials = (settings[name] for name in _CALIBRATION)
+    return StochasticDescent(
+        l2=_or(settings["c2"], 1.0), max_epochs=_or(settings["max_iterations"], 1000),
+        period=_or(settings["period"], 10), delta=_or(settings["delta"], 1e-6), rate=_or(eta, 0.1),
+        factor=_or(rate, 2.0), n_sentences=_or(samples, 1000), n_candidates=_or(candidates, 10),
+        max_trials=_or(max_trials, 20), seed=settings["random_state"],
+    )  # fmt: skip
+
+
+def _online(algorithm: str, settings: Settings) -> OnlineLearner:
     rules: dict[str, Rule] = {"ap": "perceptron", "pa": _PA_RULES[_or(settings["pa_type"], 1)], "arow": "arow"}
     return OnlineLearner(
         rules[algorithm], max_epochs=_or(settings["max_iterations"], 100), epsilon=_or(settings["epsilon"], 0.0),

@@ -1,7 +1,9 @@
 """Learners of a feature CRF: from a corpus to weights.
 
+base.py                          the interface: `learner.learn(corpus, parameters)` yields `Progress`
 config.py, learning.py           the settings, and the learner that they choose
-likelihood.py, local_likelihood.py   loss and gradient for L-BFGS, of whole sentences or token by token
+lbfgs.py                         L-BFGS on the likelihood, and samples around its optimum
+likelihood.py, local_likelihood.py   loss and gradient, of whole sentences or token by token
 sgd.py                           stochastic gradient descent
 online.py                        perceptron, passive-aggressive, AROW
 margin.py                        structured support vector machine

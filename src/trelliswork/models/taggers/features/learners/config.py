@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 
 from trelliswork.data.attributes import HashedIndex
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.kinds import Kind, kind_of
+from trelliswork.models.taggers.features.crf.kinds import KINDS, Kind, kind_of
 
 Algorithm = Literal["lbfgs", "sgd", "perceptron", "pa", "arow", "margin", "herding"]
 ALGORITHMS: tuple[Algorithm, ...] = ("lbfgs", "sgd", "perceptron", "pa", "arow", "margin", "herding")
 Method = Literal["laplace", "hamiltonian"]
 METHODS: tuple[Method, ...] = ("laplace", "hamiltonian")
 PROBABILISTIC = ("lbfgs", "sgd")  # know what an unknown label is, and a sentence that counts twice
+_LEARNED = tuple(name for name, kind in KINDS.items() if not kind.counted)
+# A setting that is not left at its default can be combined only with these values of others.
+COMBINATIONS: dict[str, dict[str, tuple[object, ...]]] = {
+    "algorithm": {"model": ("crf", "logistic")},
+    "c1": {"algorithm": ("lbfgs",), "model": _LEARNED},
+    "min_count": {"model": _LEARNED},
+    "cutoff": {"model": _LEARNED},
+    "hash_bits": {"model": _LEARNED},
+    "induce": {"model": ("crf",)},
+    "latent": {"algorithm": PROBABILISTIC, "order": (1,), "model": ("crf",)},
+    "order": {"algorithm": ("lbfgs",), "model": ("crf",)},
+    "samples": {"algorithm": ("lbfgs", "herding"), "c1": (0,), "latent": (1,), "order": (1,), "model": ("crf",)},
+    "hidden_units": {
+        "algorithm": ("lbfgs",), "c1": (0,), "latent": (1,), "order": (1,), "samples": (0,), "hash_bits": (None,),
+        "induce": (0,), "cutoff": (0,), "model": ("crf",),
+    },
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class LearningConfig:
-    """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as CRFsuite has it).
+    """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as in CRFsuite).
 
     `min_count` leaves out rare pairs (attribute with label, label with label), as CRFsuite's feature.minfreq does;
-    `cutoff` rare attributes, whatever their labels, as CRF++'s -f does. With `hash_bits` attributes are numbered by
-    2^bits hashes and no names are kept. `induce` so many conjunctions of attributes are added (see `induction`).
-    `hidden_units` above 0 make a hidden-unit CRF, which has a learner of its own (Adam) in the place of `algorithm`;
-    its `min_count` leaves out rare attributes.
+    `cutoff` leaves out rare attributes, whatever their labels, as CRF++'s -f does. With `hash_bits`, attributes are
+    numbered by 2^bits hashes and no names are kept. `induce` adds this many conjunctions of attributes (see
+    `induction`). `hidden_units` above 0 make a hidden-unit CRF, which is trained by Adam instead of `algorithm`; its
+    `min_count` leaves out rare attributes.
 
-    `latent` states of each label, which the data does not show [S4.128]; `order` labels before a label that its score
-    looks at. With `samples`, answers are averages over so many weight vectors [S4.140]: with lbfgs drawn from the
-    `posterior` (laplace or hamiltonian), sharpened by a `temperature` below 1; with herding those of the last epochs,
-    which vote. At temperature 1, the posterior itself, rare weights are so uncertain that the average is worse than the
-    optimum. `model` is another reading of the same weights (see `kinds`);
-    `smoothing` is added to every count of those that count.
+    `latent` is the number of hidden states per label [S4.128]; `order` is how many previous labels a score depends on.
+    With `samples`, answers are averages over this many weight vectors [S4.140]: with lbfgs they are drawn from the
+    `posterior` (laplace or hamiltonian), sharpened by a `temperature` below 1; with herding they are those of the last
+    epochs, which vote. At temperature 1, the posterior itself, rare weights are so uncertain that the average is worse
+    than the optimum. `model` reads the same weights as another classical model (see `kinds`); `smoothing` is added to
+    every count of the models that count. `COMBINATIONS` lists which settings go together.
     """
 
     algorithm: Algorithm = "lbfgs"
@@ -57,82 +74,49 @@ class LearningConfig:
     hidden_units: int = 0
 
     def __post_init__(self) -> None:
-        if self.algorithm not in ALGORITHMS:
-            raise ScoreError(f"algorithm must be one of {', '.join(ALGORITHMS)}; got {self.algorithm!r}")
-        if self.c1 and self.algorithm != "lbfgs":
-            raise ScoreError(f"c1 needs the algorithm lbfgs; got {self.algorithm}")
+        self._check_choices()
         check_settings(self.c1, self.c2, self.max_iterations)
         check_attribute_settings(self.cutoff, self.hash_bits, self.induce)
-        if self.algorithm in ("sgd", "margin") and self.c2 == 0:
-            raise ScoreError(f"c2 must be above 0 for the algorithm {self.algorithm}; got 0; give 0.001")
-        self._check_states()
-        self._check_samples()
-        self._check_model()
-        self._check_hidden_units()
+        check_at_least("latent", self.latent, 1)
+        check_at_least("samples", self.samples, 0)
+        check_at_least("hidden_units", self.hidden_units, 0)
+        for name in ("temperature", "smoothing"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise ScoreError(f"{name} must be above 0 and finite; got {getattr(self, name):g}; leave it out")
+        if not self.c2 and (self.algorithm in ("sgd", "margin") or (self.samples and self.algorithm == "lbfgs")):
+            what = "samples" if self.samples else f"the algorithm {self.algorithm}"
+            raise ScoreError(f"c2 must be above 0 for {what}; got 0; give 0.001")
+        self._check_combinations()
 
-    def _check_states(self) -> None:
-        if self.latent < 1:
-            raise ScoreError(f"latent must be at least 1, the number of states of each label; got {self.latent}")
+    def _check_choices(self) -> None:
+        kind_of(self.model)
+        for name, choices in (("algorithm", ALGORITHMS), ("posterior", METHODS)):
+            if getattr(self, name) not in choices:
+                raise ScoreError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}")
         if self.order not in (1, 2):
             raise ScoreError(f"order must be 1 or 2; got {self.order}")
-        if self.latent > 1 and (self.order == 2 or self.algorithm not in PROBABILISTIC):
-            got = f"{self.algorithm} with order {self.order}"
-            raise ScoreError(f"latent needs the algorithm {' or '.join(PROBABILISTIC)} and order 1; got {got}")
-        if self.order == 2 and self.algorithm != "lbfgs":
-            raise ScoreError(f"order 2 needs the algorithm lbfgs; got {self.algorithm}")
 
-    def _check_samples(self) -> None:
-        if self.samples < 0:
-            raise ScoreError(f"samples must be at least 0; got {self.samples}")
-        if self.posterior not in METHODS:
-            raise ScoreError(f"posterior must be one of {', '.join(METHODS)}; got {self.posterior!r}")
-        if not 0 < self.temperature < np.inf:
-            raise ScoreError(f"temperature must be above 0 and finite; got {self.temperature:g}; 1 is the posterior")
-        if not self.samples:
-            return
-        if self.algorithm not in ("lbfgs", "herding"):
-            raise ScoreError(f"samples need the algorithm lbfgs or herding; got {self.algorithm}; leave them out")
-        if self.algorithm == "lbfgs" and (self.c1 or not self.c2):
-            got = f"c1 {self.c1:g} and c2 {self.c2:g}"
-            raise ScoreError(f"samples need c1 = 0 and c2 above 0, which is the prior of the weights; got {got}")
-        if self.latent > 1 or self.order == 2:
-            raise ScoreError(f"samples need latent 1 and order 1; got {self.latent} and {self.order}")
+    def _check_combinations(self) -> None:
+        defaults = {each.name: each.default for each in fields(self)}
+        for name, others in COMBINATIONS.items():
+            value = getattr(self, name)
+            for other, allowed in others.items():
+                got = getattr(self, other)
+                if value != defaults[name] and got not in allowed:
+                    what = "hidden units" if name == "hidden_units" else f"{name} {_shown(value)}"
+                    choice = f"choose {other} {' or '.join(map(_shown, allowed))}"
+                    fix = f"leave out {other}" if allowed == (defaults[other],) else choice
+                    raise ScoreError(f"{what} cannot be combined with {other} {_shown(got)}; {fix}")
 
-    def _check_model(self) -> None:
-        kind = kind_of(self.model)
-        if not 0 < self.smoothing < np.inf:
-            raise ScoreError(f"smoothing must be above 0 and finite; got {self.smoothing:g}")
-        if kind.counted and (self.algorithm != "lbfgs" or self.c1 or self.min_count > 0):
-            raise ScoreError(f"the model {self.model} counts: it takes no algorithm, c1 or min_count; leave them out")
-        if kind.normalised == "locally" and self.algorithm != "lbfgs":
-            raise ScoreError(f"the model {self.model} needs the algorithm lbfgs; got {self.algorithm}")
-        if self.model != "crf" and (self.latent > 1 or self.order == 2 or self.samples):
-            raise ScoreError(f"latent, order and samples need the model crf; got {self.model}; leave them out")
-        if kind.counted and (self.hash_bits is not None or self.induce or self.cutoff):
-            raise ScoreError(f"hash_bits, induce and cutoff need the model crf or memm; got {self.model}")
-        if self.induce and self.model != "crf":
-            raise ScoreError(f"induce needs the model crf; got {self.model}; leave it out")
 
-    def _check_hidden_units(self) -> None:
-        if self.hidden_units < 0:
-            raise ScoreError(f"hidden_units must be at least 0; got {self.hidden_units}; 0 is a CRF without them")
-        if not self.hidden_units:
-            return
-        if self.algorithm != "lbfgs" or self.c1:
-            setting = f"algorithm {self.algorithm}" if self.algorithm != "lbfgs" else f"c1 {self.c1:g}"
-            raise ScoreError(f"hidden units are learned by Adam with c2 alone; got {setting}; leave it out")
-        others = {
-            "latent": self.latent > 1,
-            "order": self.order > 1,
-            "samples": self.samples > 0,
-            "hash_bits": self.hash_bits is not None,
-            "induce": self.induce > 0,
-            "cutoff": self.cutoff > 0,
-            "model": self.model != "crf",
-        }
-        for name, given in others.items():
-            if given:
-                raise ScoreError(f"hidden units cannot be had with {name}; got {getattr(self, name)}; leave it out")
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def check_at_least(name: str, value: int, lowest: int) -> None:
+    """Refuse a number that is too low."""
+    if value < lowest:
+        raise ScoreError(f"{name} must be at least {lowest}; got {value}; leave it out for {lowest}")
 
 
 def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:

@@ -13,6 +13,8 @@ everywhere. Marks, attributes that no text has, carry floors and starts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,19 @@ from trelliswork.data.attributes.rows import owners_of
 from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.marks import MARK_KEYS, MARKS, first_tokens, values_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 
 Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Relative frequencies, in one pass."""
+
+    smoothing: float = 0.1
+
+    def learn(self, corpus: Corpus, parameters: Parameters) -> Iterator[Progress]:
+        yield Progress(1, *log_frequencies(corpus.rows, corpus.gold, parameters, self.smoothing))
 
 
 def counted_parameters(

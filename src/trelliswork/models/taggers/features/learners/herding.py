@@ -9,8 +9,9 @@ sentence instead of one for each voter.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,19 +22,17 @@ from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.herding import herding_epoch
 from trelliswork.models.taggers.features.kernels.records import Moving
+from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 from trelliswork.models.taggers.features.learners.cycling import Trajectory
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class HerdingEpoch:
-    """A pass: the weights now, their average so far, the share of wrong labels, and how far the weights have gone."""
+@dataclass(frozen=True, kw_only=True)
+class HerdingEpoch(Progress):
+    """With the weights now (`weights` are their average so far), and how far they have gone; loss: wrong labels."""
 
-    number: int
-    weights: Array
-    average: Array
-    loss: float
+    now: Array
     trajectory: Trajectory
 
 
@@ -44,6 +43,7 @@ class Herding:
     Every label has `hidden` states, with weights of their own; which one holds is never seen but maximised over.
     Weights begin at 0, with hidden states at random numbers of that `spread`. Only then does the `rate` matter: from 0,
     it scales all weights alike. Passes end after `max_epochs`, or when one has no mistake.
+    The weights after each of the last `samples` epochs are kept, to vote.
     """
 
     max_epochs: int = 50
@@ -52,6 +52,7 @@ class Herding:
     hidden: int = 1
     spread: float = 1.0
     seed: int = 0
+    samples: int = 0
 
     def __post_init__(self) -> None:
         for name in ("max_epochs", "batch", "hidden"):
@@ -60,14 +61,15 @@ class Herding:
         if not 0 < self.rate < np.inf:
             raise ScoreError(f"rate must be above 0 and finite; got {self.rate:g}")
 
-    def learn(self, rows: AttributeRows, gold: Array, parameters: Parameters) -> Iterator[HerdingEpoch]:
+    def learn(self, corpus: Corpus, parameters: Parameters) -> Iterator[HerdingEpoch]:
         """One `HerdingEpoch` a pass; weights are those of `hidden_parameters(parameters, hidden)`."""
-        parameters = hidden_parameters(parameters, self.hidden)
+        rows, gold, parameters = corpus.rows, corpus.gold, hidden_parameters(parameters, self.hidden)
         random = np.random.default_rng(self.seed)
         start = self.spread * random.normal(size=len(parameters)) if self.hidden > 1 else np.zeros(len(parameters))
         weights, sums, clock = start.copy(), np.zeros(len(parameters)), 1.0
         moving = Moving(weights, sums, np.empty(0))
         order, trajectory = np.flatnonzero(rows.lengths), Trajectory()
+        voters: deque[Array] = deque(maxlen=self.samples)
         for number in range(1, self.max_epochs + 1):
             random.shuffle(order)
             clock, n_wrong, product, square = herding_epoch(
@@ -75,21 +77,20 @@ class Herding:
             )  # fmt: skip
             gone = float(np.linalg.norm(weights - start)) / self.rate
             trajectory = trajectory.then(int(clock) - 1, gone, product, float(np.sqrt(square)))
-            average = weights - sums / clock
-            yield HerdingEpoch(number, weights.copy(), average, n_wrong / max(len(gold), 1), trajectory)
+            now = weights.copy()
+            voters.append(now)
+            yield HerdingEpoch(
+                number, weights - sums / clock, n_wrong / max(len(gold), 1), now=now, trajectory=trajectory,
+                measures={"moment error": trajectory.moment_error}, samples=np.array(voters) if voters else None,
+            )  # fmt: skip
             if n_wrong == 0:
                 return
 
 
 def hidden_parameters(parameters: Parameters, hidden: int) -> Parameters:
-    """The same pairs with each label split into `hidden` states: weights for every state of a pair's labels."""
-    if hidden == 1:
-        return parameters
-    m = np.arange(hidden)
-    labels = (parameters.labels[:, None] * hidden + m).reshape(-1).astype(np.int32)
-    before, after = parameters.arcs[:, 0, None, None] * hidden, parameters.arcs[:, 1, None, None] * hidden
-    arcs = np.stack(np.broadcast_arrays(before + m[:, None], after + m[None, :]), -1).reshape(-1, 2)
-    return Parameters(parameters.n_labels * hidden, parameters.offsets * hidden, labels, np.ascontiguousarray(arcs))
+    """The same pairs with each label split into `hidden` states, which count as labels of their own."""
+    split = replace(parameters, pairs=None).with_latent(hidden)
+    return replace(split, latent=1)
 
 
 def votes(

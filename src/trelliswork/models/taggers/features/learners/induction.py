@@ -8,7 +8,7 @@ others, and the marginals of the other tokens, stay as they are. The pairs with 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels import induction as kernels
+from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.learning import parameters_of
 from trelliswork.models.taggers.features.learners.likelihood import Likelihood
@@ -45,21 +46,18 @@ class Round:
 
 
 def induce(
-    rows: AttributeRows,
-    gold: Array,
+    corpus: Corpus,
     n_atomic: int,
     n_labels: int,
     config: LearningConfig,
     *,
     arcs: bool = True,
-    sets: Array | None = None,
-    on_pairs: Array | None = None,
     rounds: int = ROUNDS,
     on_round: Callable[[Round], bool] | None = None,
 ) -> Conjunctions:
     """`config.induce` conjunctions, fewer if there are no more that pay; ends early if `on_round` returns True.
 
-    `gold`, `sets` and `on_pairs` are as for `Parameters.of`; attributes that look at neighbouring labels are no part.
+    Attributes that look at neighbouring labels are not conjoined.
     """
     conjunctions = Conjunctions.none(n_atomic)
     model: FeatureCRF | None = None
@@ -67,14 +65,11 @@ def induce(
         wanted = config.induce * number // rounds - len(conjunctions)
         if wanted <= 0:
             continue
-        extended = conjunctions.extended(rows)
-        flags = conjunctions.widened(on_pairs)
-        parameters = parameters_of(
-            extended, gold, conjunctions.n_attributes, n_labels, config, arcs=arcs, sets=sets, on_pairs=flags
-        )
-        model, loss = _trained(extended, gold, parameters, config, sets, model)
-        marginals = np.concatenate([np.empty((0, n_labels)), *model.marginals(extended)])
-        pairs, gains = propose(rows, extended, gold, marginals, conjunctions, wanted, config, flags)
+        extended = extended_corpus(corpus, conjunctions)
+        parameters = parameters_of(extended, conjunctions.n_attributes, n_labels, config, arcs=arcs)
+        model, loss = _trained(extended, parameters, config, model)
+        marginals = np.concatenate([np.empty((0, n_labels)), *model.marginals(extended.rows)])
+        pairs, gains = propose(corpus.rows, extended, marginals, conjunctions, wanted, config)
         conjunctions = conjunctions.joined(pairs)
         if on_round is not None and on_round(Round(number, rounds, conjunctions, gains, loss)):
             break
@@ -83,13 +78,13 @@ def induce(
     return conjunctions
 
 
+def extended_corpus(corpus: Corpus, conjunctions: Conjunctions) -> Corpus:
+    """The corpus with the conjunctions that its tokens have."""
+    return replace(corpus, rows=conjunctions.extended(corpus.rows), on_pairs=conjunctions.widened(corpus.on_pairs))
+
+
 def _trained(
-    rows: AttributeRows,
-    gold: Array,
-    parameters: Parameters,
-    config: LearningConfig,
-    sets: Array | None,
-    before: FeatureCRF | None,
+    corpus: Corpus, parameters: Parameters, config: LearningConfig, before: FeatureCRF | None
 ) -> tuple[FeatureCRF, float]:
     """A model after some iterations from the weights of the last one, and its loss."""
     weights = np.zeros(len(parameters))
@@ -98,25 +93,19 @@ def _trained(
         weights[:n_known] = before.weights[:n_known]
         weights[parameters.n_states :] = before.weights[n_known:]
     learner, loss = LBFGS(l2=config.c2, l1=config.c1, max_iterations=ITERATIONS), np.inf
-    for step in learner.minimise(Likelihood(rows, gold, parameters, sets=sets), weights):
+    for step in learner.minimise(Likelihood(corpus.rows, corpus.gold, parameters, sets=corpus.sets), weights):
         weights, loss = step.weights, step.loss
     return FeatureCRF(tuple(map(str, range(parameters.n_labels))), KeyIndex(), parameters, weights), loss
 
 
 def propose(
-    rows: AttributeRows,
-    extended: AttributeRows,
-    gold: Array,
-    marginals: Array,
-    known: Conjunctions,
-    n_wanted: int,
-    config: LearningConfig,
-    unused: Array | None = None,
+    rows: AttributeRows, corpus: Corpus, marginals: Array, known: Conjunctions, n_wanted: int, config: LearningConfig
 ) -> tuple[Array, Array]:
     """The `n_wanted` pairs of attributes with the highest gains, and these; fewer if fewer pay.
 
-    Attributes that are True in `unused` are not paired.
+    `rows` have atomic attributes alone, `corpus` also the conjunctions that are `known`.
     """
+    extended, gold, unused = corpus.rows, corpus.gold, corpus.on_pairs
     n = known.n_attributes
     occurs = np.bincount(extended.ids, minlength=n)
     usable = occurs >= MIN_COUNT if unused is None else (occurs >= MIN_COUNT) & ~unused

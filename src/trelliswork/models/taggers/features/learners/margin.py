@@ -18,23 +18,16 @@ from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.margin import Dual, frank_wolfe_epoch, hinge
 from trelliswork.models.taggers.features.kernels.records import Moving
+from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class MarginEpoch:
-    """The weights after a pass, their loss, and a bound that no weights can be below."""
+@dataclass(frozen=True, kw_only=True)
+class MarginEpoch(Progress):
+    """With a bound that the loss of no weights can be below."""
 
-    number: int
-    weights: Array
-    loss: float
     bound: float
-
-    @property
-    def gap(self) -> float:
-        """The loss is above the minimum by at most this."""
-        return self.loss - self.bound
 
 
 @dataclass(frozen=True)
@@ -53,8 +46,9 @@ class MarginLearner:
         if not self.c2 > 0:
             raise ScoreError(f"c2 must be above 0 here: without it the weights have no bound; got {self.c2:g}; give 1")
 
-    def learn(self, rows: AttributeRows, gold: Array, parameters: Parameters) -> Iterator[MarginEpoch]:
+    def learn(self, corpus: Corpus, parameters: Parameters) -> Iterator[MarginEpoch]:
         """One `MarginEpoch` a pass; the last has the weights that were learned."""
+        rows, gold = corpus.rows, corpus.gold
         run = _Run(rows, gold, parameters)
         weights, sums, clock = np.zeros(len(parameters)), np.zeros(len(parameters)), 1.0
         moving, dual = Moving(weights, sums, np.empty(0)), run.dual_of_gold()
@@ -67,7 +61,7 @@ class MarginLearner:
             bound = run.expected_cost(dual) - self.c2 * float(weights @ weights)
             average = weights - sums / max(clock * (clock - 1) / 2, 1.0)
             loss = run.hinge(average) + self.c2 * float(average @ average)
-            yield MarginEpoch(number, average, loss, bound)
+            yield MarginEpoch(number, average, loss, measures={"gap": loss - bound}, bound=bound)
             if loss - bound <= self.tolerance * loss:
                 return
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
-from trelliswork.distributions import LinearChain
 from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.curvature import add_variances
 from trelliswork.models.taggers.features.learners.config import Method
 from trelliswork.training.lbfgs import Objective
+
+if TYPE_CHECKING:
+    from trelliswork.distributions import LinearChain
 
 Array = np.ndarray[Any, Any]
 
@@ -38,8 +40,7 @@ def curvature(rows: AttributeRows, parameters: Parameters, weights: Array) -> Ar
     spread, arcs = np.zeros((rows.n_tokens, len(labels))), np.zeros((len(labels), len(labels)))
     starts = rows.starts
     for batch, chain in FeatureCRF(labels, KeyIndex(), parameters, weights).distributions(rows):
-        assert isinstance(chain, LinearChain), "states are labels here"
-        pairs = chain.pairwise_marginals
+        pairs = cast("LinearChain", chain).pairwise_marginals  # states are labels here
         arcs += (pairs * (1 - pairs)).sum((0, 1)).numpy()
         for s, table in zip(batch, chain.marginals.numpy(), strict=True):
             own = table[: rows.lengths[s]]
@@ -103,27 +104,27 @@ def _kinetic(momentum: Array, precision: Array) -> float:
     return 0.5 * float((momentum * momentum / precision).sum())
 
 
-def draw(
-    likelihood: Objective,
-    c2: float,
-    mode: Array,
-    curved: Array,
-    n_samples: int,
-    method: Method,
-    seed: int,
-    temperature: float = 1.0,
-) -> Array:
-    """Samples [n_samples, weights] of the posterior; `mode` is the optimum, `curved` the likelihood's curvature.
+@dataclass(frozen=True)
+class Posterior:
+    """How many weight vectors are drawn, and how; seeds decide which.
 
     A `temperature` below 1 sharpens the posterior to exp(-loss / temperature): weights stay nearer to the optimum.
     """
-    precision = (curved + 2 * c2) / temperature
-    if method == "laplace":
-        return laplace(mode, precision, n_samples, seed)
 
-    def energy(weights: Array) -> tuple[float, Array]:
-        loss, gradient = likelihood(weights)
-        loss, gradient = loss + c2 * float(weights @ weights), gradient + 2 * c2 * weights
-        return loss / temperature, gradient / temperature
+    n_samples: int
+    method: Method = "laplace"
+    temperature: float = 1.0
+    seed: int = 0
 
-    return Hamiltonian(seed=seed).sample(energy, mode, precision, n_samples)
+    def draw(self, likelihood: Objective, c2: float, mode: Array, curved: Array) -> Array:
+        """Samples [n_samples, weights]; `mode` is the optimum, `curved` the likelihood's curvature."""
+        precision = (curved + 2 * c2) / self.temperature
+        if self.method == "laplace":
+            return laplace(mode, precision, self.n_samples, self.seed)
+
+        def energy(weights: Array) -> tuple[float, Array]:
+            loss, gradient = likelihood(weights)
+            loss, gradient = loss + c2 * float(weights @ weights), gradient + 2 * c2 * weights
+            return loss / self.temperature, gradient / self.temperature
+
+        return Hamiltonian(seed=self.seed).sample(energy, mode, precision, self.n_samples)

@@ -17,7 +17,7 @@ from trelliswork.models.taggers.features.crf.states import StateSpace
 from trelliswork.models.taggers.features.kernels.records import EdgeRows, Observed
 from trelliswork.models.taggers.features.kernels.sets import Room, room_for
 from trelliswork.models.taggers.features.kernels.sgd import Clock, sgd_epoch
-from trelliswork.models.taggers.features.learners.online import Epoch
+from trelliswork.models.taggers.features.learners.base import Corpus, Progress, first_weights
 
 Array = np.ndarray[Any, Any]
 
@@ -46,28 +46,18 @@ class StochasticDescent:
         if not self.l2 > 0:
             raise ScoreError(f"c2 must be above 0 here, as the rate follows from it; got {self.l2:g}; give 0.001")
 
-    def learn(
-        self,
-        rows: AttributeRows,
-        gold: Array,
-        parameters: Parameters,
-        *,
-        sentence_weights: Array | None = None,
-        sets: Array | None = None,
-        start: Array | None = None,
-    ) -> Iterator[Epoch]:
-        """One `Epoch` a pass; `gold`, `sentence_weights` and `sets` as for `Likelihood`, `start` the first weights."""
-        order, random = np.flatnonzero(rows.lengths), np.random.default_rng(self.seed)
-        first = np.zeros(len(parameters)) if start is None else start
-        run = _Run.of(rows, gold, parameters, self.l2 / max(len(order), 1), sentence_weights, sets, first)
+    def learn(self, corpus: Corpus, parameters: Parameters) -> Iterator[Progress]:
+        """One `Progress` an epoch."""
+        order, random = np.flatnonzero(corpus.rows.lengths), np.random.default_rng(self.seed)
+        run = _Run.of(corpus, parameters, self.l2 / max(len(order), 1), first_weights(parameters, self.seed))
         random.shuffle(order)
         first_clock = self._calibrated(run, order[: self.n_sentences])
-        weights, clock, losses = first.copy(), Clock(1.0, 0.0, first_clock), list[float]()
+        weights, clock, losses = run.first.copy(), Clock(1.0, 0.0, first_clock), list[float]()
         for number in range(1, self.max_epochs + 1):
             random.shuffle(order)
             loss, clock = run(order, weights, clock)
             losses.append(loss + self.l2 * clock.scale**2 * float(weights @ weights))
-            yield Epoch(number, clock.scale * weights, losses[-1] / max(len(order), 1), float("nan"))
+            yield Progress(number, clock.scale * weights, losses[-1] / max(len(order), 1))
             if number > self.period and losses[-1 - self.period] - losses[-1] < self.delta * abs(losses[-1]):
                 return
 
@@ -104,20 +94,12 @@ class _Run:
     room: Room
 
     @classmethod
-    def of(
-        cls,
-        rows: AttributeRows,
-        gold: Array,
-        parameters: Parameters,
-        l2: float,
-        shares: Array | None,
-        sets: Array | None,
-        first: Array,
-    ) -> _Run:
-        edges, c = edge_rows(rows, parameters), parameters.n_labels
-        gold, sets = StateSpace.of(parameters).gold(gold, sets, follows(rows))
+    def of(cls, corpus: Corpus, parameters: Parameters, l2: float, first: Array) -> _Run:
+        rows, shares = corpus.rows, corpus.sentence_weights
+        edges = edge_rows(rows, parameters)
+        gold, sets = StateSpace.of(parameters).gold(corpus.gold, corpus.sets, follows(rows))
         shares = np.ones(len(rows.lengths)) if shares is None else shares.astype(np.float64)
-        room = room_for(int(rows.lengths.max(initial=0)), c, bool(len(edges.ids)))
+        room = room_for(int(rows.lengths.max(initial=0)), parameters.n_labels, bool(len(edges.ids)))
         return cls(rows, Observed(gold, sets, shares), parameters, l2, first, edges, room)
 
     def loss_at_start(self, order: Array) -> float:
