@@ -27,8 +27,6 @@ from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.structures.chain import kernels as chain_kernels
 from trelliswork.structures.chain import likelihood_kernels, path_kernels
 
-Network = Tagger | Segmenter | MultiTagger
-
 SEGMENTS = "segments"
 _SMALL: dict[str, Any] = dict(
     word_dim=2, hidden=16, heads=2, layers=1, segment_dim=4, max_length=2, hidden_units=4, pretrain_epochs=0,
@@ -101,7 +99,7 @@ def compile_kernels() -> float:
     return time.perf_counter() - began
 
 
-def compile_own_kernels(network: Network) -> float:
+def compile_own_kernels(network: Any) -> float:
     """Learn and answer with a small network of the same kind; returns the seconds it took."""
     began = time.perf_counter()
     sentences = [Sentence(("Ann", "Lee", "sings"), ("B-X", "I-X", "O")), Sentence(("Stop",), ("O",))] * 4

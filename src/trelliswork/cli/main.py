@@ -37,7 +37,7 @@ class Commands(TyperGroup):
         return TyperCommand(name, help=COMMANDS[name].help) if name in COMMANDS else None
 
     def resolve_command(self, ctx: typer.Context, arguments: list[str]) -> Any:  # type: ignore[override]
-        name, _, rest = super().resolve_command(ctx, arguments)  # type: ignore[arg-type]
+        name, _, rest = super().resolve_command(ctx, arguments)
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
         alone.command(name)(_guarded(function_of(str(name))))
         return name, typer.main.get_command(alone), rest

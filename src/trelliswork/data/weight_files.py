@@ -80,5 +80,5 @@ def _array(weights: Any) -> Array:
     return np.asarray(weights if isinstance(weights, np.ndarray) else weights.detach().cpu(), order="C")
 
 
-def _bytes_of(weights: Any) -> Array:
+def _bytes_of(weights: Any) -> Any:
     return _array(weights).reshape(-1).view(np.uint8)
