@@ -22,16 +22,9 @@ from trelliswork.models import (
 )
 from trelliswork.models.taggers.features.kernels import decoding, likelihood
 from trelliswork.nn import CRF
-from trelliswork.nn.encoders import grconv_kernels, lstm_kernels
-from trelliswork.nn.scorers import softplus_kernels
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.structures.chain import kernels as chain_kernels
 from trelliswork.structures.chain import likelihood_kernels, path_kernels
-from trelliswork.structures.segments import likelihood_kernels as segment_sums
-from trelliswork.structures.segments import path_kernels as segment_paths
-from trelliswork.structures.segments import scaled_kernels
-
-Network = Tagger | Segmenter | MultiTagger
 
 SEGMENTS = "segments"
 _SMALL: dict[str, Any] = dict(
@@ -52,10 +45,7 @@ def prepare_kernels(tagger: SentenceTagger | MultiTagger | None = None, *, quiet
 
 
 def _prepare_own_kernels(tagger: SentenceTagger | MultiTagger, quiet: bool) -> None:
-
-    if not isinstance(tagger, Tagger | Segmenter | MultiTagger):
-        return
-    missing = [what for what, kernels in _own_kernels(tagger).items() if not all(map(_is_cached, kernels))]
+    missing = [what for what, kernels in tagger.own_kernels().items() if not all(map(_is_cached, kernels))]
     if missing:
         about = f"{10 + 20 * (SEGMENTS in missing)} s"
         _announced(f"kernels of {' and '.join(missing)}", about, lambda: compile_own_kernels(tagger), quiet)
@@ -108,11 +98,11 @@ def compile_kernels() -> float:
     return time.perf_counter() - began
 
 
-def compile_own_kernels(network: Network) -> float:
+def compile_own_kernels(network: Any) -> float:
     """Learn and answer with a small network of the same kind; returns the seconds it took."""
     began = time.perf_counter()
     sentences = [Sentence(("Ann", "Lee", "sings"), ("B-X", "I-X", "O")), Sentence(("Stop",), ("O",))] * 4
-    kind = Segmenter if isinstance(network, Segmenter) else Tagger
+    kind = type(next(iter(network.heads.values())))
     with torch.random.fork_rng(devices=[]):
         small = kind.from_data(sentences, replace(network.config, **_SMALL))
         small.loss(sentences).backward()  # a batch that is large enough for every kernel
@@ -135,28 +125,6 @@ def _entry_kernels() -> Iterator[Any]:
     yield from (chain_kernels.forward_scaled, chain_kernels.backward_scaled, first_not_a_score)
     yield from (likelihood_kernels.forward_rows, likelihood_kernels.backward_rows)
     yield from (path_kernels.path_scores, path_kernels.decode_rows, path_kernels.best_paths, path_kernels.top_paths)
-
-
-def _own_kernels(network: Network) -> dict[str, list[Any]]:
-    """The kernels of the parts that a network has beside its chain, by a name for people."""
-    found: dict[str, list[Any]] = {}
-    if isinstance(network, Segmenter):
-        found[SEGMENTS] = [segment_sums.forward_rows, segment_sums.backward_rows]
-        found[SEGMENTS] += [scaled_kernels.forward_scaled, scaled_kernels.backward_scaled]
-        found[SEGMENTS] += [segment_paths.best_starts, segment_paths.top_starts]
-    if isinstance(network, Segmenter) and network.config.segments == "pyramid":
-        found["pyramids"] = _public(grconv_kernels)
-    elif network.config.scorer == "hidden-units":
-        found["hidden units"] = _public(softplus_kernels)
-    if network.config.encoder == "lstm":
-        found["LSTMs"] = _public(lstm_kernels)
-    return found
-
-
-def _public(module: Any) -> list[Any]:
-    """The kernels of a module that are called from outside it."""
-    found = {name: each for name, each in vars(module).items() if hasattr(each, "py_func")}
-    return [each for name, each in found.items() if name[0] != "_" and each.py_func.__module__ == module.__name__]
 
 
 def _is_cached(kernel: Any) -> bool:

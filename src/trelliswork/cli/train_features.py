@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -29,6 +28,7 @@ from trelliswork.models.taggers.features.learners.base import Progress
 from trelliswork.models.taggers.features.learners.induction import Round
 from trelliswork.models.taggers.partial_tags import is_known
 from trelliswork.runtime.threads import use_threads
+from trelliswork.training.interrupts import Interrupts
 
 SCORED_EVERY = 10  # iterations; scoring the dev sentences takes longer than one of them
 LEARNED = (
@@ -157,18 +157,18 @@ class Report:
 
     def __init__(self, dev: list[Sentence], quiet: bool, max_iterations: int | None = None) -> None:
         self.dev, self.quiet = dev, quiet
-        self.iterations, self.interrupted = 0, False
+        self.iterations, self._interrupts = 0, Interrupts(wait=True)
         self._bar = IterationBar(max_iterations) if sys.stderr.isatty() and not quiet else None
         self._began = self._last = time.perf_counter()
 
     def __enter__(self) -> Report:
-        self._before = signal.signal(signal.SIGINT, self._interrupt)
+        self._interrupts.__enter__()
         if self._bar is not None:
             self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        self._interrupts.__exit__()
         if self._bar is not None:
             self._bar.stop()
 
@@ -176,8 +176,10 @@ class Report:
     def seconds(self) -> float:
         return self._last - self._began
 
-    def _interrupt(self, *_: object) -> None:
-        self.interrupted = True
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C was pressed: this iteration is the last."""
+        return self._interrupts.pending
 
     def __call__(self, progress: Progress, tagger: FeatureTagger) -> bool:
         text = f"{describe(progress)}, {time.perf_counter() - self._last:.2f} s"

@@ -14,7 +14,7 @@ from trelliswork.cli.config_file import config_text
 from trelliswork.cli.inputs import count, say
 from trelliswork.cli.kernels import prepare_kernels
 from trelliswork.cli.scores import score, score_text
-from trelliswork.cli.tasks import heads_of, parts_of, task_names
+from trelliswork.cli.tasks import parts_of, task_names
 from trelliswork.cli.train_data import (
     broken_tags,
     check_folder,
@@ -187,7 +187,7 @@ def progress_of(options: Options, run: str = "") -> Progress:
 
 def describe(tagger: Network, material: Material, options: Options, quiet: bool) -> None:
     """Notes about the data, and the size of the model."""
-    heads = heads_of(tagger)
+    heads = tagger.heads
     for part in parts_of(tagger, material.dev):
         known_tags(part.tagger, part.sentences)
     for part in parts_of(tagger, material.train):

@@ -14,7 +14,6 @@ import torch
 from trelliswork.cli import train_features, train_network
 from trelliswork.cli.config_file import config_text
 from trelliswork.cli.kernels import prepare_kernels
-from trelliswork.cli.tasks import heads_of
 from trelliswork.cli.train_data import config_first
 from trelliswork.cli.train_features import SCORED_EVERY, IterationBar, Report
 from trelliswork.cli.train_network import Material, Plan
@@ -68,7 +67,7 @@ class NetworkTrials:
         material = train_network.fitting(self.material, self.plan, options)
         tagger = train_network.build(self.plan, material, options, self.plan.learning.seed)
         train_network.describe(tagger, material, options, options["quiet"])
-        schemes = [head.labels.data_scheme for head in heads_of(tagger).values()]
+        schemes = [head.labels.data_scheme for head in tagger.heads.values()]
         self.metric = "score" if len(schemes) > 1 else "accuracy" if schemes == ["plain"] else "f1"
         prepare_kernels(tagger, quiet=options["quiet"])
 

@@ -27,9 +27,8 @@ from trelliswork.cli.options import (
     parse_delimiter,
 )
 from trelliswork.cli.scores import score, score_text
-from trelliswork.cli.tasks import Part, parts_of, reads_sentences
+from trelliswork.cli.tasks import Part, load_reader, parts_of
 from trelliswork.data import Choices, atomic_write
-from trelliswork.models import load_tagger
 
 
 def evaluate(
@@ -61,7 +60,7 @@ def evaluate(
     """
     torch.set_num_threads(threads)
     given = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
-    tagger = reads_sentences(load_tagger(model, features=given_function(features)), model)
+    tagger = load_reader(model, given_function(features))
     kind = kind_of(file, tagger=tagger)
     format, stream = open_tagged(file, choices_of(tagger, given, kind), kind)
     parts = [_known(part, scheme, quiet) for part in parts_of(tagger, list(stream))]

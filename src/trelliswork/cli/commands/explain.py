@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,7 +22,7 @@ from trelliswork.cli.visible import visible
 from trelliswork.data import Choices, atomic_write
 from trelliswork.data.attributes.hashing import HINT
 from trelliswork.errors import ModelError
-from trelliswork.models import FeatureTagger, load_tagger
+from trelliswork.models import load
 
 
 def explain(
@@ -49,8 +49,8 @@ def explain(
       trelliswork explain chunker new.conll
       trelliswork explain chunker new.conll --html votes.html
     """
-    tagger = load_tagger(model, features=given_function(features))
-    if not isinstance(tagger, FeatureTagger):
+    tagger: Any = load(model, features=given_function(features))
+    if not tagger.explains:
         problem = f"expected a model of kind FeatureTagger, got {type(tagger).__name__}"
         raise ModelError(f"{model}: {problem}; train one with --model crf")
     given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))

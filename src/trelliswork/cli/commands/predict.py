@@ -29,11 +29,11 @@ from trelliswork.cli.options import (
 )
 from trelliswork.cli.pins import parse_pins
 from trelliswork.cli.task_writers import TasksWriter, conll_tasks_writer, jsonl_tasks_writer, pretty_tasks_writer
-from trelliswork.cli.tasks import heads_of, reads_sentences, words_alone
+from trelliswork.cli.tasks import load_reader, words_alone
 from trelliswork.cli.writers import Writer, conll_writer, jsonl_writer, pretty_writer
 from trelliswork.data import Choices, ColumnFormat, atomic_write
 from trelliswork.errors import TrellisworkError
-from trelliswork.models import SentenceTagger, load_tagger
+from trelliswork.models import SentenceTagger
 
 
 class Output(StrEnum):
@@ -106,8 +106,8 @@ def predict(
       trelliswork predict ner new.txt --text --pin 1=B-LOC
     """
     torch.set_num_threads(threads)
-    tagger = reads_sentences(load_tagger(model, features=given_function(features)), model)
-    heads = heads_of(tagger)
+    tagger = load_reader(model, given_function(features))
+    heads = tagger.heads
     if pin and any(heads):
         raise TrellisworkError("--pin is for models of one task, and this one has several; leave it out")
     given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from trelliswork.data import Sentence
 from trelliswork.data.attributes.function import FeatureFunction, Function
 from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.models.base import Description
 from trelliswork.models.loading import load, model_folders
 from trelliswork.models.taggers.features.averaged_tagger import AveragedTagger
 from trelliswork.models.taggers.sentence_tagger import ChainTagger, Pins
@@ -53,6 +54,16 @@ class Ensemble(AveragedTagger):
         found = cls([load(folder, features=features) for folder in folders])  # type: ignore[misc]  # refused there
         found.folders = [str(folder) for folder in folders]
         return found
+
+    def describe(self, top: int = 20) -> Description:
+        folders = ", ".join(self.folders)
+        place = f"{Path(self.folders[0]).parent}: " if self.folders else ""
+        raise TrellisworkError(f"{place}expected one model, got the folders of several; name one: {folders}")
+
+    def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
+        """Each tagger in a folder of its own."""
+        for i, tagger in enumerate(self.taggers, 1):
+            tagger.save(Path(directory) / f"model-{i}", extra=extra)
 
     @property
     def n_columns(self) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.errors import DataError, ModelError, TrellisworkError, is_out_of_memory
+from trelliswork.models.base import Alternative, Answer, Model, PartProbability
 from trelliswork.models.loading import load
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.explanation import (
@@ -40,7 +41,7 @@ Pins = Mapping[int, str]  # token, counted from 0 -> its tag
 Result = TypeVar("Result")
 
 
-class SentenceTagger:
+class SentenceTagger(Model):
     """Tags, alternatives and confidences of sentences; a subclass answers for a batch of them."""
 
     labels: Labels
@@ -50,11 +51,6 @@ class SentenceTagger:
     @abstractmethod
     def n_columns(self) -> int:
         """How many columns beside the words it reads."""
-
-    @property
-    @abstractmethod
-    def n_parameters(self) -> int:
-        """Number of trained values."""
 
     def evaluating(self) -> AbstractContextManager[Any]:
         """Inside, answers are given and nothing is learned."""
@@ -138,6 +134,21 @@ class SentenceTagger:
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         return self._in_batches(sentences, pins, self._best_tags, empty=list)
+
+    def predict(
+        self,
+        inputs: str | Sentence | Sequence[str] | Sequence[Sentence],
+        *,
+        top_k: int = 1,
+        pins: Sequence[Pins] | None = None,
+        threshold: float | None = None,
+    ) -> list[Answer]:
+        """The best tags of each sentence with exact probabilities, and the `top_k` best; the rest as for `tag`."""
+        alone = one_sentence(inputs)
+        sentences = cast("Sequence[Sentence]", inputs) if alone is None else [alone]
+        found = self.confidences(sentences, pins, threshold=threshold)
+        best = self.analyses(sentences, top_k, pins)
+        return [_answer(*each) for each in zip(sentences, found, best, strict=True)]
 
     def analyses(
         self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
@@ -244,6 +255,19 @@ def _sparing(
     half = len(batch) // 2
     first, second = (None, None) if pins is None else (pins[:half], pins[half:])
     return _sparing(answer, batch[:half], first) + _sparing(answer, batch[half:], second)
+
+
+def _answer(sentence: Sentence, found: Confidences, best: Sequence[Analysis]) -> Answer:
+    known = {tuple(analysis.tags): analysis.probability for analysis in reversed(best)}
+    tokens = enumerate(zip(found.tags, found.tokens, strict=True))
+    return Answer(
+        found.tags,
+        known.get(tuple(found.tags)),
+        sentence.words,
+        parts=[PartProbability(i, i + 1, tag, probability) for i, (tag, probability) in tokens],
+        spans=[PartProbability(span.start, span.end, span.label, span.probability) for span in found.spans],
+        alternatives=[Alternative(analysis.tags, analysis.probability) for analysis in best],
+    )
 
 
 def one_sentence(given: str | Sentence | Sequence[str] | Sequence[Sentence]) -> Sentence | None:

@@ -33,6 +33,7 @@ class AttributeTagger(FeatureTagger):
     """A `FeatureCRF` over what is in `Sentence.extra["attributes"]`: for each token a dict or a list of names."""
 
     KIND = "AttributeTagger"
+    reads = "attributes"
 
     @classmethod
     def of(cls, crf: FeatureCRF, names: Sequence[str], config: LearningConfig | None = None) -> AttributeTagger:

@@ -18,10 +18,11 @@ from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, FeatureFunction, HashedIndex, Templates
 from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.function import Function
-from trelliswork.data.attributes.hashing import HashedNames
+from trelliswork.data.attributes.hashing import HINT, HashedNames
 from trelliswork.data.attributes.rows import owners_of
 from trelliswork.data.setting_kinds import check_settings
 from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.models.base import Description
 from trelliswork.models.card import model_card
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.models.taggers.features.corpus import FeatureCorpus, attributes_of, check_units, columns_of, gold_of
@@ -36,7 +37,7 @@ from trelliswork.models.taggers.features.learners.learning import check_weights,
 from trelliswork.models.taggers.features.names import NAMES, names_text, read_names
 from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
 from trelliswork.models.taggers.features.votes import Explanation, explain
-from trelliswork.models.taggers.labels import Labels
+from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
 from trelliswork.models.taggers.sentence_tagger import ChainTagger, Pins
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class FeatureTagger(ChainTagger):
     """
 
     KIND = "FeatureTagger"
+    explains = True
 
     def __init__(
         self,
@@ -162,6 +164,26 @@ class FeatureTagger(ChainTagger):
     def hashed(self) -> bool:
         """Whether attributes have numbers only, and no names."""
         return isinstance(self.crf.index, HashedIndex)
+
+    def describe(self, top: int = 20) -> Description:
+        sizes: dict[str, Any] = {"templates": len(self.templates.templates), "attributes": len(self.crf.index)}
+        sizes |= {"conjunctions": len(self.crf.conjunctions) or None}
+        sizes |= {"function": self.features.name if self.features is not None else None}
+        sizes |= {"names": HINT if self.hashed else None}
+        found = list(strongest(self, top))
+        votes = {f"{name} -> {label}": f"{weight:+.2f}" for weight, name, label in found}
+        listed = [{"attribute": name, "tag": label, "weight": round(weight, 4)} for weight, name, label in found]
+        return Description(
+            f"{kind_of(self.config.model).phrase} over features",
+            labels=labels_described(self.labels),
+            record={"features": listed, **record_of_labels(self.labels)},
+            settings=asdict(self.config),
+            sections=[
+                ("features", sizes | asdict(self.config)),
+                ("strongest features (score added to a tag)", votes),
+            ],
+            transitions=sorted(self.crf.arc_names(), reverse=True),
+        )
 
     # Disk
 

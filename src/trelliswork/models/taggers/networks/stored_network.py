@@ -12,12 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.errors import ModelError
+from trelliswork.models.base import Model
 from trelliswork.models.card import model_card
 from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
 from trelliswork.models.taggers.networks.size_guard import SizeGuard
 
 
-class StoredNetwork(nn.Module):
+class StoredNetwork(Model, nn.Module):
     """Weights, scores and settings; a subclass says what of it goes into config.json and how it comes back."""
 
     def __init__(self) -> None:
