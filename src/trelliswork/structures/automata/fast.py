@@ -67,7 +67,7 @@ def log_partition(machine: Machine) -> Tensor:
     return differentiable(
         torch.tensor(run.log_z, dtype=torch.float64),
         machine.scores,
-        lambda grad: run_posteriors(machine, run, float(grad)),
+        lambda grad: run_posteriors(machine, run, grad.item()),
         lambda *scores: structure.log_partition(machine.with_scores(*scores)),
     )
 
