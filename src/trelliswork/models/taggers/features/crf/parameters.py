@@ -167,7 +167,7 @@ class Parameters:
         return owners_of(self.offsets)
 
     def with_latent(self, latent: int) -> Parameters:
-        """So many copies of each label, each with weights for all that the label has weights for [S4.128]."""
+        """This many copies of each label, each with weights for all that the label has weights for [S4.128]."""
         if latent == 1:
             return self
         copies, c, wide = np.arange(latent), self.n_labels, self.n_labels * latent

@@ -23,7 +23,7 @@ class Pretraining:
 
     n_dimensions: int = 50
     clusters_a_label: int = 2  # coarse clusters make words of one kind alike; fine ones tell every word apart
-    occurrences_of_a_sense: int = 50  # a word has one more sense for each so many occurrences
+    occurrences_of_a_sense: int = 50  # a word gets one more sense per this many occurrences
     max_epochs: int = 15
     seed: int = 0
 

@@ -40,7 +40,7 @@ class Room(NamedTuple):
 
 
 def room_for(longest: int, c: int, by_position: bool) -> Room:
-    """Room for sentences of so many tokens; `by_position` if transitions may differ from token to token."""
+    """Room for sentences of up to `longest` tokens; `by_position` if transitions may differ from token to token."""
     width, n = (c + 7) // 8 * 8, max(longest, 2)
     m = n - 1 if by_position else 1
     return Room(
