@@ -172,7 +172,7 @@ class Alignment(StructuredDistribution):
         """Exact independent samples."""
         shape = torch.Size(sample_shape)
         log_z = self._log_z.detach()
-        require_finite_totals(log_z)
+        require_finite_totals(log_z, lambda: self.count)
         self._require_possible(log_z > -INF)
         paths = self._draw(shape.numel(), generator)
         return self._paths_out(paths).reshape(*shape, *self.batch_shape, *self.event_shape)

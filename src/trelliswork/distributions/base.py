@@ -6,6 +6,7 @@ A subclass brings a structure and its queries; what follows from them is written
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Literal, Self
 
 import torch
@@ -97,15 +98,20 @@ def weighted_sum(weights: Tensor, costs: Tensor, n_batch_axes: int) -> Tensor:
     return (weights * heard).flatten(n_batch_axes).sum(-1)
 
 
-def require_finite_totals(log_z: Tensor) -> None:
-    """What is drawn or searched by shares of the total needs one that is a number."""
-    wrong = ~(log_z.detach() < INF)
+def require_finite_totals(log_z: Tensor, count: Callable[[], Tensor] | None = None) -> None:
+    """What is drawn or searched by shares of the total needs one that is a number.
+
+    With `count`, so does a row that has structures, but a total of -inf: overflow can look like this.
+    """
+    totals = log_z.detach().reshape(-1)
+    wrong = ~(totals < INF)
+    if count is not None and bool((totals == -INF).any()):
+        wrong |= (totals == -INF) & (count().reshape(-1) > 0)
     if bool(wrong.any()):
-        total = log_z.detach()[wrong].reshape(-1)[0].item()
-        row = f"row {int(wrong.nonzero()[0])}: " if log_z.dim() else ""
+        row = int(wrong.nonzero()[0])
         raise ScoreError(
-            f"{row}the scores must have a finite total; got {total}; scale them down so that their sums stay below "
-            "1.8e308, and look for NaN and +inf among them"
+            f"the scores of row {row} must have a finite total; got {totals[row].item()}; scale them down so that "
+            "their sums stay within ±1.8e308, and look for NaN and +inf among them"
         )
 
 

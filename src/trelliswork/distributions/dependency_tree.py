@@ -155,7 +155,7 @@ class DependencyTree(ArcFactored):
         """Exact independent samples."""
         shape = torch.Size(sample_shape)
         log_z = self._log_z.detach()
-        require_finite_totals(log_z)
+        require_finite_totals(log_z, lambda: self.count)
         self._require_possible(log_z > -INF)
         heads = self._draw(self._rows, shape.numel(), generator).to(self.arcs.device)
         labels = None if self.labels is None else self._labelled.draw_labels(heads, generator)

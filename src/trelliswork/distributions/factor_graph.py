@@ -221,7 +221,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
         """Exact independent samples."""
         shape = torch.Size(sample_shape)
         log_z = self._log_z.detach()
-        require_finite_totals(log_z)
+        require_finite_totals(log_z, lambda: self.count)
         self._require_values(log_z > -INF)
         if self.backend == "torch":
             values = structure.sample(self._parts, self._tree, shape.numel(), generator)

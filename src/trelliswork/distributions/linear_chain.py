@@ -234,7 +234,7 @@ class LinearChain(StructuredDistribution):
         """Exact independent samples."""
         shape = torch.Size(sample_shape)
         log_z = self._log_z.detach()
-        require_finite_totals(log_z)
+        require_finite_totals(log_z, lambda: self.count)
         self._require_paths(log_z > -INF)
         if self.backend == "torch":
             tags = structure.sample(self._precise, shape.numel(), generator)

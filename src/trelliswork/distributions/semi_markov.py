@@ -228,7 +228,7 @@ class SemiMarkov(SegmentScores):
         """`sample` in its tensor form."""
         shape = torch.Size(sample_shape)
         log_z = self._log_z.detach()
-        require_finite_totals(log_z)
+        require_finite_totals(log_z, lambda: self.count)
         self._require_values(log_z > -INF)
         if self.backend == "torch":
             starts = structure.sample(self._parts, shape.numel(), generator)

@@ -271,12 +271,12 @@ class SpanTree(StructuredDistribution):
         shape = torch.Size(sample_shape)
         if self.backend == "torch":
             log_z = self._log_z.detach()
-            require_finite_totals(log_z)
+            require_finite_totals(log_z, lambda: self.count)
             self._require_values(log_z > -INF)
             nodes = structure.sample(self._parts, shape.numel(), generator)
         else:
             run = self._inside_in_log_space
-            require_finite_totals(torch.from_numpy(run.log_z))
+            require_finite_totals(torch.from_numpy(run.log_z), lambda: self.count)
             self._require_values(torch.from_numpy(run.log_z > -INF))
             nodes = fast.sample_trees(self._arrays, run, shape.numel(), generator)
         return nodes.reshape(*shape, *self.batch_shape, *self.event_shape)

@@ -255,12 +255,14 @@ class WeightedCFG(StructuredDistribution):
         """Exact independent samples of p(tree | words), nested as [*sample_shape, batch]."""
         shape = torch.Size(sample_shape)
         log_z = self._log_z.detach()
-        require_finite_totals(log_z)
+        require_finite_totals(log_z, lambda: self.count)
         self._require_values(log_z > -INF)
         if self.backend == "torch":
             nodes = structure.sample(self._parts, shape.numel(), generator)
         else:
             nodes = fast.sample_derivations(self._arrays, self._inside, shape.numel(), generator)
+        whole = ((nodes[..., 0] >= 0).sum(-1) == 2 * self.lengths - 1).all(0)  # NaN leads to symbols without rules
+        require_finite_totals(torch.where(whole, log_z, float("nan")))
         return self.from_nodes(nodes.reshape(*shape, *self.batch_shape, *self.event_shape))
 
     def _require_values(self, possible: Bool[Tensor, "batch"]) -> None:
