@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test lint portability bench accuracy clean
+.PHONY: help demo test quick lint portability bench accuracy clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -20,6 +20,15 @@ demo: $(READY)   ## train, score, decode and explain on the built-in corpus; wri
 
 test: lint       ## lint, type check and run every test
 	$(BIN)/python -m pytest -n 2 $(TESTS)
+
+# One case of each query of each structure, the layers of the package, a neural and a feature-based model from the
+# command line, and the parts of a network.
+QUICK := tests/contract tests/semirings tests/metrics tests/draw tests/test_layers.py tests/test_public_names.py \
+	tests/nn/test_every_part.py tests/data/test_conll.py tests/data/test_jsonl.py \
+	tests/cli/test_evaluate.py tests/cli/test_help.py tests/structures/test_schemes.py
+
+quick: $(READY)  ## a representative part of the tests, in less than a minute once the kernels are compiled
+	$(BIN)/python -m pytest -n 2 --quick $(QUICK)
 
 lint: $(READY)   ## ruff and mypy
 	$(BIN)/ruff check .

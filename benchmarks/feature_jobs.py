@@ -142,7 +142,7 @@ def ours_train(settings: dict[str, Any], folder: str) -> dict[str, Any]:
     from trelliswork.data import Choices, open_conll
     from trelliswork.data.attributes import Templates
     from trelliswork.models import FeatureTagger, LearningConfig
-    from trelliswork.models.taggers.features.crf.learning import Progress
+    from trelliswork.models.taggers.features.learners.base import Progress
     from trelliswork.runtime.threads import use_threads
 
     out = settings.pop("out", f"{folder}/model")

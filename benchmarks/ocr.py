@@ -18,13 +18,14 @@ import torch
 
 from benchmarks.report import RESULTS
 from trelliswork.data.attributes import AttributeRows, KeyIndex
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.learning import learn
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner
 from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.learners.base import Corpus
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.learning import learn
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "ocr_letters" / "letters.npz"
 LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
@@ -70,7 +71,7 @@ def linear_crf(words: Words) -> FeatureCRF:
 
 def hidden_unit_crf(words: Words) -> FeatureCRF:
     parameters = HiddenParameters.dense(N_PIXELS + 1, len(LETTERS), N_UNITS)
-    *_, last = HIDDEN.learn(*words, parameters)
+    *_, last = HIDDEN.learn(Corpus(*words), parameters)
     return HiddenUnitCRF(LETTERS, KeyIndex(), parameters, last.weights)
 
 

@@ -9,6 +9,7 @@ Both learn at once, and the one encoder serves both.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -65,16 +68,21 @@ class Example:
 class EventExtractor(nn.Module):
     """A tagger of triggers and a scorer of roles on one encoder."""
 
-    def __init__(
-        self, sentences: Sequence[AnnotatedSentence], config: TaggerConfig = SETTINGS, *, seed: int = 0
-    ) -> None:
+    def __init__(self, triggers: Tagger, roles: Sequence[str]) -> None:
         super().__init__()
         self.metrics: dict[str, Any] = {}
-        self.triggers = Tagger.from_data([as_tagging(each) for each in sentences], config, scheme="plain", seed=seed)
+        self.triggers, self.roles = triggers, list(roles)
+        self.scorer = RoleScorer(triggers.encoder.dim, len(triggers.labels.vocabulary), len(self.roles))
+
+    @classmethod
+    def from_data(
+        cls, sentences: Sequence[AnnotatedSentence], config: TaggerConfig = SETTINGS, *, seed: int = 0
+    ) -> EventExtractor:
+        """An extractor for the event types and roles of some sentences, with random weights."""
+        triggers = Tagger.from_data([as_tagging(each) for each in sentences], config, scheme="plain", seed=seed)
         roles = {role for each in sentences for event in each.events for *_, role in event.arguments}
-        self.roles = [NOTHING, *sorted(roles)]
         torch.manual_seed(seed)
-        self.scorer = RoleScorer(self.triggers.encoder.dim, len(self.triggers.labels.vocabulary), len(self.roles))
+        return cls(triggers, [NOTHING, *sorted(roles)])
 
     def encode(self, sentences: Sequence[AnnotatedSentence], *, with_tags: bool = False) -> list[Example]:
         encoded = self.triggers.encode([as_tagging(each) for each in sentences], with_tags=with_tags)
@@ -141,8 +149,17 @@ class EventExtractor(nn.Module):
         self.triggers.check_output(directory)
 
     def save(self, directory: str | Path, *, extra: Any = None) -> None:
-        """Only the tagger of triggers: the example keeps nothing else."""
+        """The tagger of triggers, and the roles with their scorer beside it."""
         self.triggers.save(directory, extra=extra)
+        save_file(self.scorer.state_dict(), Path(directory) / "roles.safetensors", {"roles": json.dumps(self.roles)})
+
+    @classmethod
+    def load(cls, directory: str | Path) -> EventExtractor:
+        """A saved extractor."""
+        with safe_open(Path(directory) / "roles.safetensors", "pt") as file:
+            found = cls(Tagger.load(directory), json.loads(file.metadata()["roles"]))
+            found.scorer.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+        return found
 
 
 def as_tagging(sentence: AnnotatedSentence) -> Sentence:
@@ -174,7 +191,7 @@ def main(n_train: int = 2000, n_test: int = 300, epochs: int = 12, batch_tokens:
     """Train on one part of the corpus, print the scores on another and the events of a sentence."""
     torch.set_num_threads(1)
     corpus = builtin_corpus(sizes=(n_train, 1, n_test))
-    model = EventExtractor(corpus["train"])
+    model = EventExtractor.from_data(corpus["train"])
     config = TrainingConfig(epochs=epochs, batch_tokens=batch_tokens, lr=3e-3)
     train(model, corpus["train"], None, config)  # type: ignore[arg-type]
     scores = model.evaluate(corpus["test"])

@@ -19,8 +19,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from trelliswork import FactorGraph, Sentence, read_conll, span_scores
+from trelliswork import FactorGraph, Sentence, read_conll
 from trelliswork.distributions import factorial_chain
+from trelliswork.metrics import span_scores
 
 N_FEATURES = 1 << 15
 POS_CLASSES = ("NN", "VB", "JJ", "RB", "DT", "IN", "PR", "CD", "CC", "TO", "MD", "W")

@@ -21,6 +21,24 @@ settings.register_profile(
 settings.load_profile("ci")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="of the contract tests, one case for each query")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --quick, the contract tests ask each query of each structure once, of its first case and backend."""
+    if not config.getoption("--quick"):
+        return
+    kept: dict[tuple[object, ...], pytest.Item] = {}
+    for item in items:
+        if "/contract/" not in item.nodeid:
+            kept[item.nodeid,] = item
+        elif isinstance(item, pytest.Function) and item.cls is not None:
+            kept.setdefault((item.cls, item.originalname), item)
+    config.hook.pytest_deselected(items=list(set(items) - set(kept.values())))
+    items[:] = kept.values()
+
+
 @pytest.fixture
 def two_threads() -> Iterator[None]:
     """Two threads for one test."""

@@ -20,14 +20,16 @@ LAYERS = (
     {"structures"},
     {"distributions"},
     {"nn"},
-    {"data", "metrics"},
-    {"models", "training"},
+    {"data", "fst", "metrics"},
+    {"training"},
+    {"models"},
     {"cli", "web", "scale"},
 )
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 # Modules beside the layers: the public names may come from anywhere, adapters to other libraries sit on top.
 TOP = len(LAYERS)
 FILES = sorted(PACKAGE.rglob("*.py"))
+AT_MOST = 35  # imports inside functions: of optional packages, and what keeps feature models free of torch
 
 
 def height_of(module: str) -> int:
@@ -44,6 +46,14 @@ def module_of(file: Path, root: Path = PACKAGE) -> str:
 def package_of(module: str, file: Path) -> list[str]:
     """What a relative import of one dot is relative to."""
     return module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
+
+
+def under_type_checking(tree: ast.Module) -> set[ast.AST]:
+    """What type checkers alone import."""
+    guarded = [
+        node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    ]
+    return {inner for node in guarded for statement in node.body for inner in ast.walk(statement)}
 
 
 def imports_of(source: str, module: str, file: Path) -> Iterator[tuple[str, int]]:
@@ -94,6 +104,47 @@ def test_no_layer_imports_one_above_it(file: Path) -> None:
 def test_the_check_sees_every_form_of_import(line: str, found: int) -> None:
     module = "trelliswork.structures.masks"
     assert len(climbs(line, module, PACKAGE / "structures" / "masks.py")) == found
+
+
+def needed_by(module: str, file: Path, known: set[str]) -> set[str]:
+    """The modules of the package that a module imports when it runs, at its top or inside a function."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    skipped, found = under_type_checking(tree), set()
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            package = package_of(module, file)
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            names = {f"{origin}.{alias.name}" for alias in node.names}
+            found |= {name if name in known else origin for name in names}
+    return found & known
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    modules = {module_of(file): file for file in FILES}
+    needs = {module: needed_by(module, file, set(modules)) for module, file in modules.items()}
+    while free := [module for module, of_it in needs.items() if not of_it & needs.keys()]:
+        for module in free:
+            del needs[module]
+    in_circles = {module: sorted(of_it & needs.keys()) for module, of_it in needs.items()}
+    assert in_circles == {}, "each of these needs another that cannot be imported before it"
+
+
+def inside_functions(file: Path) -> list[str]:
+    """The imports of a file that wait for a call."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    bodies = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, functions)]
+    found = {inner for body in bodies for inner in ast.walk(body) if isinstance(inner, ast.Import | ast.ImportFrom)}
+    return [f"{file.relative_to(PACKAGE)}:{node.lineno}" for node in found]
+
+
+def test_imports_are_at_the_top() -> None:
+    found = sorted(place for file in FILES for place in inside_functions(file))
+    assert len(found) <= AT_MOST, f"move one to the top of its file: {', '.join(found)}"
 
 
 def test_every_folder_is_a_known_layer() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -16,6 +17,14 @@ import trelliswork
 def test_every_public_name_can_be_had(name: str) -> None:
     assert getattr(trelliswork, name) is not None
     assert name in dir(trelliswork)
+
+
+def test_the_top_level_is_small_and_each_name_comes_from_one_place() -> None:
+    assert len(trelliswork.__all__) == len(set(trelliswork.__all__)) <= 30
+    tree = ast.parse(Path(trelliswork.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom) and node.module != "typing"]
+    assert {alias.name: node.module for node in imports for alias in node.names} == trelliswork._HOME
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -25,14 +25,24 @@ from trelliswork.data.crfsuite_models import read_crfsuite_model
 from trelliswork.errors import DataError, ScoreError
 from trelliswork.models.storage import check_output
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger, crf_of
-from trelliswork.models.taggers.features.crf.crfsuite_settings import attribute_settings, check, iterations
-from trelliswork.models.taggers.features.crf.induction import induce
-from trelliswork.models.taggers.features.crf.learning import Corpus, check_weights, parameters_of
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.sequence_tagger import SequenceTagger, state_weights, transition_weights
-from trelliswork.models.taggers.features.crf.sequences import label_lists, numbered_labels, sentences_in
-from trelliswork.models.taggers.features.crf.training_log import TrainingLog, iteration_line, score_table, scores_of
-from trelliswork.models.taggers.features.crf.votes import Explanation, explain
+from trelliswork.models.taggers.features.estimator.crfsuite_settings import attribute_settings, check, iterations
+from trelliswork.models.taggers.features.estimator.sequence_tagger import (
+    SequenceTagger,
+    state_weights,
+    transition_weights,
+)
+from trelliswork.models.taggers.features.estimator.sequences import label_lists, numbered_labels, sentences_in
+from trelliswork.models.taggers.features.estimator.training_log import (
+    TrainingLog,
+    iteration_line,
+    score_table,
+    scores_of,
+)
+from trelliswork.models.taggers.features.learners.base import Corpus
+from trelliswork.models.taggers.features.learners.induction import extended_corpus, induce
+from trelliswork.models.taggers.features.learners.learning import check_weights, parameters_of
+from trelliswork.models.taggers.features.votes import Explanation, explain
 from trelliswork.tags.schemes import spans_of
 
 Array = np.ndarray[Any, Any]
@@ -150,11 +160,12 @@ class CRF(BaseEstimator):
         chosen, index = attribute_settings(settings), new_index(self.hash_bits)
         offsets = np.concatenate([[0], np.cumsum(counts)])
         atomic = AttributeRows(lengths, offsets, index.add(keys), None if (values == 1.0).all() else values)
-        conjunctions = induce(atomic, gold, len(index), len(labels), chosen, sets=sets)
-        rows = conjunctions.extended(atomic)
-        parameters = parameters_of(rows, gold, conjunctions.n_attributes, len(labels), chosen, sets=sets)
+        corpus = Corpus(atomic, gold, sets=sets)
+        conjunctions = induce(corpus, len(index), len(labels), chosen)
+        corpus = extended_corpus(corpus, conjunctions)
+        parameters = parameters_of(corpus, conjunctions.n_attributes, len(labels), chosen)
         weights = np.zeros(len(parameters))
-        return rows, FeatureCRF(labels, index, parameters, weights, conjunctions=conjunctions)
+        return corpus.rows, FeatureCRF(labels, index, parameters, weights, conjunctions=conjunctions)
 
     def _named(self, model: FeatureCRF, found: list[str]) -> Sequence[str]:
         """The names of the attributes; numbers if they are hashed."""

@@ -78,9 +78,8 @@ def test_the_report_is_well_formed_and_needs_nothing_else(page: str) -> None:
 
 
 def test_the_report_has_its_pictures(page: str) -> None:
-    labels = re.findall(r'role="img" aria-label="([^"]+)"', page)
-    assert [label.split(":")[0] for label in labels] == [
-        "Probability of each tag at each word of",
+    assert "<title>Trellis of: " in page
+    assert re.findall(r'role="img" aria-label="([^"]+)"', page) == [
         "training loss per token by epoch",
         "dev F1 in % by epoch",
         "Gold tags against predicted tags",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import SMALL, Cli
-from trelliswork.cli.train import MODELS, OVER_FEATURES
+from trelliswork.cli.commands.train import MODELS, OVER_FEATURES
 from trelliswork.data import open_conll
 from trelliswork.models import load_tagger
 from trelliswork.models.taggers.networks.presets import PRESETS

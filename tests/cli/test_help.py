@@ -12,14 +12,13 @@ import pytest
 
 from tests.cli.conftest import Cli
 from trelliswork import __version__
-from trelliswork.cli.train import train
+from trelliswork.cli.commands import COMMANDS, function_of
+from trelliswork.cli.commands.train import train
 from trelliswork.models import TaggerConfig
 from trelliswork.training import TrainingConfig
 
-COMMANDS = ("train", "tune", "evaluate", "tag", "explain", "check", "info", "convert", "export", "demo", "warmup")
 
-
-@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["tag", "-h"], ["--version"], ["foo"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], [], ["--version"], ["foo"]])
 def test_help_and_usage_errors_import_nothing_heavy(arguments: list[str]) -> None:
     code = (
         "import sys; from trelliswork.cli.main import run; run(sys.argv[1:]);"
@@ -33,7 +32,19 @@ def test_help_and_usage_errors_import_nothing_heavy(arguments: list[str]) -> Non
 def test_every_command_shows_an_example(cli: Cli, command: str) -> None:
     answer = cli(command, "--help")
     assert answer.status == 0
-    assert f"trelliswork {command}" in answer.out.split("Example")[1]
+    assert f"trelliswork {COMMANDS[command].file}" in answer.out.split("Example")[1]
+
+
+@pytest.mark.parametrize("command", [name for name, listed in COMMANDS.items() if name == listed.file])
+def test_the_table_says_what_the_command_says(command: str) -> None:
+    assert COMMANDS[command].help == (function_of(command).__doc__ or "").splitlines()[0]
+
+
+def test_help_takes_less_than_half_a_second_of_computing() -> None:
+    code = "import resource, sys; from trelliswork.cli.main import run; run(['--help'])"
+    code += "; print(resource.getrusage(resource.RUSAGE_SELF).ru_utime)"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(answer.stdout.splitlines()[-1]) < 0.5
 
 
 def test_no_arguments_is_help(cli: Cli) -> None:

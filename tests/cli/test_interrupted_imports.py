@@ -44,7 +44,10 @@ def ran(code: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[st
     )
 
 
-@pytest.mark.parametrize("name", ["typer", "trelliswork.cli.train", "numpy", "torch", "torch.nn", "numba", "llvmlite"])
+NAMES = ("typer", "trelliswork.cli.commands.train", "numpy", "torch", "torch.nn", "numba", "llvmlite")
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_in_the_import_of(name: str, data: Path, tmp_path: Path) -> None:
     arguments = ["train", str(data / "train.conll"), "--model", "crf", "--max-iterations", "1", "--out", "m"]
     answer = ran(PRESS, name, *arguments, cwd=tmp_path)

@@ -22,7 +22,7 @@ kernels.compile_kernels()
 assert all(kernel.signatures for kernel in kernels._entry_kernels())
 for tagger in some_models():
     kernels.compile_own_kernels(tagger)
-    found = kernels._own_kernels(tagger)
+    found = tagger.own_kernels()
     print(*found)
     assert all(kernel.signatures for own in found.values() for kernel in own), found
 """
@@ -48,7 +48,7 @@ def test_the_kernels_of_a_model_are_announced(
     cli: Cli, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cached = kernels._is_cached
-    lacking = {kernels._own_kernels(some_models()[1])["pyramids"][0]}
+    lacking = {some_models()[1].own_kernels()["pyramids"][0]}
     monkeypatch.setattr(kernels, "_is_cached", lambda kernel: kernel not in lacking and cached(kernel))
     out, command = tmp_path / "m", ["--model", "grsemicrf", "--epochs", "1", *SMALL]
     trained = cli("train", data / "dev.conll", "--out", out, *command)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import SMALL, Cli
-from trelliswork.models.storage import LOCK
 from trelliswork.training.exclusive import exclusive
+from trelliswork.training.folder_names import LOCK
 
 NETWORK = ["--epochs", "1", *SMALL]
 FEATURES = ["--model", "crf", "--max-iterations", "2"]

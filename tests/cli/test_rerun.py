@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import SMALL, Cli
-from trelliswork.cli.train import MODELS
+from trelliswork.cli.commands.train import MODELS
 from trelliswork.data import read_conll
 from trelliswork.models.taggers.networks.presets import PRESETS
 

@@ -169,7 +169,7 @@ def test_tasks_are_named_by_their_columns() -> None:
 def test_a_model_of_vectors_is_for_python(cli: Cli, letters: Path, text_file: Path, command: str) -> None:
     answer = cli(command, letters, text_file)
     assert answer.status == 2
-    assert "got one that reads vectors of 3 numbers; use it from Python: VectorTagger.load(" in answer.err
+    assert "got one that reads vectors; use it from Python: VectorTagger.load(" in answer.err
 
 
 def test_a_model_of_vectors_is_shown(cli: Cli, letters: Path) -> None:

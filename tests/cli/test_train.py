@@ -31,7 +31,7 @@ def test_train_prints_the_layout_the_sizes_and_the_dev_table(cli: Cli, data: Pat
 def test_without_dev_the_last_tenth_is_held_out(cli: Cli, data: Path, tmp_path: Path) -> None:
     answer = cli("train", data / "dev.conll", "--out", tmp_path / "m", "--epochs", "1", *SMALL)
     assert answer.status == 0
-    assert "dev: the last 3 of the sentences (10 %), as there is no --dev" in answer.err
+    assert "dev: the last 3 of the sentences (10%), as there is no --dev" in answer.err
     assert "train: 27 sentences" in answer.err
 
 
@@ -100,7 +100,7 @@ def test_ctrl_c_keeps_the_best_model(cli: Cli, data: Path, tmp_path: Path, monke
 
 
 def test_ctrl_c_elsewhere_is_one_line(cli: Cli, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(directory: object) -> None:
+    def interrupt(directory: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Tagger, "load", interrupt)

@@ -13,7 +13,7 @@ from tests.cli.conftest import Cli
 from trelliswork.cli.train_features import Report, describe
 from trelliswork.models import FeatureTagger
 from trelliswork.models.taggers.features.crf.averaged import AveragedCRF
-from trelliswork.models.taggers.features.crf.learning import Progress
+from trelliswork.models.taggers.features.learners.base import Progress
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,10 @@ def test_samples_are_drawn_and_kept(cli: Cli, data: Path, tmp_path: Path) -> Non
     ("options", "found"),
     [
         (["--algorithm", "margin", "--c2", 0], "c2 must be above 0"),
-        (["--algorithm", "arow", "--samples", 2], "samples need the algorithm lbfgs or herding; got arow"),
+        (
+            ["--algorithm", "arow", "--samples", 2],
+            "samples 2 cannot be combined with algorithm arow",
+        ),
         (["--samples", 2, "--posterior", "x"], "posterior must be one of laplace, hamiltonian; got 'x'"),
         (["--algorithm", "svm"], "margin, herding; got 'svm'"),
     ],

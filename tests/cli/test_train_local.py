@@ -37,8 +37,8 @@ def test_every_command_takes_every_model(cli: Cli, data: Path, tmp_path: Path, m
     ("options", "problem"),
     [
         (["--model", "hmm", "--smoothing", 0], "smoothing must be above 0 and finite; got 0"),
-        (["--model", "hmm", "--c1", 1], "the model hmm counts: it takes no algorithm, c1 or min_count"),
-        (["--model", "memm", "--algorithm", "pa"], "the model memm needs the algorithm lbfgs; got pa"),
+        (["--model", "hmm", "--c1", 1], "c1 1 cannot be combined with model hmm; choose model crf or memm or logistic"),
+        (["--model", "memm", "--algorithm", "pa"], "algorithm pa cannot be combined with model memm"),
         (["--model", "svm"], "expected a model, one of window, bilstm-crf"),
     ],
 )

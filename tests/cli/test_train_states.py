@@ -61,7 +61,7 @@ def test_tags_that_are_not_known(cli: Cli, tmp_path: Path) -> None:
     [
         (["--latent", "0"], "latent must be at least 1"),
         (["--order", "3"], "order must be 1 or 2; got 3"),
-        (["--order", "2", "--algorithm", "pa"], "order 2 needs the algorithm lbfgs; got pa"),
+        (["--order", "2", "--algorithm", "pa"], "order 2 cannot be combined with algorithm pa"),
     ],
 )
 def test_bad_settings(cli: Cli, data: Path, tmp_path: Path, options: list[str], message: str) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.contract.base import INF, Instance, Plain
+from tests.oracles.ctc import collapsed
 
 
 def n_rows(instance: Instance) -> int:
@@ -32,15 +33,6 @@ def strings(instance: Instance) -> list[tuple[int, ...]]:
 
 def blank(instance: Instance) -> int:
     return int(instance.options.get("blank", 0))
-
-
-def collapsed(path: tuple[int, ...], nothing: int) -> tuple[int, ...]:
-    out, before = [], nothing
-    for symbol in path:
-        if symbol not in (before, nothing):
-            out.append(symbol)
-        before = symbol
-    return tuple(out)
 
 
 @lru_cache(maxsize=4096)

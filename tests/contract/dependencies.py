@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from tests.contract.base import INF, Instance, PartialKnowledge, Plain, StructureContract
+from tests.oracles.dependencies import trees
 
-Heads = tuple[int, ...]
 UNREAD = 77  # stands at padding, going in
 
 
@@ -39,45 +39,12 @@ def rows_of(instance: Instance) -> Tensor:
     return arcs.reshape(-1, *arcs.shape[-2:])
 
 
-def ancestors(heads: Heads, word: int) -> list[int]:
-    """The way from a word to the root; it stops where it begins to go round."""
-    way: list[int] = []
-    while word != 0 and len(way) <= len(heads):
-        word = heads[word - 1]
-        way.append(word)
-    return way
-
-
-def reaches_the_root(heads: Heads) -> bool:
-    return all(ancestors(heads, word)[-1] == 0 for word in range(1, len(heads) + 1))
-
-
-def is_projective(heads: Heads) -> bool:
-    """No arc covers a word that is not below its head; arcs of the root reach over nothing but its own tree."""
-    for word, head in enumerate(heads, 1):
-        for between in range(min(word, head) + 1, max(word, head)):
-            if head not in [between, *ancestors(heads, between)]:
-                return False
-    return True
-
-
-@lru_cache
-def every_tree(n: int, one_root: bool, projective: bool) -> list[Heads]:
-    return [
-        heads
-        for heads in itertools.product(range(n + 1), repeat=n)
-        if reaches_the_root(heads)
-        and (not one_root or heads.count(0) == 1)
-        and (not projective or is_projective(heads))
-    ]
-
-
 @lru_cache(maxsize=4096)
 def support(instance: Instance, row: int, projective: bool) -> dict[Plain, float]:
     """Every tree of a row with a score above -inf, and that score."""
     arcs = rows_of(instance)[row].double().tolist()
     found = {}
-    for heads in every_tree(lengths(instance)[row], single_root(instance), projective):
+    for heads in trees(lengths(instance)[row], single_root(instance), projective):
         score = sum(arcs[head][word] for word, head in enumerate(heads, 1))
         if score > -INF:
             found[heads] = score

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tests.contract.base import INF, Instance, Plain
-from trelliswork.structures.grammar import oracle
+from tests.oracles import grammar as oracle
 from trelliswork.structures.grammar.grammar import Grammar
 
 SPARSE = Grammar.from_rules("""

@@ -12,6 +12,7 @@ from torch import Tensor
 from tests.contract import dependencies
 from tests.contract.base import INF, Instance, PartialKnowledge, Plain
 from tests.contract.dependencies import UNREAD, DependencyContract, lengths, n_rows, rows_of, single_root
+from tests.oracles.dependencies import trees
 
 
 def label_rows(instance: Instance) -> Tensor:
@@ -24,7 +25,7 @@ def support(instance: Instance, row: int, projective: bool) -> dict[Plain, float
     """Every tree with labels whose score is above -inf; a value is a tuple of (head, label) pairs."""
     arcs, labels = rows_of(instance)[row].double().tolist(), label_rows(instance)[row].double().tolist()
     n_labels, found = label_rows(instance).shape[-1], {}
-    for heads in dependencies.every_tree(lengths(instance)[row], single_root(instance), projective):
+    for heads in trees(lengths(instance)[row], single_root(instance), projective):
         for chosen in itertools.product(range(n_labels), repeat=len(heads)):
             pairs = tuple(zip(heads, chosen, strict=True))
             score = sum(arcs[head][word] + labels[head][word][label] for word, (head, label) in enumerate(pairs, 1))

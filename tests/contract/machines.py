@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.structures.automata import oracle
+from tests.oracles import automata as oracle
 from trelliswork.structures.automata.structure import Machine
 
 INF = float("inf")

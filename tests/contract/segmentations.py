@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from tests.contract.base import INF, Instance, Plain
 from tests.contract.chains import edge_scores, whole_numbers, with_forbidden
+from tests.oracles.segments import cuts
 
 Segmentation = tuple[tuple[int, int, int], ...]
 
@@ -40,17 +40,6 @@ def read(instance: Instance) -> Tensor:
             for y, most in enumerate(longest(instance)):
                 marks[row, i, : min(most, length - i), y] = True
     return marks
-
-
-def cuts(first: int, length: int, most: list[int]) -> Iterator[Segmentation]:
-    """Every labelled segmentation of positions first..length-1."""
-    if first == length:
-        yield ()
-        return
-    for y, limit in enumerate(most):
-        for last in range(first + 1, min(first + limit, length) + 1):
-            for rest in cuts(last, length, most):
-                yield ((first, last, y), *rest)
 
 
 @lru_cache(maxsize=4096)

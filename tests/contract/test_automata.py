@@ -10,10 +10,10 @@ from torch import Tensor
 
 from tests.contract.base import Instance, PartialKnowledge, Plain, StructureContract
 from tests.contract.machines import random_machine
+from tests.oracles import automata as oracle
 from trelliswork.distributions.automaton import Path
 from trelliswork.errors import ConstraintError
 from trelliswork.fst import Transducer
-from trelliswork.structures.automata import oracle
 from trelliswork.structures.automata.build import only
 from trelliswork.structures.automata.structure import Machine
 

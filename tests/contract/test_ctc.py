@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 from tests.contract.base import BACKENDS, INF, chi_square_fits, close, log_sum
+from tests.oracles.ctc import collapsed, strings
 from trelliswork.distributions import CTC, CTCAlignment, kl_divergence
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.structures.ctc.lexicon import Lexicon
-from trelliswork.structures.ctc.oracle import collapsed, strings
 
 LENGTHS = torch.tensor([5, 1, 4])
 

@@ -14,7 +14,6 @@ from tests.contract import ctc_alignments as frames
 from tests.contract.base import BACKENDS, INF, Instance, PartialKnowledge, Plain, StructureContract, close
 from trelliswork.distributions import CTCAlignment
 from trelliswork.errors import ScoreError
-from trelliswork.structures.ctc import oracle
 
 
 class TestCTCAlignment(StructureContract):
@@ -93,14 +92,6 @@ class TestCTCAlignment(StructureContract):
         return instance.with_scores(log_probs=scores)
 
     # --- alignments only -------------------------------------------------------------------------------------
-
-    def test_the_oracle_agrees_with_the_brute_force(self, instance: Instance) -> None:
-        parts = self.build(instance, "torch")._parts
-        for row, wanted in enumerate(self.supports(instance)):
-            found = dict(zip(oracle.paths(parts, row), oracle.scores(parts, row).tolist(), strict=True))
-            assert {path for path, score in found.items() if score > -INF} == wanted.keys()
-            scores = torch.tensor([found[path] for path in wanted], dtype=torch.float64)
-            close(scores, list(wanted.values()), instance.dtype)
 
     def test_spans_say_where_each_label_lies(self, instance: Instance, backend: str) -> None:
         dist = self.build(instance, backend)

@@ -16,7 +16,7 @@ from tests.contract.base import BACKENDS, INF, Instance, PartialKnowledge, Plain
 from trelliswork.distributions import EditAlignment, edit_distance, kl_divergence
 from trelliswork.errors import ScoreError
 from trelliswork.semirings import Tropical
-from trelliswork.structures.edit import oracle, structure
+from trelliswork.structures.edit import structure
 
 READS_WRITES = ((1, 1), (1, 0), (0, 1))
 
@@ -173,17 +173,6 @@ class TestEditAlignment(StructureContract):
         return instance.with_scores(scores=scores)
 
     # --- edit scripts only -----------------------------------------------------------------------------------
-
-    def test_the_oracle_agrees_with_the_brute_force(self, instance: Instance) -> None:
-        parts = self.build(instance, "torch")._parts
-        for row, wanted in enumerate(self.supports(instance)):
-            found = dict(zip(oracle.scripts(parts, row), oracle.scores(parts, row).tolist(), strict=True))
-            assert {word for word, score in found.items() if score > -INF} == wanted.keys()
-            close(
-                torch.tensor([found[word] for word in wanted], dtype=torch.float64),
-                list(wanted.values()),
-                instance.dtype,
-            )
 
     def test_pair_probability(self, instance: Instance, backend: str) -> None:
         dist = self.build(instance, backend)

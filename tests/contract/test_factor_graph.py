@@ -13,7 +13,6 @@ from tests.contract import graphs
 from tests.contract.base import BACKENDS, INF, Instance, PartialKnowledge, Plain, StructureContract, close
 from trelliswork.distributions import CliqueTemplate, FactorGraph, LinearChain, factorial_chain, skip_chain, unroll
 from trelliswork.errors import ScoreError
-from trelliswork.structures.factors import oracle
 
 both_backends = pytest.mark.parametrize("backend", BACKENDS)
 
@@ -141,12 +140,6 @@ class TestFactorGraph(StructureContract):
             wanted.append(math.fsum(p * priced[value] for value, p in self.probabilities(instance, row).items()))
         found = dist.expected(costs.scores["unary"], [costs.scores[name] for name in graphs.names(instance)])
         close(found, wanted, magnitude=max(map(abs, wanted)))
-
-    def test_the_oracle_is_the_brute_force(self, instance: Instance) -> None:
-        parts = self.build(instance, "torch")._parts
-        for row, support in enumerate(self.supports(instance)):
-            scores = oracle.scores(parts, row)
-            assert sorted(scores[scores > -INF].tolist()) == pytest.approx(sorted(support.values()), rel=1e-6)
 
     def test_probability_of_known_values(self, instance: Instance, backend: str) -> None:
         last = instance.scores["unary"].shape[-2] - 1

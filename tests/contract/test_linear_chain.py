@@ -17,7 +17,6 @@ from tests.contract.base import BACKENDS, INF, Instance, PartialKnowledge, Plain
 from trelliswork.distributions import LinearChain, kl_divergence, linear_chain
 from trelliswork.distributions import spans as span_events
 from trelliswork.errors import ScoreError
-from trelliswork.structures.chain import oracle
 from trelliswork.tags.schemes import spans_of
 
 UNREAD = 77  # stands at positions that are not read, going in
@@ -128,14 +127,6 @@ class TestLinearChain(StructureContract):
         return instance.with_scores(emissions=emissions.reshape(instance.scores["emissions"].shape))
 
     # --- chains only -----------------------------------------------------------------------------------------
-
-    def test_the_oracle_agrees_with_the_brute_force(self, instance: Instance) -> None:
-        compact = self.build(instance, "torch")._chain
-        for row, wanted in enumerate(self.all(instance)):
-            scores = oracle.scores(compact, row).double()
-            found = dict(zip(oracle.sequences(compact, row), scores.tolist(), strict=True))
-            assert {tags for tags, score in found.items() if score > -INF} == wanted.keys()
-            close(scores.new_tensor([found[tags] for tags in wanted]), list(wanted.values()), instance.dtype)
 
     def enumerated_pairs(self, instance: Instance) -> Tensor:
         """p(tag before t = i, tag at t = j) at [row, t-1, i, j]."""

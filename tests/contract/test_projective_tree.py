@@ -11,7 +11,6 @@ from tests.contract.base import BACKENDS, INF, Instance, close
 from tests.contract.dependencies import DependencyContract
 from trelliswork.distributions import ProjectiveTree, SpanningTree, kl_divergence
 from trelliswork.errors import ScoreError
-from trelliswork.structures.projective import oracle
 
 
 class TestProjectiveTree(DependencyContract):
@@ -19,14 +18,6 @@ class TestProjectiveTree(DependencyContract):
 
     def build(self, instance: Instance, backend: str) -> ProjectiveTree:
         return ProjectiveTree(**instance.scores, **instance.options, backend=backend)  # type: ignore[arg-type]
-
-    def test_the_oracle_agrees_with_the_brute_force(self, instance: Instance) -> None:
-        trees = self.build(instance, "torch")._rows.trees
-        for row, wanted in enumerate(self.supports(instance)):
-            every = oracle.trees(int(trees.lengths[row]), trees.single_root)
-            found = dict(zip(every, oracle.scores(trees, row).tolist(), strict=True))
-            assert {heads for heads, score in found.items() if score > -INF} == wanted.keys()
-            close(torch.tensor([found[heads] for heads in wanted], dtype=torch.float64), list(wanted.values()))
 
     def test_expected_costs(self, instance: Instance, backend: str) -> None:
         costs = torch.rand(instance.scores["arcs"].shape, generator=torch.Generator().manual_seed(3))

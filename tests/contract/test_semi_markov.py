@@ -14,7 +14,6 @@ from tests.contract import segmentations as semis
 from tests.contract.base import BACKENDS, INF, Instance, PartialKnowledge, Plain, StructureContract, close
 from trelliswork.distributions import SemiMarkov, kl_divergence
 from trelliswork.errors import ScoreError
-from trelliswork.structures.segments import oracle
 
 
 class TestSemiMarkov(StructureContract):
@@ -134,14 +133,6 @@ class TestSemiMarkov(StructureContract):
         assert all(len(self.to_plain(instance, each)) == self.n_rows(instance) for row in sample for each in row)
 
     # --- segmentations only ----------------------------------------------------------------------------------
-
-    def test_the_oracle_agrees_with_the_brute_force(self, instance: Instance) -> None:
-        parts = self.build(instance, "torch")._parts
-        for row, wanted in enumerate(self.supports(instance)):
-            scores = oracle.scores(parts, row).double()
-            found = dict(zip(oracle.segmentations(parts, row), scores.tolist(), strict=True))
-            assert {value for value, score in found.items() if score > -INF} == wanted.keys()
-            close(scores.new_tensor([found[value] for value in wanted]), list(wanted.values()), instance.dtype)
 
     def test_the_gradient_by_transitions_start_and_end(self, instance: Instance, backend: str) -> None:
         leaves = instance.leaves()

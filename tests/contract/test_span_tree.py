@@ -13,7 +13,6 @@ from tests.contract import spantrees
 from tests.contract.base import BACKENDS, INF, Instance, PartialKnowledge, Plain, StructureContract, close
 from trelliswork.distributions import SpanTree, kl_divergence
 from trelliswork.errors import ScoreError
-from trelliswork.structures.constituency import oracle
 
 
 class TestSpanTree(StructureContract):
@@ -116,13 +115,6 @@ class TestSpanTree(StructureContract):
         assert all(len(self.to_plain(instance, each)) == self.n_rows(instance) for row in sample for each in row)
 
     # --- labelled trees only ---------------------------------------------------------------------------------
-
-    def test_the_oracle_agrees_with_the_brute_force(self, instance: Instance) -> None:
-        parts = self.build(instance, "torch")._parts
-        for row, wanted in enumerate(self.supports(instance)):
-            found = oracle.scores(parts, row)
-            assert {nodes for nodes, score in found.items() if score > -INF} == wanted.keys()
-            close(torch.tensor([found[nodes] for nodes in wanted]), list(wanted.values()))  # type: ignore[index]
 
     def test_expected_costs(self, instance: Instance, backend: str) -> None:
         costs = torch.rand(instance.scores["spans"].shape, generator=torch.Generator().manual_seed(3))

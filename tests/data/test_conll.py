@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import sys
 from collections.abc import Callable
 from pathlib import Path

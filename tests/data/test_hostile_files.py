@@ -9,12 +9,12 @@ import pytest
 
 from tests.soon import soon
 from trelliswork.data import files, read_jsonl, read_vectors
-from trelliswork.data.arpa import read_arpa
-from trelliswork.data.att import read_symbols
 from trelliswork.data.attributes import Templates
 from trelliswork.data.crfsuite_models import is_crfsuite_model, read_crfsuite_model
 from trelliswork.data.json_values import BadJSONError, parse_json
 from trelliswork.errors import DataError
+from trelliswork.fst.arpa import read_arpa
+from trelliswork.fst.att import read_symbols
 
 JSON_TEXTS = {
     "deep": ("[" * 100_000, "nested too deeply"),

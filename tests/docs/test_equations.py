@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -11,6 +12,11 @@ from tests.docs import documents
 from tests.docs.documents import PACKAGE, Row, cited, equations_of, find_test, rows
 
 every_row = pytest.mark.parametrize("row", rows(), ids=lambda row: f"line {row.line}")
+CITING_PAPERS = sorted(
+    file
+    for folder in ("data", "draw", "metrics", "nn/encoders", "nn/inputs", "nn/scorers", "semirings")
+    for file in (PACKAGE / folder).rglob("*.py")
+)
 SOURCES = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.md")]
 
 
@@ -57,6 +63,14 @@ def test_what_the_code_cites_has_a_row(path: Path) -> None:
     known = {equation for row in rows() for equation in row.equations}
     orphans = cited(path.read_text(encoding="utf-8")) - known
     assert not orphans, f"{path.name} cites {sorted(orphans)}: add a row to docs/equations.md"
+
+
+@pytest.mark.parametrize("path", CITING_PAPERS, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_docstrings_cite_papers_and_comments_equations(path: Path) -> None:
+    """A reader of `help()` has the author and the title; the codes of `docs/equations.md` are for those of the code."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))]
+    assert not [node for node in nodes if documents.CITATION.search(ast.get_docstring(node) or "")]
 
 
 @every_row

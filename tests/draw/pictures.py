@@ -8,7 +8,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from trelliswork.draw import Drawing
-from trelliswork.draw.svg import text_width
+from trelliswork.draw.svg import DARK, text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -92,6 +92,8 @@ def check(drawing: Drawing, *expected: str) -> None:
     assert not missing
     assert overlapping(texts) == []
     assert outside(drawing) == []
-    # neither ids nor style sheets: they would reach other pictures of the same page
-    assert not list(root.iter(f"{SVG}style"))
-    assert not [each for each in root.iter() if "id" in each.attrib or "class" in each.attrib]
+    # no ids and no rule for anything but these pictures: they would reach the rest of the page
+    assert not [each for each in root.iter() if "id" in each.attrib or ("class" in each.attrib and each is not root)]
+    rules = re.fullmatch(r"@media \(prefers-color-scheme:dark\)\{(.*)\}", next(root.iter(f"{SVG}style")).text or "")
+    assert rules and all(rule.startswith(".trelliswork [") for rule in rules[1].split("}") if rule)
+    assert {each.get(name) for each in root.iter() for name in ("fill", "stroke")} <= {None, "none", *DARK}

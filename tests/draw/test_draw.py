@@ -264,3 +264,22 @@ def test_a_tree_that_contains_itself_is_refused() -> None:
     tree.children.append(tree)
     with pytest.raises(ScoreError, match="contains itself"):
         draw.tree(tree)
+
+
+def test_a_label_has_one_colour_in_every_picture() -> None:
+    first = draw.segments(["a", "b"], [(0, 1, "PER"), (1, 2, "LOC")])
+    second = draw.segments(["a", "b"], [(0, 1, "LOC"), (1, 2, "ORG")])
+    of_first, of_second = (
+        {each.text: each.get("fill") for each in root_of(picture).iter(f"{SVG}text") if each.get("font-size") == "12"}
+        for picture in (first, second)
+    )
+    assert of_first["LOC"] == of_second["LOC"]
+    assert len({of_first["PER"], of_first["LOC"], of_second["ORG"]}) == 3
+
+
+def test_an_alignment_of_letters_speaks_of_letters() -> None:
+    picture = draw.alignment([[0.9, 0.1], [0.2, 0.8], [0.0, 1.0]], ["c", "a"], columns=["k", "a", "a"])
+    check(picture, "k", "a", "c")
+    assert "frame" not in picture.svg
+    with pytest.raises(ScoreError, match="a text for each of the 3 rows"):
+        draw.alignment([[0.9, 0.1], [0.2, 0.8], [0.0, 1.0]], ["c", "a"], columns=["k"])

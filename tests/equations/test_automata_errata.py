@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from tests.contract.machines import random_machine, summed
+from tests.oracles import automata as oracle
 from trelliswork.fst import Transducer, lehmann, real_closure
 from trelliswork.semirings import Real, Tropical
-from trelliswork.structures.automata import oracle
 from trelliswork.structures.automata.structure import Machine
 
 INF = float("inf")

@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.oracles.ctc import collapsed
 from trelliswork.distributions import CTC
 from trelliswork.semirings import Real
 from trelliswork.structures.ctc import structure
-from trelliswork.structures.ctc.oracle import collapsed
 from trelliswork.structures.ctc.structure import Labelling
 
 T, C = 5, 3

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tests.equations.test_hidden_unit_errata import Model, T, enumerated, every_sequence, random_model
-from trelliswork.training.hidden_unit_gradients import HiddenUnitParameters, hidden_unit_loss_gradient
+from tests.hand_gradients.hidden_units import HiddenUnitParameters, hidden_unit_loss_gradient
 
 GOLD = (0, 1, 1)
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.hand_gradients.hidden_units import HiddenUnitParameters, hidden_unit_loss_gradient
 from trelliswork.distributions import LinearChain
 from trelliswork.nn.scorers import HiddenUnitScorer
 from trelliswork.semirings import Real
 from trelliswork.structures.chain import structure
-from trelliswork.training.hidden_unit_gradients import HiddenUnitParameters, hidden_unit_loss_gradient
 
 T, Y, H, D = 3, 2, 2, 2
 

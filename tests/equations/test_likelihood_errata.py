@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.hand_gradients.likelihood import latent_gradient, penalised_gradient
 from trelliswork.distributions import LinearChain, average_argmax, average_log_prob
 from trelliswork.errors import ScoreError
 from trelliswork.structures.beam import ChainScorer, Tagging, local_log_prob
-from trelliswork.training.likelihood_gradients import latent_gradient, penalised_gradient
 
 N, C, M = 3, 2, 2  # positions, tags, observation functions
 

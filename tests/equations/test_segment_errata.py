@@ -11,11 +11,12 @@ import math
 import torch
 from torch import Tensor
 
+from tests.hand_gradients.networks import segment_weight_gradient
+from tests.oracles import segments as oracle
 from trelliswork.distributions import SemiMarkov
 from trelliswork.semirings import Log
-from trelliswork.structures.segments import oracle, structure
+from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.structure import Segments
-from trelliswork.training.hand_gradients import segment_weight_gradient
 
 T, L, Y = 5, 3, 2
 BOS = Y  # the label before the first segment, in tables [T, L, Y + 1, Y] of g

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.oracles import dependencies, transitions
 from trelliswork.distributions import LinearChain
 from trelliswork.structures.beam import (
     ArcStandard,
@@ -19,10 +20,8 @@ from trelliswork.structures.beam import (
     beam_log_prob,
     local_log_prob,
     locally_normalised,
-    oracle,
 )
 from trelliswork.structures.beam.tagging import TaggingState
-from trelliswork.structures.projective import oracle as projective_oracle
 
 ALL = 10**6
 
@@ -45,14 +44,14 @@ def test_shift_moves_to_the_stack() -> None:
 def test_a_tree_has_several_derivations() -> None:
     """Erratum 32: the oracle's decisions are one of a tree's derivations; 3 words have 7 trees and 8 derivations."""
     system = ArcStandard(torch.tensor([3]))
-    derivations = oracle.sequences(system, lambda state: torch.zeros(1, 1, 3), 0)
+    derivations = transitions.sequences(system, lambda state: torch.zeros(1, 1, 3), 0)
     trees = Counter()
     for taken in derivations:
         state = system.initial()
         for decision in taken:
             state = system.step(state, torch.tensor([[decision]]))
         trees[tuple(state.heads[0, 0, 1:].tolist())] += 1
-    assert set(trees) == set(projective_oracle.trees(3, single_root=True))
+    assert set(trees) == set(dependencies.trees(3, single_root=True, projective=True))
     assert len(trees) == 7 and len(derivations) == sum(trees.values()) == 8
     assert trees[2, 0, 2] == 2  # the middle word's two dependents in either order
     for heads in trees:

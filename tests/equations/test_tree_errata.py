@@ -12,8 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.oracles import dependencies as oracle
 from trelliswork.distributions import SpanningTree
-from trelliswork.structures.spanning import oracle, structure
+from trelliswork.structures.spanning import structure
 
 N = 4
 SEEDS = range(20)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -17,7 +19,7 @@ def test_it_learns_and_prints(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_loss_of_roles_is_that_of_every_pair_of_trigger_and_entity() -> None:
     sentences = builtin_corpus(sizes=(30, 1, 1))["train"]
-    model = example.EventExtractor(sentences).eval()
+    model = example.EventExtractor.from_data(sentences).eval()
     examples = model.encode(sentences, with_tags=True)
     whole = model.loss(examples)
     one_by_one = sum(model.loss([each]) for each in examples)
@@ -25,3 +27,14 @@ def test_the_loss_of_roles_is_that_of_every_pair_of_trigger_and_entity() -> None
     pairs = sum(len(each.candidates) for each in examples)
     roles = sum(role > 0 for each in examples for *_, role in each.candidates)
     assert pairs > roles == sum(len(event.arguments) for each in sentences for event in each.events)
+
+
+def test_a_saved_extractor_finds_the_same_events(tmp_path: Path) -> None:
+    sentences = builtin_corpus(sizes=(30, 1, 1))["train"]
+    model = example.EventExtractor.from_data(sentences)
+    model.save(tmp_path / "events")
+    model.save(tmp_path / "events")  # again, over itself
+    loaded = example.EventExtractor.load(tmp_path / "events")
+    assert loaded.roles == model.roles
+    assert loaded.extract(sentences) == model.extract(sentences)
+    assert any(event.arguments for events in loaded.extract(sentences) for event in events)

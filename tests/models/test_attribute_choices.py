@@ -13,8 +13,8 @@ from tests.models.test_feature_crf import corpus
 from tests.models.test_feature_tagger import TEST, TRAIN
 from trelliswork.data.attributes import HashedIndex, Templates
 from trelliswork.errors import DataError, ModelError, ScoreError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger, strongest
 
 HASHED = LearningConfig(hash_bits=16)

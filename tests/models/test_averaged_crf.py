@@ -15,11 +15,11 @@ from trelliswork.distributions import LinearChain, average_chain, average_log_pr
 from trelliswork.errors import ModelError, ScoreError
 from trelliswork.models import FeatureTagger, LearningConfig
 from trelliswork.models.taggers.features.crf.averaged import AveragedCRF, averaged
-from trelliswork.models.taggers.features.crf.config import METHODS, Method
-from trelliswork.models.taggers.features.crf.learning import learn
-from trelliswork.models.taggers.features.crf.objective import Likelihood
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.posterior import curvature, draw
+from trelliswork.models.taggers.features.learners.config import METHODS, Method
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.posterior import Posterior, curvature
 
 LENGTHS = torch.tensor([4, 1, 3])
 
@@ -151,7 +151,7 @@ def test_draws_are_repeatable() -> None:
     likelihood, mode = Likelihood(rows, gold, parameters), np.zeros(len(parameters))
     curved = curvature(rows, parameters, mode)
     for method in METHODS:
-        one, two, other = (draw(likelihood, 1.0, mode, curved, 3, method, seed) for seed in (0, 0, 1))
+        one, two, other = (Posterior(3, method, seed=seed).draw(likelihood, 1.0, mode, curved) for seed in (0, 0, 1))
         np.testing.assert_array_equal(one, two)
         assert (one != other).any()
 
@@ -196,7 +196,7 @@ def test_a_tagger_with_samples_is_saved_whole(algorithm: str, tmp_path: Path) ->
 
 def test_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     tagger = FeatureTagger.fit(SENTENCES, LearningConfig(samples=2, max_iterations=3))
-    broken = averaged(tagger.crf, np.full((2, 3), np.nan))
+    broken = averaged(tagger.crf, np.ones((2, 3)))
     tagger.crf = broken
     tagger.save(tmp_path / "model")
     with pytest.raises(ModelError, match=r"finite weights \(2, "):
@@ -207,9 +207,9 @@ def test_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     ("settings", "found"),
     [
         ({"samples": -1}, "samples must be at least 0; got -1"),
-        ({"samples": 3, "algorithm": "pa"}, "got pa"),
-        ({"samples": 3, "c2": 0.0}, "c2 above 0"),
-        ({"samples": 3, "c1": 1.0}, "c1 = 0"),
+        ({"samples": 3, "algorithm": "pa"}, "samples 3 cannot be combined with algorithm pa"),
+        ({"samples": 3, "c2": 0.0}, "c2 must be above 0 for samples"),
+        ({"samples": 3, "c1": 1.0}, "samples 3 cannot be combined with c1 1; leave out c1"),
         ({"temperature": 0.0}, "temperature must be above 0"),
         ({"posterior": "guess"}, "laplace, hamiltonian; got 'guess'"),
     ],

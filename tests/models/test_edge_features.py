@@ -7,14 +7,15 @@ import pytest
 
 from tests.models import feature_oracle as oracle
 from trelliswork.data.attributes import AttributeRows, KeyIndex
-from trelliswork.models.taggers.features.crf import learning
-from trelliswork.models.taggers.features.crf.config import Algorithm, LearningConfig
-from trelliswork.models.taggers.features.crf.learning import learn
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.objective import Likelihood
-from trelliswork.models.taggers.features.crf.online import OnlineLearner
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.sgd import StochasticDescent
+from trelliswork.models.taggers.features.learners import learning
+from trelliswork.models.taggers.features.learners.base import Corpus
+from trelliswork.models.taggers.features.learners.config import Algorithm, LearningConfig
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.online import OnlineLearner
+from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
 
 ON_PAIRS = np.arange(12) % 3 == 0
@@ -107,7 +108,7 @@ def naive_perceptron(rows: AttributeRows, gold: np.ndarray, parameters: Paramete
 def test_the_averaged_perceptron_is_the_naive_one() -> None:
     rows, gold = oracle.corpus(2)
     parameters = Parameters.of(rows, gold, 12, 2, on_pairs=ON_PAIRS)
-    *_, last = OnlineLearner(max_epochs=3).learn(rows, gold, parameters)
+    *_, last = OnlineLearner(max_epochs=3).learn(Corpus(rows, gold), parameters)
     np.testing.assert_allclose(last.weights, naive_perceptron(rows, gold, parameters, 3), atol=1e-10)
 
 
@@ -137,7 +138,7 @@ def test_stochastic_descent_comes_near_the_optimum() -> None:
     parameters = Parameters.of(rows, gold, 12, 3, on_pairs=ON_PAIRS)
     likelihood = Likelihood(rows, gold, parameters)
     *_, best = LBFGS(l2=0.5).minimise(likelihood, np.zeros(len(parameters)))
-    *_, last = StochasticDescent(l2=0.5, max_epochs=300, delta=0.0).learn(rows, gold, parameters)
+    *_, last = StochasticDescent(l2=0.5, max_epochs=300, delta=0.0).learn(Corpus(rows, gold), parameters)
     found = likelihood(last.weights)[0] + 0.5 * float(last.weights @ last.weights)
     assert best.loss <= found + 1e-9
     assert found == pytest.approx(best.loss, rel=5e-3)

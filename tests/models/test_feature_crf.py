@@ -8,16 +8,17 @@ import torch
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.objective import Likelihood
-from trelliswork.models.taggers.features.crf.online import RULES, OnlineLearner, Rule
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.sgd import StochasticDescent
+from trelliswork.models.taggers.features.learners.base import Corpus
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.online import RULES, OnlineLearner, Rule
+from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
 
-Corpus = tuple[AttributeRows, np.ndarray]
+Sample = tuple[AttributeRows, np.ndarray]
 
 
-def corpus(n_labels: int, n_attributes: int = 40, seed: int = 0, valued: bool = False) -> Corpus:
+def corpus(n_labels: int, n_attributes: int = 40, seed: int = 0, valued: bool = False) -> Sample:
     """Twenty random sentences, a token without attributes and frequent attributes among them."""
     random = np.random.default_rng(seed)
     lengths = random.integers(1, 9, 20)
@@ -146,7 +147,7 @@ def _single(rows: AttributeRows, s: int) -> AttributeRows:
 def test_the_averaged_perceptron_is_the_naive_one() -> None:
     rows, gold = corpus(3)
     parameters = Parameters.of(rows, gold, 40, 3, all_states=True)
-    *_, last = OnlineLearner(max_epochs=3).learn(rows, gold, parameters)
+    *_, last = OnlineLearner(max_epochs=3).learn(Corpus(rows, gold), parameters)
     naive = naive_perceptron(rows, gold, parameters, 3)
     # The clock starts at 1: the first weights, all 0, are counted once more.
     np.testing.assert_allclose(last.weights, naive * 60 / 61, atol=1e-10)
@@ -158,7 +159,7 @@ def test_online_learners_separate_what_can_be_separated(rule: Rule) -> None:
     gold = np.zeros(rows.n_tokens, np.int64)
     gold[rows.tokens()[rows.ids == 1]] = 1
     parameters = Parameters.of(rows, gold, 30, 2, all_states=True)
-    *_, last = OnlineLearner(rule, max_epochs=60, averaging=False).learn(rows, gold, parameters)
+    *_, last = OnlineLearner(rule, max_epochs=60, averaging=False).learn(Corpus(rows, gold), parameters)
     predicted = model_of(rows, parameters, last.weights).predict(rows)
     assert [int(y) for row in predicted for y in row] == gold.tolist()
 
@@ -168,7 +169,7 @@ def test_stochastic_descent_comes_near_the_optimum() -> None:
     parameters = Parameters.of(rows, gold, 40, 3)
     likelihood = Likelihood(rows, gold, parameters)
     *_, best = LBFGS(l2=0.5).minimise(likelihood, np.zeros(len(parameters)))
-    *_, last = StochasticDescent(l2=0.5, max_epochs=300, delta=0.0).learn(rows, gold, parameters)
+    *_, last = StochasticDescent(l2=0.5, max_epochs=300, delta=0.0).learn(Corpus(rows, gold), parameters)
     found = likelihood(last.weights)[0] + 0.5 * float(last.weights @ last.weights)
     assert best.loss <= found + 1e-9
     assert found == pytest.approx(best.loss, rel=5e-3)

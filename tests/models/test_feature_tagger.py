@@ -15,8 +15,8 @@ from trelliswork.data import Sentence
 from trelliswork.data.attributes import Templates
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import DataError, ModelError, ScoreError
-from trelliswork.models.taggers.features.crf.config import ALGORITHMS, Algorithm, LearningConfig
-from trelliswork.models.taggers.features.crf.learning import Progress
+from trelliswork.models.taggers.features.learners.base import Progress
+from trelliswork.models.taggers.features.learners.config import ALGORITHMS, Algorithm, LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger, strongest
 
 CORPUS = builtin_corpus(sizes=(400, 100, 1))
@@ -112,7 +112,7 @@ def test_bad_input_gets_a_sentence(tagger: FeatureTagger, tmp_path: Path) -> Non
         FeatureTagger.fit([TRAIN[0], replace(TRAIN[1], features=(*TRAIN[1].features, TRAIN[1].words))])
     with pytest.raises(ScoreError, match="algorithm must be one of"):
         LearningConfig("adam")  # type: ignore[arg-type]
-    with pytest.raises(ScoreError, match="c1 needs the algorithm lbfgs"):
+    with pytest.raises(ScoreError, match="c1 1 cannot be combined with algorithm perceptron"):
         LearningConfig("perceptron", c1=1.0)
     tagger.save(tmp_path / "model")
     weights = tmp_path / "model" / "weights.safetensors"

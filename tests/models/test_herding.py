@@ -11,11 +11,12 @@ from tests.models.test_feature_crf import corpus, model_of, naive_perceptron
 from tests.models.test_margin import features, small
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.cycling import Trajectory, herd
-from trelliswork.models.taggers.features.crf.herding import Herding, hidden_parameters, votes
-from trelliswork.models.taggers.features.crf.learning import learn
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.base import Corpus
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.cycling import Trajectory, herd
+from trelliswork.models.taggers.features.learners.herding import Herding, hidden_parameters, votes
+from trelliswork.models.taggers.features.learners.learning import learn
 
 BITS = np.array(list(product((-1.0, 1.0), repeat=4)))
 
@@ -73,18 +74,18 @@ def test_from_zero_one_sentence_at_a_time_it_is_the_perceptron() -> None:
     rows, gold = corpus(3)
     parameters = Parameters.of(rows, gold, 40, 3, all_states=True)
     *_, last = Herding(max_epochs=3).learn(
-        rows, gold, parameters
+        Corpus(rows, gold), parameters
     )  # the average counts the weights before the first step, too
-    np.testing.assert_allclose(last.average, naive_perceptron(rows, gold, parameters, 3) * 60 / 61, atol=1e-12)
+    np.testing.assert_allclose(last.weights, naive_perceptron(rows, gold, parameters, 3) * 60 / 61, atol=1e-12)
 
 
 def test_the_rate_only_scales_weights_that_began_at_zero() -> None:
     rows, gold = corpus(3)
     parameters = Parameters.of(rows, gold, 40, 3)
     (*_, one), (*_, half) = (
-        Herding(max_epochs=4, batch=3, rate=rate).learn(rows, gold, parameters) for rate in (1.0, 0.5)
+        Herding(max_epochs=4, batch=3, rate=rate).learn(Corpus(rows, gold), parameters) for rate in (1.0, 0.5)
     )
-    np.testing.assert_allclose(half.weights, 0.5 * one.weights, atol=1e-12)
+    np.testing.assert_allclose(half.now, 0.5 * one.now, atol=1e-12)
     assert half.trajectory.moment_error == pytest.approx(one.trajectory.moment_error)
 
 
@@ -94,7 +95,7 @@ def test_a_step_is_that_of_enumeration(valued: bool) -> None:
     rows, gold, parameters = small(valued)
     hidden, m = hidden_parameters(parameters, 2), 2
     learner = Herding(max_epochs=4, batch=100, hidden=m, rate=0.7, seed=3)
-    epochs = list(learner.learn(rows, gold, parameters))
+    epochs = list(learner.learn(Corpus(rows, gold), parameters))
     weights = np.random.default_rng(3).normal(size=len(hidden))
     start = weights
     for epoch in epochs:
@@ -107,7 +108,7 @@ def test_a_step_is_that_of_enumeration(valued: bool) -> None:
             right = (np.array(paths) // m == wanted).all(1)
             change += table[np.where(right, scores, -np.inf).argmax()] - table[scores.argmax()]
         weights = weights + 0.7 * change / 5
-        np.testing.assert_allclose(epoch.weights, weights, atol=1e-12)
+        np.testing.assert_allclose(epoch.now, weights, atol=1e-12)
     trajectory = epochs[-1].trajectory
     assert trajectory.satisfies_the_condition
     assert trajectory.moment_error == pytest.approx(np.linalg.norm(weights - start) / 0.7 / len(epochs))
@@ -124,19 +125,19 @@ def test_hidden_states_can_tell_what_labels_alone_cannot() -> None:
     rows = AttributeRows(np.ones(4, np.int64), np.concatenate([[0], np.cumsum(counts)]), np.array(ids, np.int32))
     labels = np.array(gold)
     parameters = Parameters.of(rows, labels, 3, 2, all_states=True)
-    *_, plain = Herding(max_epochs=300).learn(rows, labels, parameters)
-    *_, hidden = Herding(max_epochs=300, hidden=2).learn(rows, labels, parameters)
+    *_, plain = Herding(max_epochs=300).learn(Corpus(rows, labels), parameters)
+    *_, hidden = Herding(max_epochs=300, hidden=2).learn(Corpus(rows, labels), parameters)
     assert plain.loss > 0
     assert plain.trajectory.verdict == "bounded"
     assert hidden.loss == 0
-    shares = votes(rows, parameters, [hidden.weights], 2, hidden=2)
+    shares = votes(rows, parameters, [hidden.now], 2, hidden=2)
     np.testing.assert_array_equal(shares, np.eye(2)[labels])
 
 
 def test_votes_are_shares_of_members() -> None:
     rows, gold = corpus(3)
     parameters = Parameters.of(rows, gold, 40, 3)
-    members = [epoch.weights for epoch in Herding(max_epochs=5).learn(rows, gold, parameters)]
+    members = [epoch.now for epoch in Herding(max_epochs=5).learn(Corpus(rows, gold), parameters)]
     shares = votes(rows, parameters, members, 3)
     naive = np.zeros_like(shares)
     for weights in members:

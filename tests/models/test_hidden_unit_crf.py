@@ -10,20 +10,21 @@ import pytest
 import safetensors.torch
 import torch
 
+from tests.hand_gradients.hidden_units import HiddenUnitParameters, hidden_unit_loss_gradient
 from trelliswork.cli.main import run
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import DataError, ModelError, ScoreError, TrellisworkError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
 from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner, _Adam
 from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.objective import Likelihood
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Units
-from trelliswork.models.taggers.features.hidden_units.step_kernels import KEPT_MEAN
+from trelliswork.models.taggers.features.kernels.adam import KEPT_MEAN
+from trelliswork.models.taggers.features.learners.base import Corpus
+from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger, strongest
-from trelliswork.training.hidden_unit_gradients import HiddenUnitParameters, hidden_unit_loss_gradient
 
 N_ATTRIBUTES, N_UNITS, N_LABELS = 12, 5, 3
 
@@ -140,18 +141,18 @@ def test_units_learn_what_no_linear_score_can() -> None:
     gold = on.sum(1) % 2
     parameters = HiddenParameters.dense(2, 2, 8)
     learner = HiddenUnitLearner(l2=0.01, max_epochs=60, rate=0.05)
-    *_, last = learner.learn(rows, gold, parameters)
+    *_, last = learner.learn(Corpus(rows, gold), parameters)
     crf = HiddenUnitCRF(("0", "1"), KeyIndex(), parameters, last.weights)
     assert [int(tag) for tags in crf.predict(rows) for tag in tags] == gold.tolist()
-    *_, again = learner.learn(rows, gold, parameters)
+    *_, again = learner.learn(Corpus(rows, gold), parameters)
     np.testing.assert_array_equal(again.weights, last.weights)
 
 
 def test_left_out_attributes_change_what_is_learned_but_not_the_model() -> None:
     rows, gold = corpus()
     plain, thinned = (HiddenUnitLearner(max_epochs=3, dropout=share) for share in (0.0, 0.5))
-    *_, a = plain.learn(rows, gold, PARAMETERS)
-    *_, b = thinned.learn(rows, gold, PARAMETERS)
+    *_, a = plain.learn(Corpus(rows, gold), PARAMETERS)
+    *_, b = thinned.learn(Corpus(rows, gold), PARAMETERS)
     assert not np.array_equal(a.weights, b.weights)
     assert np.isfinite(b.weights).all()
 
@@ -205,9 +206,9 @@ def test_rare_attributes_are_left_out(tagger: FeatureTagger) -> None:
 def test_bad_input_gets_a_sentence(tagger: FeatureTagger, tmp_path: Path) -> None:
     with pytest.raises(ScoreError, match="hidden_units must be at least 0"):
         LearningConfig(hidden_units=-1)
-    with pytest.raises(ScoreError, match="got algorithm sgd; leave it out"):
+    with pytest.raises(ScoreError, match="hidden units cannot be combined with algorithm sgd; leave out algorithm"):
         LearningConfig("sgd", hidden_units=5)
-    with pytest.raises(ScoreError, match="got c1 1; leave it out"):
+    with pytest.raises(ScoreError, match="hidden units cannot be combined with c1 1; leave out c1"):
         LearningConfig(c1=1.0, hidden_units=5)
     with pytest.raises(TrellisworkError, match="pre-training needs hidden units"):
         FeatureTagger.fit(TRAIN[:5], pretrain=TRAIN[5:9])

@@ -6,9 +6,9 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import Templates
-from trelliswork.models.taggers.features.crf.config import LearningConfig
 from trelliswork.models.taggers.features.hidden_units.context_embeddings import cca, k_means
 from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
+from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 
 

@@ -11,10 +11,11 @@ from scipy.optimize import minimize_scalar
 from tests.models.test_feature_crf import corpus, model_of
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, Conjunctions, Templates
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.induction import Round, gains_of, induce
-from trelliswork.models.taggers.features.crf.objective import Likelihood
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.base import Corpus
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.induction import Round, gains_of, induce
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.training.lbfgs import LBFGS
 
@@ -94,7 +95,7 @@ def test_parity_is_learned_from_conjunctions(order: int, n_wanted: int) -> None:
     seen = list[Round]()
     config = LearningConfig(c2=0.01, induce=n_wanted)
     conjunctions = induce(
-        rows, gold, 8, 2, config, rounds=1 if order == 2 else 5, on_round=lambda each: bool(seen.append(each))
+        Corpus(rows, gold), 8, 2, config, rounds=1 if order == 2 else 5, on_round=lambda each: bool(seen.append(each))
     )
     if order == 2:  # exactly the four that matter
         assert {tuple(pair) for pair in conjunctions.pairs.tolist()} == {(0, 2), (0, 3), (1, 2), (1, 3)}
@@ -150,7 +151,7 @@ def test_parts_of_a_conjunction_are_kept_even_without_weights() -> None:
 
 def test_a_round_may_end_it() -> None:
     rows, gold = exclusive_or(400, 0, 2)
-    assert len(induce(rows, gold, 8, 2, LearningConfig(induce=10), on_round=lambda _: True)) == 2
+    assert len(induce(Corpus(rows, gold), 8, 2, LearningConfig(induce=10), on_round=lambda _: True)) == 2
 
 
 def test_unknown_labels_say_nothing() -> None:
@@ -167,4 +168,4 @@ def test_unknown_labels_say_nothing() -> None:
 
 def test_the_data_may_have_nothing_to_conjoin() -> None:
     rows = AttributeRows(np.array([2]), np.array([0, 0, 1]), np.array([0], np.int32))
-    assert len(induce(rows, np.array([0, 1]), 1, 2, LearningConfig(induce=5))) == 0
+    assert len(induce(Corpus(rows, np.array([0, 1])), 1, 2, LearningConfig(induce=5))) == 0

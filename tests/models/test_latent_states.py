@@ -16,11 +16,11 @@ from trelliswork.data.corpus import builtin_corpus
 from trelliswork.distributions import LinearChain
 from trelliswork.distributions.grouped_chain import GroupedChain
 from trelliswork.errors import DataError, ScoreError
-from trelliswork.models.taggers.features.crf.config import Algorithm, LearningConfig
-from trelliswork.models.taggers.features.crf.learning import learn
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.objective import Likelihood
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.config import Algorithm, LearningConfig
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
 from trelliswork.models.taggers.features.tagger import FeatureTagger, strongest
 
 ON_PAIRS = np.arange(12) % 3 == 0
@@ -233,9 +233,12 @@ def test_settings_that_do_not_go_together() -> None:
     for settings, match in (
         ({"latent": 0}, "latent must be at least 1"),
         ({"order": 3}, "order must be 1 or 2"),
-        ({"latent": 2, "order": 2}, "latent needs"),
-        ({"latent": 2, "algorithm": "perceptron"}, "latent needs"),
-        ({"order": 2, "algorithm": "sgd"}, "order 2 needs the algorithm lbfgs"),
+        ({"latent": 2, "order": 2}, "latent 2 cannot be combined with order 2; leave out order"),
+        (
+            {"latent": 2, "algorithm": "perceptron"},
+            "algorithm perceptron; choose algorithm lbfgs or sgd",
+        ),
+        ({"order": 2, "algorithm": "sgd"}, "order 2 cannot be combined with algorithm sgd"),
     ):
         with pytest.raises(ScoreError, match=match):
             LearningConfig(**settings)  # type: ignore[arg-type]

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from trelliswork.data.attributes import AttributeRows
-from trelliswork.models.taggers.features.crf.config import ALGORITHMS, Algorithm, LearningConfig
-from trelliswork.models.taggers.features.crf.learning import learn
-from trelliswork.models.taggers.features.crf.online import OnlineLearner, Rule
+from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.base import Corpus
+from trelliswork.models.taggers.features.learners.config import ALGORITHMS, COMBINATIONS, Algorithm, LearningConfig
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.online import OnlineLearner, Rule
 
 ONE = AttributeRows(
     np.array([4]), np.array([0, 2, 4, 5, 7]), np.array([0, 1, 0, 2, 1, 2, 3], np.int32),
@@ -76,7 +78,7 @@ def test_steps_are_those_of_crfsuite(
     """With one sentence there is no order to draw: every step can be compared."""
     pycrfsuite = pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed")
     parameters = Parameters.of(ONE, GOLD, 4, 3)
-    *_, last = OnlineLearner(rule, max_epochs=epochs, **settings).learn(ONE, GOLD, parameters)
+    *_, last = OnlineLearner(rule, max_epochs=epochs, **settings).learn(Corpus(ONE, GOLD), parameters)
     algorithm, options = theirs
     trainer = pycrfsuite.Trainer(algorithm, options | {"max_iterations": epochs}, verbose=False)
     values = ONE.values if ONE.values is not None else np.ones(7)
@@ -90,3 +92,16 @@ def test_steps_are_those_of_crfsuite(
     wanted = [info.state_features.get((str(a), str(y)), 0.0) for a, y in zip(owner, parameters.labels, strict=True)]
     wanted += [info.transitions.get((str(i), str(j)), 0.0) for i, j in parameters.arcs]
     np.testing.assert_allclose(last.weights, wanted, atol=1e-6)  # they print six digits
+
+
+GIVEN: dict[str, object] = {
+    "algorithm": "margin", "c1": 1.0, "min_count": 2.0, "cutoff": 2, "hash_bits": 10, "induce": 5, "latent": 2,
+    "order": 2, "samples": 3, "hidden_units": 4, "model": "hmm",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "other"), [(name, other) for name in COMBINATIONS for other in COMBINATIONS[name]])
+def test_settings_that_do_not_go_together_are_named(name: str, other: str) -> None:
+    with pytest.raises(ScoreError, match="cannot be combined with") as caught:
+        LearningConfig(**{name: GIVEN[name], other: GIVEN[other]})  # type: ignore[arg-type]
+    assert all(word in str(caught.value) for word in (name.replace("hidden_units", "hidden units"), other))

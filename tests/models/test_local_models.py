@@ -20,13 +20,13 @@ from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.distributions import HMM
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.counting import counted_parameters, log_frequencies
 from trelliswork.models.taggers.features.crf.kinds import KINDS, Kind
-from trelliswork.models.taggers.features.crf.local_likelihood import LocalLikelihood
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.objective import Likelihood
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.counting import counted_parameters, log_frequencies
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.local_likelihood import LocalLikelihood
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.training.lbfgs import LBFGS
 
@@ -332,7 +332,7 @@ def test_the_votes_of_an_hmm_add_up_to_the_joint() -> None:
 
 @pytest.mark.parametrize("settings", [dict(algorithm="sgd"), dict(c1=1.0), dict(min_count=2.0)])
 def test_counting_takes_no_learner(settings: dict[str, Any]) -> None:
-    with pytest.raises(ScoreError, match=r"the model hmm counts: it takes no algorithm, c1 or min_count"):
+    with pytest.raises(ScoreError, match=r"(algorithm sgd|c1 1|min_count 2) cannot be combined with model hmm"):
         LearningConfig(model="hmm", **settings)
 
 
@@ -341,7 +341,7 @@ def test_settings_that_cannot_be() -> None:
         LearningConfig(model="svm")  # type: ignore[arg-type]
     with pytest.raises(ScoreError, match=r"smoothing must be above 0 and finite; got 0"):
         LearningConfig(model="hmm", smoothing=0.0)
-    with pytest.raises(ScoreError, match="the model memm needs the algorithm lbfgs; got perceptron"):
+    with pytest.raises(ScoreError, match="algorithm perceptron cannot be combined with model memm"):
         LearningConfig("perceptron", model="memm")
     unknown = np.array([0, -1])
     rows = AttributeRows(np.array([2]), np.array([0, 1, 2]), np.array([0, 0], np.int32))

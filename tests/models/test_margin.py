@@ -11,11 +11,13 @@ from scipy.optimize import minimize
 from tests.models.test_feature_crf import corpus, model_of
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.learning import learn
-from trelliswork.models.taggers.features.crf.margin import MarginLearner, _Run
-from trelliswork.models.taggers.features.crf.margin_kernels import worst_labels
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels.decoding import path_for
+from trelliswork.models.taggers.features.kernels.margin import worst_labels
+from trelliswork.models.taggers.features.learners.base import Corpus
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.margin import MarginLearner, _Run
 
 
 def small(valued: bool, n_labels: int = 3) -> tuple[AttributeRows, np.ndarray, Parameters]:
@@ -61,11 +63,9 @@ def test_the_worst_labels_are_those_of_enumeration(valued: bool) -> None:
         total = 0.0
         for s in np.flatnonzero(rows.lengths):
             n = int(rows.lengths[s])
-            tags, c = np.zeros((1, n), np.int64), parameters.n_labels
-            cost, violated = worst_labels(
-                rows.starts[s], n, *run.data[2:], *run.pairs, gold, weights, np.empty((1, n, c)),
-                np.zeros((1, 1, c, c)), tags,
-            )  # fmt: skip
+            path = path_for(n, parameters.n_labels)
+            cost, violated = worst_labels(s, rows.arrays, parameters.weight_index, gold, weights, path)
+            tags = path.tags
             less, costs = rivals(rows, gold, parameters, s)
             assert violated == pytest.approx((costs - less @ weights).max())
             wanted = gold[rows.starts[s] : rows.starts[s + 1]]
@@ -101,10 +101,10 @@ def by_quadratic_programme(rows: AttributeRows, gold: np.ndarray, parameters: Pa
 def test_loss_and_bound_meet_at_the_minimum(valued: bool, c2: float) -> None:
     rows, gold, parameters = small(valued)
     least = by_quadratic_programme(rows, gold, parameters, c2)
-    epochs = list(MarginLearner(c2=c2, max_epochs=1000, tolerance=0.01).learn(rows, gold, parameters))
+    epochs = list(MarginLearner(c2=c2, max_epochs=1000, tolerance=0.01).learn(Corpus(rows, gold), parameters))
     for epoch in epochs:
         assert epoch.bound <= least + 1e-6 <= epoch.loss + 2e-6
-    assert epochs[-1].gap <= 0.01 * epochs[-1].loss
+    assert epochs[-1].measures["gap"] <= 0.01 * epochs[-1].loss
     bounds = [epoch.bound for epoch in epochs]
     assert bounds == sorted(bounds), "an exact line search never lowers the dual"
 
@@ -127,7 +127,7 @@ def test_the_learner_is_the_naive_one() -> None:
             parts[s], costs_of[s] = parts[s] - step * apart, costs_of[s] + step * rise
             clock += 1
             total += clock * parts.sum(0)
-    *_, last = MarginLearner(c2=c2, max_epochs=6, tolerance=-1.0).learn(rows, gold, parameters)
+    *_, last = MarginLearner(c2=c2, max_epochs=6, tolerance=-1.0).learn(Corpus(rows, gold), parameters)
     np.testing.assert_allclose(last.weights, total / (clock * (clock + 1) / 2), atol=1e-12)
     assert last.bound == pytest.approx(costs_of.sum() - c2 * parts.sum(0) @ parts.sum(0))
 
@@ -149,7 +149,7 @@ def test_what_can_be_told_apart_is() -> None:
     rows = AttributeRows(rows.lengths, np.arange(rows.n_tokens + 1), first.astype(np.int32))
     gold = (first % 3).astype(np.int64)
     parameters = Parameters.of(rows, gold, 40, 3)
-    *_, last = MarginLearner(c2=0.01, max_epochs=100).learn(rows, gold, parameters)
+    *_, last = MarginLearner(c2=0.01, max_epochs=100).learn(Corpus(rows, gold), parameters)
     found = model_of(rows, parameters, last.weights).predict(rows)
     assert [int(tag) for row in found for tag in row] == gold.tolist()
 

@@ -13,11 +13,12 @@ from tests.models import feature_oracle as oracle
 from trelliswork.data import Sentence
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import DataError, ScoreError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.learning import learn
-from trelliswork.models.taggers.features.crf.objective import Likelihood
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.sgd import StochasticDescent
+from trelliswork.models.taggers.features.learners.base import Corpus
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.learning import learn
+from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.models.taggers.partial_tags import choices_of_tag, is_known, partial_gold, scheme_of
 from trelliswork.sklearn import CRF
@@ -113,7 +114,7 @@ def test_stochastic_descent_comes_near_the_optimum() -> None:
     likelihood = Likelihood(rows, gold, parameters, shares)
     *_, best = LBFGS(l2=0.5).minimise(likelihood, np.zeros(len(parameters)))
     descent = StochasticDescent(l2=0.5, max_epochs=300, delta=0.0)
-    *_, last = descent.learn(rows, gold, parameters, sentence_weights=shares)
+    *_, last = descent.learn(Corpus(rows, gold, shares), parameters)
     found = likelihood(last.weights)[0] + 0.5 * float(last.weights @ last.weights)
     assert found == pytest.approx(best.loss, rel=5e-3)
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
+from tests.oracles import dependencies, segments
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.nn import (
     BernoulliAttention,
@@ -18,9 +19,6 @@ from trelliswork.nn import (
     SoftmaxAttention,
     TreeAttention,
 )
-from trelliswork.structures.projective import oracle as projective
-from trelliswork.structures.segments import oracle as segments
-from trelliswork.structures.spanning import oracle as spanning
 
 INF = float("inf")
 N, D = 5, 3
@@ -113,7 +111,7 @@ def test_the_context_of_a_word_is_the_expected_value_of_its_head(kind: str) -> N
                 h for h in itertools.product(range(n + 1), repeat=n) if all(h[m - 1] != m for m in range(1, n + 1))
             ]
         else:
-            every = {"projective": projective, "spanning": spanning}[kind].trees(n, True)
+            every = dependencies.trees(n, single_root=True, projective=kind == "projective")
         scores = torch.stack([sum(arcs[row, h, m] for m, h in enumerate(heads, 1)) for heads in every])
         of_heads = torch.stack([values[row, list(heads)] for heads in every])  # (trees, n, d)
         truth = torch.einsum("t,tmd->md", scores.softmax(0), of_heads)

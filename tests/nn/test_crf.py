@@ -855,3 +855,8 @@ def test_torch_func_and_forward_mode_derivatives() -> None:
 def test_tags_named_twice() -> None:
     with pytest.raises(ScoreError, match="tags must differ from one another; got O more than once"):
         CRF.from_tags(["O", "B-X", "I-X", "O"], scheme="IOB2")
+
+
+def test_a_crf_shows_its_tags_and_scheme() -> None:
+    shown = repr(CRF.from_tags(["O", "B-X", "I-X"], scheme="IOB2", batch_first=True))
+    assert shown == "CRF(num_tags=3, tags=['O', 'B-X', 'I-X'], scheme='IOB2')"

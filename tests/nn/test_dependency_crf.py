@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from trelliswork import DependencyCRF
 from trelliswork.distributions import ProjectiveTree, SpanningTree
 from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.nn import BiaffineScorer
+from trelliswork.nn import BiaffineScorer, DependencyCRF
 
 ARCS = torch.randn(2, 5, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 LABELS = torch.randn(2, 5, 5, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

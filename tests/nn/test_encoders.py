@@ -192,3 +192,11 @@ def test_the_sentence_approach_is_a_convolution_for_each_token(cells: int, monke
         beside = torch.cat([words, encoder.distances(distance).expand(2, -1, -1)], -1).transpose(1, 2)
         highest = nn.functional.conv1d(beside, weight, encoder.of_words.bias).amax(2)
         torch.testing.assert_close(encoder(tokens)[:, t], nn.functional.hardtanh(encoder.linear(highest)))
+
+
+def test_the_network_of_a_transformer_layer_is_linear_relu_linear() -> None:
+    network = TransformerEncoder(6, hidden=8, heads=2).layers[0].network
+    first, second = network[0], network[2]
+    x = torch.randn(3, 5, 8)
+    wanted = (x @ first.weight.T + first.bias).clamp(min=0) @ second.weight.T + second.bias
+    torch.testing.assert_close(network(x), wanted)

@@ -1,13 +1,11 @@
-"""Scorers of events: roles, memories and margins are their equations; padding changes nothing; gradients."""
+"""Scorers of events: roles and margins are their equations; padding changes nothing; gradients."""
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from trelliswork.nn.scorers import MemoryScorer, RoleScorer
-from trelliswork.nn.scorers.memory import given_before
-from trelliswork.nn.scorers.roles import words_in_context
+from trelliswork.nn.scorers import RoleScorer
 from trelliswork.nn.scorers.tensor import contrastive_margin
 
 
@@ -17,19 +15,6 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
 
 def candidates(*rows: tuple[int, int, int, int]) -> dict[str, Tensor]:
     return dict(zip(("row", "trigger", "entity", "event"), torch.tensor(rows).unbind(1), strict=True))
-
-
-def test_contexts_end_before_the_word() -> None:
-    torch.manual_seed(0)
-    ahead, back = nn.LSTM(3, 2, batch_first=True).double(), nn.LSTM(3, 2, batch_first=True).double()
-    words = draw(1, 4, 3)
-    states = torch.cat([ahead(words)[0], back(words.flip(1))[0].flip(1)], -1)
-    found = words_in_context(words, states)[0]
-    nothing = torch.zeros(2, dtype=torch.float64)
-    for i in range(4):
-        left = ahead(words[:, :i])[0][0, -1] if i else nothing
-        right = back(words[:, i + 1 :].flip(1))[0][0, -1] if i < 3 else nothing
-        torch.testing.assert_close(found[i], torch.cat([left, words[0, i], right]))
 
 
 def test_roles_are_the_equations() -> None:
@@ -60,33 +45,6 @@ def test_roles_do_not_see_padding_and_have_gradients() -> None:
     mask = (torch.arange(6) < 4).expand(2, 6)
     torch.testing.assert_close(scorer(wide, mask, **where), scorer(tokens, None, **where))
     assert torch.autograd.gradcheck(lambda x: scorer(x, None, **where), tokens.requires_grad_())
-
-
-def test_scores_with_a_memory_are_the_equation() -> None:
-    torch.manual_seed(0)
-    scorer, states, local = MemoryScorer(3, 2, num_labels=4).double(), draw(1, 5, 3), draw(1, 5, 2, seed=1)
-    labels = torch.tensor([[2, -1, 2, 0, 1]])
-    found = scorer(states, local, labels)
-    for i in range(5):
-        memory = torch.tensor([float(label in labels[0, :i].tolist()) for label in range(4)], dtype=torch.float64)
-        r = torch.cat([states[0, i], local[0, i], memory])
-        torch.testing.assert_close(found[0, i], (scorer.linear.weight @ r + scorer.linear.bias).log_softmax(0))
-    assert given_before(labels, 4)[0, 4].tolist() == [1, 0, 1, 0]
-    assert torch.autograd.gradcheck(lambda x: scorer(x, local, labels), states.requires_grad_())
-
-
-def test_greedy_decoding_remembers_its_own_labels() -> None:
-    torch.manual_seed(0)
-    scorer, states, local = MemoryScorer(3, 2, num_labels=4).double(), draw(2, 6, 3), draw(2, 6, 2, seed=1)
-    with torch.no_grad():
-        scorer.linear.weight[:, 5:] = -20 * torch.eye(4)  # what has been given is not given again, while there is more
-    found = scorer.decode(states, local)
-    assert sorted(found[0, :4].tolist()) == [0, 1, 2, 3]
-    assert torch.equal(scorer(states, local, found).argmax(-1), found)
-    mask = torch.tensor([[True] * 6, [True, True, False, False, False, False]])
-    masked = scorer.decode(states, local, mask)
-    assert torch.equal(masked[0], found[0]) and torch.equal(masked[1, :2], found[1, :2])
-    assert (masked[1, 2:] == -1).all()
 
 
 def test_the_contrastive_margin_is_the_equation() -> None:

@@ -44,7 +44,7 @@ TESTED_ELSEWHERE = {
     "BiaffineScorer",
     "NeuralTensor",
     "TransitionScorer",
-} | {"MemoryScorer", "RoleScorer"}
+} | {"RoleScorer"}
 
 
 def made(parts: dict[str, Callable[[], nn.Module]], name: str) -> nn.Module:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import gradcheck, gradgradcheck
 
+from tests.oracles import segments as oracle
 from trelliswork.distributions import SemiMarkov
 from trelliswork.errors import ScoreError
 from trelliswork.nn import SemiCRF
 from trelliswork.runtime import threads
-from trelliswork.structures.segments import oracle
 from trelliswork.structures.segments.likelihood import log_likelihood
 
 INF = float("inf")

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.hand_gradients import networks as hand
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders import WindowEncoder
 from trelliswork.nn.inputs import UNKNOWN, LookupTables
 from trelliswork.nn.scorers import ContextScorer
-from trelliswork.training import hand_gradients as hand
 
 
 def make_encoder(window: int = 3) -> WindowEncoder:

@@ -54,7 +54,7 @@ def is_compiled_again(package: Path, **settings: str) -> bool:
 def test_a_kernel_is_compiled_once(copy: Path) -> None:
     assert is_compiled_again(copy)
     assert not is_compiled_again(copy)
-    assert [file.parent for file in files(copy)] == [copy / "structures" / "__pycache__"]
+    assert [file.parent for file in files(copy)] == [copy / "runtime" / "__pycache__"]
 
 
 def test_other_sources_versions_settings_and_processors_are_other_code(copy: Path) -> None:
@@ -87,9 +87,9 @@ def block_caches(package: Path) -> None:
 
 
 def test_without_a_folder_beside_the_source_the_users_own_is_used(copy: Path) -> None:
-    (copy / "structures" / "__pycache__").touch()
+    (copy / "runtime" / "__pycache__").touch()
     assert use(copy).stderr == ""
-    assert [file.parent for file in files(copy.parent)] == [copy.parent / "home" / "trelliswork" / "structures"]
+    assert [file.parent for file in files(copy.parent)] == [copy.parent / "home" / "trelliswork" / "runtime"]
     assert not is_compiled_again(copy)
 
 

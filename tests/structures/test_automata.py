@@ -13,11 +13,12 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from tests.contract.base import chi_square_fits
 from tests.contract.machines import Strings, enumerated, leaves, random_machine, summed
+from tests.oracles import automata as oracle
 from trelliswork.distributions import kl_divergence
 from trelliswork.errors import ScoreError
 from trelliswork.fst import Acceptor, Symbols, Transducer, lehmann, real_closure
 from trelliswork.semirings import Boolean, Counting, Expectation, KBest, Log, Max, Real, Semiring, Tropical
-from trelliswork.structures.automata import fast, oracle, search, structure
+from trelliswork.structures.automata import fast, search, structure
 from trelliswork.structures.automata.compose import compose
 from trelliswork.structures.automata.determinise import determinise, minimise, push
 from trelliswork.structures.automata.epsilon import remove_epsilon

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.contract.base import chi_square_fits
+from tests.oracles import dependencies, transitions
 from trelliswork.distributions import LinearChain, ProjectiveTree
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.structures.beam import (
@@ -21,12 +22,10 @@ from trelliswork.structures.beam import (
     greedy,
     local_log_prob,
     locally_normalised,
-    oracle,
     sample,
 )
 from trelliswork.structures.beam.arc_standard import ArcScorer
 from trelliswork.structures.beam.search import MANY
-from trelliswork.structures.projective import oracle as projective_oracle
 
 INF = float("inf")
 LENGTHS, C = torch.tensor([4, 2, 1]), 3
@@ -101,7 +100,7 @@ def spelling(seed: int) -> tuple[Spelling, WordScorer]:
 
 
 def possible(system: Any, scorer: Any, row: int, **options: Any) -> dict[tuple[int, ...], float]:
-    every = oracle.sequences(system, scorer, row, **options)
+    every = transitions.sequences(system, scorer, row, **options)
     return {taken: float(score) for taken, score in every.items() if score > -INF}
 
 
@@ -281,7 +280,7 @@ def test_samples_in_a_dead_end_are_told_apart() -> None:
 def test_the_local_likelihood_of_every_sequence() -> None:
     """Each is the product of its local probabilities, and all of them sum to one."""
     system, scorer, _ = tagging(1)
-    every = oracle.sequences(system, scorer, 0, local=True)
+    every = transitions.sequences(system, scorer, 0, local=True)
     for taken, wanted in every.items():
         gold = GOLD.clone()
         gold[0] = torch.tensor(taken)
@@ -512,12 +511,12 @@ def test_arc_standard_builds_exactly_the_projective_trees(single_root: bool) -> 
         found = beam_search(system, lambda state: torch.zeros(*state.front.shape, 3), ALL)
         assert (found.lengths == 2 * n).all()
         trees = {tuple(heads) for heads in found.state.heads[0, :, 1:].tolist()}
-        assert trees == set(projective_oracle.trees(n, single_root))
+        assert trees == set(dependencies.trees(n, single_root, projective=True))
 
 
 @pytest.mark.parametrize("single_root", [True, False])
 def test_the_static_oracle_rebuilds_every_tree(single_root: bool) -> None:
-    trees = projective_oracle.trees(4, single_root)
+    trees = dependencies.trees(4, single_root, projective=True)
     lengths = torch.full((len(trees),), 4)
     labels = torch.arange(4).expand(len(trees), 4) % 2
     system = ArcStandard(lengths, n_labels=2, single_root=single_root)

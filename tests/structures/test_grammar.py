@@ -250,3 +250,8 @@ def test_no_names_of_children_on_either_side() -> None:
 def test_scores_of_unknown_words_are_one_a_symbol() -> None:
     with pytest.raises(ScoreError, match="unknown must be"):
         WeightedCFG(Grammar.from_rules("S -> S S 1 | 'a' 1"), [["z"]], unknown=torch.zeros(3))
+
+
+def test_a_grammar_is_shown_by_its_sizes() -> None:
+    grammar = Grammar.from_rules("S -> NP VP 1\nNP -> 'we' 1\nVP -> 'sleep' 1")
+    assert repr(grammar) == "Grammar(3 symbols, 1 rules, 2 words)"

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from trelliswork.errors import OutputError
-from trelliswork.models.storage import LOCK, check_output
+from trelliswork.models.storage import check_output
 from trelliswork.training import exclusive as module
 from trelliswork.training.exclusive import exclusive
+from trelliswork.training.folder_names import LOCK
 
 HOLD = """
 import sys

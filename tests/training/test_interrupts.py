@@ -64,3 +64,11 @@ def test_in_another_thread_nothing_is_installed() -> None:
     thread.start()
     thread.join()
     assert found == [signal.default_int_handler]
+
+
+def test_it_waits_for_ever_where_somebody_asks() -> None:
+    with Interrupts(wait=True) as interrupts:
+        assert not interrupts.pending
+        press_ctrl_c()
+        press_ctrl_c()
+        assert interrupts.pending

@@ -5,17 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from trelliswork.cli.pins import Pin, pins_for, require_used
 from trelliswork.cli.tasks import bare
 from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
-
-if TYPE_CHECKING:
-    from trelliswork.models import Analysis, Confidences, SentenceTagger
+from trelliswork.models import Analysis, Confidences, SentenceTagger
 
 BATCH = 2048  # sentences in memory at a time
+MOST_TOKENS = 100_000  # of one sentence, whose scores are in memory together
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,7 @@ def answers(
     stream, number, file = iter(sentences), 0, ""
     while group := list(itertools.islice(stream, batch)):
         file = group[0].file
+        _require_sentences(group)
         pins = [pins_for(question.pins, number + i, sentence) for i, sentence in enumerate(group, 1)]
         number += len(group)
         yield from _answer_group(tagger, group, question, pins)
@@ -66,6 +65,13 @@ def answers_of_tasks(
     streams = itertools.tee(sentences, len(heads))
     asked = [answers(head, stream, question, batch=batch) for head, stream in zip(heads.values(), streams, strict=True)]
     return zip(*asked, strict=True)
+
+
+def _require_sentences(group: Sequence[Sentence]) -> None:
+    for sentence in group:
+        if len(sentence) > MOST_TOKENS:
+            problem = f"expected sentences of at most {MOST_TOKENS:,} tokens, got one of {len(sentence):,}"
+            raise DataError(sentence.file, f"{problem}; break the text up into sentences", line=sentence.line)
 
 
 def _answer_group(

@@ -13,8 +13,10 @@ from typing import Any
 from trelliswork.cli.toml_file import TomlFile
 from trelliswork.data.setting_kinds import kinds_of
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.storage import SETTINGS
+from trelliswork.models import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
+from trelliswork.training import TrainingConfig
+from trelliswork.training.folder_names import SETTINGS
 
 CONFIG_FILE = SETTINGS
 MODEL_NAME = "name"
@@ -34,9 +36,6 @@ _FEATURES |= dict(order="int", hidden_units="int", all_states="bool", all_transi
 
 def known_settings(model: str) -> dict[str, dict[str, str]]:
     """The keys of each section, with their types, for a model of that name."""
-    from trelliswork.models import TaggerConfig
-    from trelliswork.training import TrainingConfig
-
     own = kinds_of(TaggerConfig) if model in PRESETS else _FEATURES
     learning = kinds_of(TrainingConfig) if model in PRESETS else {"seed": "int"}
     return {"data": _DATA, "model": {MODEL_NAME: "str", **own}, "training": {**learning, "threads": "int"}}

@@ -8,18 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import TYPE_CHECKING
 
+from trelliswork.data.attributes import FeatureFunction
 from trelliswork.errors import ModelError
-
-if TYPE_CHECKING:
-    from trelliswork.data.attributes import FeatureFunction
 
 
 def given_function(path: str | None) -> FeatureFunction | None:
     """The function MODULE:FUNCTION that the command line names; an installed module goes before one of this folder."""
-    from trelliswork.data.attributes import FeatureFunction
-
     if path is None:
         return None
     top = path.partition(":")[0].partition(".")[0]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError
+from trelliswork.models.taggers.labels import Labels
 from trelliswork.tags.schemes import canonical, convert, infer_scheme, split_tag
-
-if TYPE_CHECKING:
-    from trelliswork.models.taggers.labels import Labels
 
 SHOWN = 20  # tags, of which a model may know thousands
 

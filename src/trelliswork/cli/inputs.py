@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from trelliswork.cli.visible import visible
 from trelliswork.data import (
@@ -22,22 +22,16 @@ from trelliswork.data import (
 )
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
-
-if TYPE_CHECKING:
-    from trelliswork.models import MultiTagger, SentenceTagger
-
-    Reader = SentenceTagger | MultiTagger
+from trelliswork.models.base import Model
 
 InputKind = FileKind | Literal["text"]
 DATA = "data"  # the entry of a model's metrics that says what it was trained on
 
 
-def kind_of(path: str, wanted: str | None = None, tagger: Reader | None = None) -> InputKind:
+def kind_of(path: str, wanted: str | None = None, tagger: Model | None = None) -> InputKind:
     """How to read `path`: as the user says, by the suffix, or as the only thing that the model can read."""
-    from trelliswork.models import AttributeTagger
-
     kind: InputKind = wanted if wanted is not None else file_kind(path)  # type: ignore[assignment]
-    if isinstance(tagger, AttributeTagger):
+    if tagger is not None and tagger.reads == "attributes":
         return "crfsuite" if kind == "conll" and wanted is None else kind
     if tagger is not None and kind == "crfsuite":
         problem = "expected words and columns, as the model was trained on, got a CRFsuite file of attributes"
@@ -88,7 +82,7 @@ def read_text(path: str) -> Iterator[Sentence]:
         raise DataError(name, "expected at least one line of text, got none; the file is empty")
 
 
-def choices_of(tagger: Reader, given: Choices, kind: InputKind = "conll") -> Choices:
+def choices_of(tagger: Any, given: Choices, kind: InputKind = "conll") -> Choices:
     """The layout a model expects: what the user says, else what it was trained on, else columns in order.
 
     Columns of CSV files are found by name; those of other files are not where a CSV file had them.
@@ -119,7 +113,7 @@ def _names_in(stored: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def text_in_columns(format: ColumnFormat, tagger: Reader) -> str | None:
+def text_in_columns(format: ColumnFormat, tagger: Any) -> str | None:
     """A question to the user, if a file that is read as columns has more of them than the model was trained on."""
     trained_on = stored_format(tagger).get("n_columns") or tagger.n_columns + 2
     if format.n_columns <= trained_on or isinstance(format, CsvFormat):
@@ -130,7 +124,7 @@ def text_in_columns(format: ColumnFormat, tagger: Reader) -> str | None:
     )
 
 
-def stored_format(tagger: Reader) -> dict[str, Any]:
+def stored_format(tagger: Any) -> dict[str, Any]:
     """The column layout that `train` noted in the model; empty if it read no columns."""
     data = tagger.metrics.get(DATA)
     format = data.get("format") if isinstance(data, dict) else None

@@ -6,12 +6,25 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from trelliswork.models import MultiTagger, Segmenter, SentenceTagger, Tagger
+import torch
 
-    Network = Tagger | Segmenter | MultiTagger
+from trelliswork.data import Sentence
+from trelliswork.models import (
+    FeatureTagger,
+    LearningConfig,
+    MultiTagger,
+    Segmenter,
+    SentenceTagger,
+    Tagger,
+    TaggerConfig,
+)
+from trelliswork.models.taggers.features.kernels import decoding, likelihood
+from trelliswork.nn import CRF
+from trelliswork.runtime.kernel_math import first_not_a_score
+from trelliswork.structures.chain import kernels as chain_kernels
+from trelliswork.structures.chain import likelihood_kernels, path_kernels
 
 SEGMENTS = "segments"
 _SMALL: dict[str, Any] = dict(
@@ -32,11 +45,7 @@ def prepare_kernels(tagger: SentenceTagger | MultiTagger | None = None, *, quiet
 
 
 def _prepare_own_kernels(tagger: SentenceTagger | MultiTagger, quiet: bool) -> None:
-    from trelliswork.models import MultiTagger, Segmenter, Tagger
-
-    if not isinstance(tagger, Tagger | Segmenter | MultiTagger):
-        return
-    missing = [what for what, kernels in _own_kernels(tagger).items() if not all(map(_is_cached, kernels))]
+    missing = [what for what, kernels in tagger.own_kernels().items() if not all(map(_is_cached, kernels))]
     if missing:
         about = f"{10 + 20 * (SEGMENTS in missing)} s"
         _announced(f"kernels of {' and '.join(missing)}", about, lambda: compile_own_kernels(tagger), quiet)
@@ -44,9 +53,6 @@ def _prepare_own_kernels(tagger: SentenceTagger | MultiTagger, quiet: bool) -> N
 
 def prepare_network_kernels(*, quiet: bool = False) -> None:
     """Those of every network."""
-    from trelliswork.data import Sentence
-    from trelliswork.models import Segmenter, Tagger, TaggerConfig
-
     sentences = [Sentence(("Ann", "Lee"), ("B-X", "I-X"))]
     prepare_kernels(Segmenter.from_data(sentences, TaggerConfig(segments="pyramid", **_SMALL)), quiet=quiet)
     settings = TaggerConfig(encoder="lstm", scorer="hidden-units", **_SMALL)
@@ -55,9 +61,7 @@ def prepare_network_kernels(*, quiet: bool = False) -> None:
 
 def prepare_feature_kernels(*, quiet: bool = False) -> None:
     """The same for those that learn from features, which need no torch."""
-    from trelliswork.models.taggers.features.crf import kernels, online_kernels
-
-    if not all(map(_is_cached, (kernels.loss_and_gradient, online_kernels.best_labels))):
+    if not all(map(_is_cached, (likelihood.loss_and_gradient, decoding.best_labels))):
         _announced("kernels of feature models", "20 s", compile_feature_kernels, quiet)
 
 
@@ -76,10 +80,6 @@ def kernels_are_cached() -> bool:
 
 def compile_kernels() -> float:
     """Call every kernel once on a small chain; returns the seconds it took."""
-    import torch
-
-    from trelliswork.nn import CRF
-
     began = time.perf_counter()
     tags = ["O", "B-X", "I-X"]
     crf = CRF.from_tags(tags, scheme="IOB2", batch_first=True)
@@ -98,16 +98,11 @@ def compile_kernels() -> float:
     return time.perf_counter() - began
 
 
-def compile_own_kernels(network: Network) -> float:
+def compile_own_kernels(network: Any) -> float:
     """Learn and answer with a small network of the same kind; returns the seconds it took."""
-    import torch
-
-    from trelliswork.data import Sentence
-    from trelliswork.models import Segmenter, Tagger
-
     began = time.perf_counter()
     sentences = [Sentence(("Ann", "Lee", "sings"), ("B-X", "I-X", "O")), Sentence(("Stop",), ("O",))] * 4
-    kind = Segmenter if isinstance(network, Segmenter) else Tagger
+    kind = type(next(iter(network.heads.values())))
     with torch.random.fork_rng(devices=[]):
         small = kind.from_data(sentences, replace(network.config, **_SMALL))
         small.loss(sentences).backward()  # a batch that is large enough for every kernel
@@ -119,9 +114,6 @@ def compile_own_kernels(network: Network) -> float:
 
 def compile_feature_kernels() -> float:
     """Learn from two sentences and tag them; returns the seconds it took."""
-    from trelliswork.data import Sentence
-    from trelliswork.models import FeatureTagger, LearningConfig
-
     began = time.perf_counter()
     sentences = [Sentence(("Ann", "sings"), ("B-X", "O")), Sentence(("Stop",), ("O",))]
     FeatureTagger.fit(sentences, LearningConfig(max_iterations=2)).tag(sentences)
@@ -130,44 +122,9 @@ def compile_feature_kernels() -> float:
 
 def _entry_kernels() -> Iterator[Any]:
     """Kernels that stand for all that `compile_kernels` reaches, the last one it compiles among them."""
-    from trelliswork.runtime.kernel_math import first_not_a_score
-    from trelliswork.structures.chain import kernels, likelihood_kernels, path_kernels
-
-    yield from (kernels.forward_scaled, kernels.backward_scaled, first_not_a_score)
+    yield from (chain_kernels.forward_scaled, chain_kernels.backward_scaled, first_not_a_score)
     yield from (likelihood_kernels.forward_rows, likelihood_kernels.backward_rows)
     yield from (path_kernels.path_scores, path_kernels.decode_rows, path_kernels.best_paths, path_kernels.top_paths)
-
-
-def _own_kernels(network: Network) -> dict[str, list[Any]]:
-    """The kernels of the parts that a network has beside its chain, by a name for people."""
-    from trelliswork.models import Segmenter
-
-    found: dict[str, list[Any]] = {}
-    if isinstance(network, Segmenter):
-        from trelliswork.structures.segments import likelihood_kernels, path_kernels, scaled_kernels
-
-        found[SEGMENTS] = [likelihood_kernels.forward_rows, likelihood_kernels.backward_rows]
-        found[SEGMENTS] += [scaled_kernels.forward_scaled, scaled_kernels.backward_scaled]
-        found[SEGMENTS] += [path_kernels.best_starts, path_kernels.top_starts]
-    if isinstance(network, Segmenter) and network.config.segments == "pyramid":
-        from trelliswork.nn.encoders import grconv_kernels
-
-        found["pyramids"] = _public(grconv_kernels)
-    elif network.config.scorer == "hidden-units":
-        from trelliswork.nn.scorers import softplus_kernels
-
-        found["hidden units"] = _public(softplus_kernels)
-    if network.config.encoder == "lstm":
-        from trelliswork.nn.encoders import lstm_kernels
-
-        found["LSTMs"] = _public(lstm_kernels)
-    return found
-
-
-def _public(module: Any) -> list[Any]:
-    """The kernels of a module that are called from outside it."""
-    found = {name: each for name, each in vars(module).items() if hasattr(each, "py_func")}
-    return [each for name, each in found.items() if name[0] != "_" and each.py_func.__module__ == module.__name__]
 
 
 def _is_cached(kernel: Any) -> bool:

@@ -1,7 +1,6 @@
 """The command `trelliswork`: its subcommands, and the one place where errors become sentences.
 
-Nothing heavy is imported here or at the top of a command's file; a command imports what it needs when it runs, so
-that help answers at once.
+Nothing heavy is imported here, so that help answers at once; the file of a command is imported when it is called.
 """
 
 from __future__ import annotations
@@ -14,20 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from trelliswork import __version__
-from trelliswork.cli.check import check
-from trelliswork.cli.convert import convert
-from trelliswork.cli.demo import demo
-from trelliswork.cli.evaluate import evaluate
-from trelliswork.cli.explain import explain
-from trelliswork.cli.export import export
-from trelliswork.cli.info import info
-from trelliswork.cli.tag import tag
-from trelliswork.cli.train import train
-from trelliswork.cli.tune import tune
+from trelliswork.cli.commands import COMMANDS, function_of
 from trelliswork.cli.visible import visible
-from trelliswork.cli.warmup import warmup
 from trelliswork.ctrl_c import STATUS as INTERRUPTED
 from trelliswork.ctrl_c import say_interrupted
 from trelliswork.errors import TrellisworkError, TrellisworkWarning, is_out_of_memory
@@ -35,8 +25,27 @@ from trelliswork.errors import TrellisworkError, TrellisworkWarning, is_out_of_m
 BAD_INPUT, BROKEN_PIPE = 2, 141
 TRACEBACK = "--traceback"
 
+
+class Commands(TyperGroup):
+    """A group whose commands are imported one by one, each when it is called."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        return list(COMMANDS)
+
+    def get_command(self, ctx: typer.Context, name: str) -> Any:  # type: ignore[override]
+        """A command as it is listed: by its name and its help line."""
+        return TyperCommand(name, help=COMMANDS[name].help) if name in COMMANDS else None
+
+    def resolve_command(self, ctx: typer.Context, arguments: list[str]) -> Any:  # type: ignore[override]
+        name, _, rest = super().resolve_command(ctx, arguments)
+        alone = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+        alone.command(name)(_guarded(function_of(str(name))))
+        return name, typer.main.get_command(alone), rest
+
+
 app = typer.Typer(
     name="trelliswork",
+    cls=Commands,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -69,7 +78,7 @@ def options(
       trelliswork check train.conll dev.conll
       trelliswork train train.conll --dev dev.conll --out model
       trelliswork evaluate model test.conll
-      trelliswork tag model new.txt --text --confidence
+      trelliswork predict model new.txt --text --confidence
     """
 
 
@@ -89,10 +98,6 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(INTERRUPTED) from None
 
     return guarded
-
-
-for _command in (train, tune, evaluate, tag, explain, check, info, convert, export, demo, warmup):
-    app.command()(_guarded(_command))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
-
-if TYPE_CHECKING:
-    from trelliswork.models.taggers.labels import Labels
+from trelliswork.models.taggers.labels import Labels
 
 _PIN = re.compile(r"(?:(?P<sentence>\d{1,9}):)?(?P<token>\d{1,9})=(?P<tag>.+)")
 

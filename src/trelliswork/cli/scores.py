@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trelliswork.cli.visible import visible
 from trelliswork.data import Sentence
 from trelliswork.metrics import Calibration, Confusion, SpanReport, calibration, confusion, span_scores, token_accuracy
+from trelliswork.models import Confidences, SentenceTagger
 from trelliswork.tags.schemes import spans_of
-
-if TYPE_CHECKING:
-    from trelliswork.models import Confidences, SentenceTagger
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,15 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from trelliswork.cli.inputs import format_to_store
 from trelliswork.cli.scores import Scores, compare, score
 from trelliswork.data import ColumnFormat, MajorityBaseline, Sentence
 from trelliswork.data.corpus import as_sentences, builtin_corpus, write_corpus
-
-if TYPE_CHECKING:
-    from trelliswork.models import Analysis, Confidences, Tagger
-    from trelliswork.training import EpochRecord, TrainingResult
-    from trelliswork.training.progress import Progress
+from trelliswork.draw import Drawing, trellis
+from trelliswork.models import Analysis, Confidences, Tagger, TaggerConfig
+from trelliswork.training import EpochRecord, TrainingConfig, TrainingResult, train
+from trelliswork.training.progress import Progress
 
 SENTENCE = Sentence(("In", "May", ",", "May", "Lincoln", "left", "Chase", "for", "Austin", "."), file="demo")
 PIN = (5, "B-LOC")  # what happens to the rest if "Lincoln" is known to be a place
@@ -48,6 +47,10 @@ class Explained:
     tags: list[str]
     marginals: list[list[float]]  # [token][tag]
 
+    def trellis(self) -> Drawing:
+        """The probability of each tag at each token, and the best sequence."""
+        return trellis(self.marginals, self.sentence.words, self.tags, best=self.confidences.tags)
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -74,10 +77,6 @@ def train_tagger(
     corpus: Corpus, out: Path, *, seed: int, epochs: int, progress: Progress
 ) -> tuple[Tagger, TrainingResult]:
     """A small tagger, trained and saved in `out`."""
-    from trelliswork.cli.inputs import format_to_store
-    from trelliswork.models import Tagger, TaggerConfig
-    from trelliswork.training import TrainingConfig, train
-
     config = TaggerConfig(word_dim=32, affix_dim=12, hidden=128, dropout=0.15)
     tagger = Tagger.from_data(corpus.train, config, scheme="IOB2", seed=seed)
     tagger.metrics["data"] = {

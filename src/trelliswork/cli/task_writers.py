@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trelliswork.cli.answers import Answer
 from trelliswork.cli.writers import Writer, confidence_columns, conll_writer, json_extras
 from trelliswork.data import json_text
 from trelliswork.data.columns import columns_text
-
-if TYPE_CHECKING:
-    from trelliswork.cli.answers import Answer
 
 TasksWriter = Callable[[Sequence["Answer"]], str]
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from trelliswork.data import ColumnFormat, CsvFormat, Sentence
+from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence
+from trelliswork.data.attributes import FeatureFunction
 from trelliswork.errors import ModelError, TrellisworkError
-
-if TYPE_CHECKING:
-    from trelliswork.data import Choices
-    from trelliswork.models import MultiTagger, SentenceTagger
-    from trelliswork.models.loading import AnyTagger
+from trelliswork.models import SentenceTagger, load
+from trelliswork.models.base import Model
 
 MULTI_TASK = "multi-task"
 _CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -31,34 +29,22 @@ class Part(NamedTuple):
         return f"{self.name}:\n" if self.name else ""
 
 
-def heads_of(tagger: SentenceTagger | MultiTagger) -> dict[str, SentenceTagger]:
-    """The tagger of each task; a tagger of one task stands alone, without a name."""
-    from trelliswork.models import MultiTagger
-
-    return {**tagger.heads} if isinstance(tagger, MultiTagger) else {"": tagger}
-
-
-def parts_of(tagger: SentenceTagger | MultiTagger, sentences: Sequence[Sentence]) -> list[Part]:
+def parts_of(model: Model, sentences: Sequence[Sentence]) -> list[Part]:
     """Each task with its tagger and its own tags of the sentences."""
-    from trelliswork.models import MultiTagger
-    from trelliswork.models.taggers.networks.multi_tagger import of_tasks
-
-    if not isinstance(tagger, MultiTagger):
-        return [Part("", tagger, list(sentences))]
-    by_task = [of_tasks(sentence, tagger.tasks) for sentence in sentences]
-    return [Part(name, head, [each[name] for each in by_task]) for name, head in tagger.heads.items()]
+    gold = model.gold_by_head(sentences)
+    return [Part(name, head, gold[name]) for name, head in model.heads.items()]
 
 
-def reads_sentences(tagger: AnyTagger, folder: str) -> SentenceTagger | MultiTagger:
-    """The tagger, unless it reads something else than words, which no file of sentences has."""
-    from trelliswork.models import VectorTagger
-
-    if isinstance(tagger, VectorTagger):
+def load_reader(folder: str, features: FeatureFunction | None) -> Any:
+    """The model in a folder, unless it reads something else than words, which no file of sentences has."""
+    model = load(folder, features=features)
+    if model.reads not in ("words", "attributes"):
+        kind = type(model).__name__
         raise ModelError(
-            f"{folder}: expected a model that reads words, got one that reads vectors of {tagger.dim} numbers; "
-            f'use it from Python: VectorTagger.load("{folder}").tag(sequences)'
+            f"{folder}: expected a model that reads words, got one that reads {model.reads}; "
+            f'use it from Python: {kind}.load("{folder}").predict(sequences)'
         )
-    return tagger
+    return model
 
 
 def words_alone(choices: Choices) -> Choices:

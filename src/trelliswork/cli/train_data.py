@@ -7,14 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trelliswork.cli.config_file import CONFIG_FILE
+from trelliswork.cli.gold import first_unknown
+from trelliswork.cli.inputs import count, format_to_store, kind_of, layout, open_tagged, say
+from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence, atomic_write
 from trelliswork.errors import DataError, OutputError
-
-if TYPE_CHECKING:
-    from trelliswork.data import Choices, ColumnFormat, Sentence
-    from trelliswork.models import FeatureTagger, SentenceTagger
+from trelliswork.models import FeatureTagger, SentenceTagger
+from trelliswork.models.storage import CONFIG, check_output
+from trelliswork.tags.schemes import violations
+from trelliswork.training.checkpoint import Checkpoint
+from trelliswork.training.exclusive import exclusive
 
 HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
 
@@ -22,9 +26,6 @@ HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
 @contextmanager
 def reserved(out: Path, force: bool, resume: bool = False) -> Iterator[None]:
     """Keep the folder of a model for the one run inside; refuse early what could not or should not be written."""
-    from trelliswork.models.storage import check_output
-    from trelliswork.training.exclusive import exclusive
-
     check_output(out)
     with exclusive(out):
         check_folder(out, force, resume)
@@ -33,9 +34,6 @@ def reserved(out: Path, force: bool, resume: bool = False) -> Iterator[None]:
 
 def check_folder(out: Path, force: bool, resume: bool = False) -> None:
     """Refuse early what could not or should not be written."""
-    from trelliswork.models.storage import CONFIG, check_output
-    from trelliswork.training.checkpoint import Checkpoint
-
     check_output(out)
     unfinished, is_model = Checkpoint(out).exists, (out / CONFIG).exists()
     if resume and is_model and not unfinished:
@@ -50,8 +48,6 @@ def check_folder(out: Path, force: bool, resume: bool = False) -> None:
 
 def save_whole(tagger: FeatureTagger, out: Path) -> None:
     """Save a model that is trained in one go; the checkpoint of a network that it replaces goes."""
-    from trelliswork.training.checkpoint import Checkpoint
-
     tagger.save(out)
     Checkpoint(out).clear()
 
@@ -62,8 +58,6 @@ def config_first(folder: Path, text: str) -> Iterator[None]:
 
     The folder must be locked. An error that leaves it without a new model puts back what was there.
     """
-    from trelliswork.models.storage import CONFIG
-
     path = folder / CONFIG_FILE
     before, model_before = _content_of(path), _content_of(folder / CONFIG)
     _write(path, text.encode("utf-8"))
@@ -77,8 +71,6 @@ def config_first(folder: Path, text: str) -> Iterator[None]:
 
 def _write(path: Path, content: bytes | None) -> None:
     """Without content, the file goes."""
-    from trelliswork.data import atomic_write
-
     if content is not None:
         with atomic_write(path, "wb") as file:
             file.write(content)
@@ -94,8 +86,6 @@ def read_data(
     train_file: str, dev_file: str | None, choices: Choices, quiet: bool
 ) -> tuple[ColumnFormat | None, list[Sentence], list[Sentence]]:
     """Training and dev sentences, in one layout; without a dev file the last part of the training file."""
-    from trelliswork.cli.inputs import kind_of, layout, open_tagged, say
-
     format, stream = open_tagged(train_file, choices)
     train = list(stream)
     if dev_file is not None:
@@ -104,15 +94,13 @@ def read_data(
         train, dev = hold_out(train, train_file)
     say(f"{train_file}: {layout(format, kind_of(train_file))}", quiet=quiet)
     if dev_file is None:
-        say(f"dev: the last {len(dev):,} of the sentences (10 %), as there is no --dev", quiet=quiet)
+        say(f"dev: the last {len(dev):,} of the sentences (10%), as there is no --dev", quiet=quiet)
     say(f"train: {_size(train)}; dev: {_size(dev)}", quiet=quiet)
     return format, train, dev
 
 
 def columns_of(format: ColumnFormat | None, choices: Choices) -> Choices:
     """The layout of the training file as choices for another; only the delimiter may differ."""
-    from trelliswork.data import Choices, CsvFormat
-
     if format is None:
         return choices
     if isinstance(format, CsvFormat):
@@ -130,9 +118,6 @@ def hold_out(sentences: list[Sentence], file: str) -> tuple[list[Sentence], list
 
 def known_tags(tagger: SentenceTagger, dev: list[Sentence]) -> None:
     """Say how many dev tags the training data lacks: the model can never get them right."""
-    from trelliswork.cli.gold import first_unknown
-    from trelliswork.cli.inputs import count, say
-
     unknown = [found for found in (first_unknown(tagger.labels, sentence) for sentence in dev) if found]
     if unknown:
         line, tag = unknown[0]
@@ -144,9 +129,6 @@ def known_tags(tagger: SentenceTagger, dev: list[Sentence]) -> None:
 
 def broken_tags(tagger: SentenceTagger, train: list[Sentence]) -> None:
     """Say how many training tags break their scheme: converting them reads each as a span of its own."""
-    from trelliswork.cli.inputs import count, say
-    from trelliswork.tags.schemes import violations
-
     scheme = tagger.labels.data_scheme
     broken = [(each, at, why) for each in train for at, why in violations(each.tags or (), scheme)]
     if broken:
@@ -162,12 +144,10 @@ def provenance(
     train_file: str, dev_file: str | None, train: list[Sentence], dev: list[Sentence], format: ColumnFormat | None
 ) -> dict[str, Any]:
     """What the model remembers of its data: sizes, date and the layout of the columns."""
-    from trelliswork.cli.inputs import format_to_store
-
     return {
         "date": datetime.date.today().isoformat(),
         "train": Path(train_file).name,
-        "dev": Path(dev_file).name if dev_file is not None else "last 10 % of train",
+        "dev": Path(dev_file).name if dev_file is not None else "last 10% of train",
         "train_sentences": len(train),
         "train_tokens": sum(map(len, train)),
         "dev_sentences": len(dev),
@@ -176,6 +156,4 @@ def provenance(
 
 
 def _size(sentences: list[Sentence]) -> str:
-    from trelliswork.cli.inputs import count
-
     return f"{count(len(sentences), 'sentence')}, {count(sum(map(len, sentences)), 'token')}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
 
 from trelliswork.cli.config_file import config_text
 from trelliswork.cli.given_function import given_function
@@ -17,14 +19,16 @@ from trelliswork.cli.inputs import count, kind_of, open_untagged, say
 from trelliswork.cli.kernels import prepare_feature_kernels, prepare_kernels
 from trelliswork.cli.scores import score, score_text
 from trelliswork.cli.train_data import columns_of, config_first, known_tags, provenance, read_data, reserved, save_whole
-from trelliswork.errors import TrellisworkError
-
-if TYPE_CHECKING:
-    from trelliswork.data import Choices, ColumnFormat, Sentence
-    from trelliswork.data.attributes import FeatureFunction, Templates
-    from trelliswork.models import FeatureTagger, LearningConfig
-    from trelliswork.models.taggers.features.crf.induction import Round
-    from trelliswork.models.taggers.features.crf.learning import Progress
+from trelliswork.data import Choices, ColumnFormat, Sentence
+from trelliswork.data.attributes import FeatureFunction, Templates
+from trelliswork.data.crfsuite import ATTRIBUTES, is_crfsuite
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.models import AttributeTagger, FeatureTagger, LearningConfig
+from trelliswork.models.taggers.features.learners.base import Progress
+from trelliswork.models.taggers.features.learners.induction import Round
+from trelliswork.models.taggers.partial_tags import is_known
+from trelliswork.runtime.threads import use_threads
+from trelliswork.training.interrupts import Interrupts
 
 SCORED_EVERY = 10  # iterations; scoring the dev sentences takes longer than one of them
 LEARNED = (
@@ -82,8 +86,6 @@ def check_options(options: Options) -> None:
 
 def learning_of(options: Options) -> LearningConfig:
     """How to learn, as the options say."""
-    from trelliswork.models import LearningConfig
-
     name = options["model"]
     learned = {key: options[key] for key in LEARNED} | {"min_count": options["min_freq"], "seed": options["seed"]}
     learned |= dict(model="crf", hidden_units=options["hidden_units"]) if name == "hucrf" else dict(model=name)
@@ -92,10 +94,6 @@ def learning_of(options: Options) -> LearningConfig:
 
 def read_material(options: Options, choices: Choices, *, quiet: bool) -> Material:
     """Sentences, and what makes attributes of them."""
-    from trelliswork.data.attributes import Templates
-    from trelliswork.models import AttributeTagger, FeatureTagger
-    from trelliswork.runtime.threads import use_threads
-
     file, template, function, partial = (options[name] for name in ("train", "template", "features", "partial"))
     templates = None if template is None else Templates.read(template)
     features = given_function(function)
@@ -130,8 +128,6 @@ def finish_fit(tagger: FeatureTagger, material: Material, report: Report, option
 
 def _has_attributes(file: str, sentence: Sentence, template: str | None) -> bool:
     """Whether the data bring their attributes: CRFsuite's do, JSON lines may."""
-    from trelliswork.data.crfsuite import ATTRIBUTES, is_crfsuite
-
     return is_crfsuite(file) or (template is None and isinstance(sentence.extra.get(ATTRIBUTES), list))
 
 
@@ -144,9 +140,6 @@ def _read_untagged(path: str, format: ColumnFormat | None, choices: Choices, qui
 
 def fully_tagged(dev: list[Sentence], file: str) -> list[Sentence]:
     """The dev sentences whose tags are all known: the others cannot be scored."""
-    from trelliswork.errors import DataError
-    from trelliswork.models.taggers.partial_tags import is_known
-
     known = [sentence for sentence in dev if is_known(sentence.tags or ())]
     if not known:
         problem = "expected dev sentences whose tags are all known, to score the model on; got none"
@@ -164,18 +157,18 @@ class Report:
 
     def __init__(self, dev: list[Sentence], quiet: bool, max_iterations: int | None = None) -> None:
         self.dev, self.quiet = dev, quiet
-        self.iterations, self.interrupted = 0, False
+        self.iterations, self._interrupts = 0, Interrupts(wait=True)
         self._bar = IterationBar(max_iterations) if sys.stderr.isatty() and not quiet else None
         self._began = self._last = time.perf_counter()
 
     def __enter__(self) -> Report:
-        self._before = signal.signal(signal.SIGINT, self._interrupt)
+        self._interrupts.__enter__()
         if self._bar is not None:
             self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        self._interrupts.__exit__()
         if self._bar is not None:
             self._bar.stop()
 
@@ -183,8 +176,10 @@ class Report:
     def seconds(self) -> float:
         return self._last - self._began
 
-    def _interrupt(self, *_: object) -> None:
-        self.interrupted = True
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C was pressed: this iteration is the last."""
+        return self._interrupts.pending
 
     def __call__(self, progress: Progress, tagger: FeatureTagger) -> bool:
         text = f"{describe(progress)}, {time.perf_counter() - self._last:.2f} s"
@@ -225,10 +220,6 @@ class IterationBar:
     """A bar over iterations, with the line of the last one; it pulses where nobody knows how many there will be."""
 
     def __init__(self, max_iterations: int | None) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as RichProgress
-
         self._bar = RichProgress(
             BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=Console(stderr=True),
             transient=True,

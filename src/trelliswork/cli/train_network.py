@@ -7,13 +7,14 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 import typer
 
 from trelliswork.cli.config_file import config_text
 from trelliswork.cli.inputs import count, say
 from trelliswork.cli.kernels import prepare_kernels
 from trelliswork.cli.scores import score, score_text
-from trelliswork.cli.tasks import heads_of, parts_of, task_names
+from trelliswork.cli.tasks import parts_of, task_names
 from trelliswork.cli.train_data import (
     broken_tags,
     check_folder,
@@ -151,8 +152,6 @@ def _new(plan: Plan, material: Material, tasks: str | None, seed: int) -> Networ
 
 def train_network(options: Options, choices: Choices) -> None:
     """Train what the options say, once or with several seeds."""
-    import torch
-
     plan, n_seeds = plan_of(options), options.get("seeds") or 1
     progress_of(options)  # refuses TensorBoard where it is not installed
     torch.set_num_threads(options["threads"])
@@ -188,7 +187,7 @@ def progress_of(options: Options, run: str = "") -> Progress:
 
 def describe(tagger: Network, material: Material, options: Options, quiet: bool) -> None:
     """Notes about the data, and the size of the model."""
-    heads = heads_of(tagger)
+    heads = tagger.heads
     for part in parts_of(tagger, material.dev):
         known_tags(part.tagger, part.sentences)
     for part in parts_of(tagger, material.train):
@@ -197,7 +196,7 @@ def describe(tagger: Network, material: Material, options: Options, quiet: bool)
     if material.vectors is not None:
         share = tagger.features.coverage(material.train)
         size = f"{count(len(material.vectors.words), 'vector')} of {material.vectors.dim} numbers"
-        say(f"{options['vectors']}: {size}, for {100 * share:.1f} % of the training tokens", quiet=quiet)
+        say(f"{options['vectors']}: {size}, for {100 * share:.1f}% of the training tokens", quiet=quiet)
         announced_vectors(material.vectors, options["vectors"])
     labels = [f"{len(head.labels.vocabulary)} labels" + (f" of {name}" if name else "") for name, head in heads.items()]
     say(f"model: {', '.join(labels)}, {tagger.n_parameters:,} parameters", quiet=quiet)

@@ -16,8 +16,9 @@ from pathlib import Path
 from trelliswork.cli.config_file import CONFIG_FILE, config_text, read_config
 from trelliswork.data import atomic_write
 from trelliswork.errors import OutputError
-from trelliswork.models.storage import CONFIG, LOCK
+from trelliswork.models.storage import CONFIG
 from trelliswork.training.exclusive import exclusive
+from trelliswork.training.folder_names import LOCK
 from trelliswork.training.search_result import SearchResult
 from trelliswork.training.trials import JOURNAL
 from trelliswork.writing import is_part_of

@@ -7,6 +7,7 @@ from typing import Any
 
 from trelliswork.cli.config_file import MODEL_NAME, SPACE, known_settings
 from trelliswork.cli.toml_file import TomlFile
+from trelliswork.cli.train_network import plan_of
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.taggers.networks.presets import PRESETS
 from trelliswork.training.search_space import Numbers, OneOf, Space
@@ -64,8 +65,6 @@ def default_space(options: Mapping[str, Any]) -> Space:
 
 
 def _network_space(options: Mapping[str, Any]) -> Space:
-    from trelliswork.cli.train_network import plan_of
-
     plan = plan_of(options)
     network, learning = plan.network, plan.learning
     space: dict[str, Numbers | OneOf] = {

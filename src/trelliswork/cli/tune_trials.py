@@ -7,23 +7,27 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+import torch
+
+from trelliswork.cli import train_features, train_network
 from trelliswork.cli.config_file import config_text
-from trelliswork.cli.tasks import heads_of
+from trelliswork.cli.kernels import prepare_kernels
 from trelliswork.cli.train_data import config_first
+from trelliswork.cli.train_features import SCORED_EVERY, IterationBar, Report
+from trelliswork.cli.train_network import Material, Plan
+from trelliswork.data import Choices
 from trelliswork.errors import ModelError
+from trelliswork.models import FeatureTagger
+from trelliswork.models.taggers.features.learners.base import Progress as Iteration
 from trelliswork.models.taggers.networks.presets import PRESETS
+from trelliswork.training import train
 from trelliswork.training.exclusive import exclusive
+from trelliswork.training.finished import read_history
+from trelliswork.training.folder_names import HISTORY
 from trelliswork.training.progress import BarProgress, EpochRecord, Progress
 from trelliswork.training.trials import Attempt
-
-if TYPE_CHECKING:
-    from trelliswork.cli.train_features import Report
-    from trelliswork.cli.train_network import Material, Plan
-    from trelliswork.data import Choices
-    from trelliswork.models import FeatureTagger
-    from trelliswork.models.taggers.features.crf.learning import Progress as Iteration
 
 Options = Mapping[str, Any]
 
@@ -57,18 +61,13 @@ class NetworkTrials:
     steps, unpruned_steps = "epochs", 2
 
     def __init__(self, options: Options, choices: Choices) -> None:
-        import torch
-
-        from trelliswork.cli.kernels import prepare_kernels
-        from trelliswork.cli.train_network import build, describe, fitting, plan_of, read_material
-
         torch.set_num_threads(options["threads"])
-        self.options, self.plan = options, plan_of(options)
-        self.material = read_material(options, choices, self.plan, quiet=options["quiet"])
-        material = fitting(self.material, self.plan, options)
-        tagger = build(self.plan, material, options, self.plan.learning.seed)
-        describe(tagger, material, options, options["quiet"])
-        schemes = [head.labels.data_scheme for head in heads_of(tagger).values()]
+        self.options, self.plan = options, train_network.plan_of(options)
+        self.material = train_network.read_material(options, choices, self.plan, quiet=options["quiet"])
+        material = train_network.fitting(self.material, self.plan, options)
+        tagger = train_network.build(self.plan, material, options, self.plan.learning.seed)
+        train_network.describe(tagger, material, options, options["quiet"])
+        schemes = [head.labels.data_scheme for head in tagger.heads.values()]
         self.metric = "score" if len(schemes) > 1 else "accuracy" if schemes == ["plain"] else "f1"
         prepare_kernels(tagger, quiet=options["quiet"])
 
@@ -79,11 +78,9 @@ class NetworkTrials:
         return {**self.plan.network.to_dict(), **self.plan.learning.to_dict()}
 
     def run(self, attempt: Attempt, folder: Path) -> float:
-        from trelliswork.cli.train_network import fitting, plan_of
-
         options = {**self.options, **attempt.settings}
-        plan = plan_of(options)
-        material = fitting(self.material, plan, options, quiet=True)
+        plan = train_network.plan_of(options)
+        material = train_network.fitting(self.material, plan, options, quiet=True)
         if attempt.resumed:
             _report_again(attempt, folder)
         scores = []
@@ -96,15 +93,15 @@ class NetworkTrials:
         self, plan: Plan, material: Material, options: Options, attempt: Attempt, folder: Path | None
     ) -> float:
         """Of one training, which is watched if it has a folder."""
-        from trelliswork.cli.train_network import build, settings_text
-        from trelliswork.training import train
-
-        tagger, learning = build(plan, material, options, plan.learning.seed), plan.learning
+        tagger, learning = train_network.build(plan, material, options, plan.learning.seed), plan.learning
         shown = TrialBar(_title(attempt, options)) if _shows_bars(options) else Progress()
         if folder is None:
             result = train(tagger, material.train, material.dev, learning, progress=shown)
         else:
-            with exclusive(folder), config_first(folder, settings_text(folder, tagger, learning, options)):
+            with (
+                exclusive(folder),
+                config_first(folder, train_network.settings_text(folder, tagger, learning, options)),
+            ):
                 result = train(
                     tagger, material.train, material.dev, learning, out=folder, resume=attempt.resumed, progress=shown,
                     on_epoch=lambda record: attempt.report(record.epoch, record.score), locked=True,
@@ -116,9 +113,6 @@ class NetworkTrials:
 
 def _report_again(attempt: Attempt, folder: Path) -> None:
     """What a trial that was stopped had found, as far as it was not told."""
-    from trelliswork.training.finished import read_history
-    from trelliswork.training.run import HISTORY
-
     with suppress(FileNotFoundError, ModelError):  # killed before the first line, or within one
         for record in read_history(folder / HISTORY):
             attempt.report(record.epoch, record.score)
@@ -130,11 +124,9 @@ class FeatureTrials:
     steps, unpruned_steps = "iterations", 30
 
     def __init__(self, options: Options, choices: Choices) -> None:
-        from trelliswork.cli.train_features import check_options, read_material
-
-        check_options(options)
+        train_features.check_options(options)
         self.options = options
-        self.material = read_material(options, choices, quiet=options["quiet"])
+        self.material = train_features.read_material(options, choices, quiet=options["quiet"])
         self.metric = "score"
 
     def size(self) -> dict[str, int]:
@@ -144,22 +136,18 @@ class FeatureTrials:
         return dict(self.options)
 
     def run(self, attempt: Attempt, folder: Path) -> float:
-        from trelliswork.cli.train_features import finish_fit, fit, learning_of
-
         options = {**self.options, **attempt.settings, "out": str(folder)}
-        config = learning_of(options)
+        config = train_features.learning_of(options)
         report = self._watch(attempt, options, config.max_iterations)
         with exclusive(folder), config_first(folder, config_text(options)), report:
-            tagger = fit(self.material, config, report)
-            finish_fit(tagger, self.material, report, options)
+            tagger = train_features.fit(self.material, config, report)
+            train_features.finish_fit(tagger, self.material, report, options)
             tagger.save(folder)
         self.metric = tagger.metrics["dev"]["metric"]
         return float(tagger.metrics["dev"]["score"])
 
     def _watch(self, attempt: Attempt, options: Options, max_iterations: int | None) -> Report:
         """A report without lines, which ends a trial that is not worth going on."""
-        from trelliswork.cli.train_features import SCORED_EVERY, IterationBar, Report, describe
-
         bar = IterationBar(max_iterations) if _shows_bars(options) else None
 
         class Watch(Report):
@@ -176,7 +164,11 @@ class FeatureTrials:
                 if progress.iteration % SCORED_EVERY == 0:
                     attempt.report(progress.iteration, tagger.evaluate(self.dev)["score"])
                 if bar is not None:
-                    bar.show(progress.iteration, f"{_title(attempt, options)}, {describe(progress)}", stays=False)
+                    bar.show(
+                        progress.iteration,
+                        f"{_title(attempt, options)}, {train_features.describe(progress)}",
+                        stays=False,
+                    )
                 return super().__call__(progress, tagger)
 
         return Watch(self.material.dev, quiet=True)

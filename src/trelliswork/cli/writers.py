@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.text import Text
+
+from trelliswork.cli.answers import Answer
 from trelliswork.cli.visible import visible
 from trelliswork.data import json_text
 from trelliswork.data.columns import columns_text
+from trelliswork.draw.svg import percent
+from trelliswork.models import Confidences, SpanConfidence
 from trelliswork.tags.schemes import spans_of
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from trelliswork.cli.answers import Answer
-    from trelliswork.models import Confidences, SpanConfidence
 
 NOTHING = "_"
 COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
@@ -85,13 +84,12 @@ def _span_record(span: SpanConfidence) -> dict[str, Any]:
 
 def pretty_writer(scheme: str, render: Callable[[Text], str]) -> Writer:
     """Coloured spans in brackets, or word/TAG for plain tags; `render` turns rich text into characters."""
-    from rich.text import Text
 
     def write(answer: Answer) -> str:
         words, best = answer.sentence.words, answer.confidences
         lines = [_marked(words, answer.tags, scheme, best)]
         for i, analysis in enumerate(answer.analyses or (), 1):
-            heading = Text(f"{i:3d}. {100 * analysis.probability:5.1f} %  ", style="dim")
+            heading = Text(f"{i:3d}. {100 * analysis.probability:5.1f}%  ", style="dim")
             lines.append(heading + _marked(words, analysis.tags, scheme, None))
         return "".join(render(line) for line in lines)
 
@@ -99,8 +97,6 @@ def pretty_writer(scheme: str, render: Callable[[Text], str]) -> Writer:
 
 
 def _marked(words: Sequence[str], tags: Sequence[str], scheme: str, confidences: Confidences | None) -> Text:
-    from rich.text import Text
-
     words, tags = [visible(word) for word in words], [visible(tag) for tag in tags]
     pieces = (
         _plain_pieces(words, tags, confidences) if scheme == "plain" else _span_pieces(words, tags, scheme, confidences)
@@ -109,25 +105,21 @@ def _marked(words: Sequence[str], tags: Sequence[str], scheme: str, confidences:
 
 
 def _plain_pieces(words: Sequence[str], tags: Sequence[str], confidences: Confidences | None) -> Iterator[Text]:
-    from rich.text import Text
-
     for i, (word, tag) in enumerate(zip(words, tags, strict=True)):
-        percent = f" {percentage(confidences.tokens[i])}" if confidences is not None else ""
-        yield Text.assemble(word, (f"/{tag}{percent}", colour_of(tag)))
+        shown = f" {percent(confidences.tokens[i])}" if confidences is not None else ""
+        yield Text.assemble(word, (f"/{tag}{shown}", colour_of(tag)))
 
 
 def _span_pieces(
     words: Sequence[str], tags: Sequence[str], scheme: str, confidences: Confidences | None
 ) -> Iterator[Text]:
-    from rich.text import Text
-
     sure = {(span.start, span.end): span.probability for span in confidences.spans} if confidences is not None else {}
     position = 0
     for start, end, label in spans_of(tags, scheme):
         yield from (Text(word) for word in words[position:start])
-        percent = f" {percentage(sure[start, end])}" if (start, end) in sure else ""
+        shown = f" {percent(sure[start, end])}" if (start, end) in sure else ""
         yield Text.assemble(
-            (f"[{' '.join(words[start:end])} ", f"bold {colour_of(label)}"), (f"{label}{percent}]", colour_of(label))
+            (f"[{' '.join(words[start:end])} ", f"bold {colour_of(label)}"), (f"{label}{shown}]", colour_of(label))
         )
         position = end
     yield from (Text(word) for word in words[position:])
@@ -136,18 +128,6 @@ def _span_pieces(
 def marked_text(words: Sequence[str], tags: Sequence[str], scheme: str, confidences: Confidences | None) -> str:
     """A sentence with its spans in brackets, without colour."""
     return _marked(words, tags, scheme, confidences).plain
-
-
-def percentage(probability: float) -> str:
-    """A probability for people; only certainty rounds to 100 %.
-
-    >>> percentage(0.873), percentage(0.9999)
-    ('87 %', '>99 %')
-    """
-    rounded = round(100 * probability)
-    if rounded == 100 and probability < 0.9995:
-        return ">99 %"
-    return f"{rounded} %"
 
 
 def colour_of(label: str) -> str:

@@ -1,11 +1,11 @@
-"""Reading CSV files: a header that names the columns, one token a row.
+"""Reading CSV files: a header that names the columns, then one token per row.
 
     Sentence #,Word,POS,Tag
     Sentence: 1,Ann,NNP,B-PER
     ,sings,VBZ,O
 
 A sentence begins where the sentence column has another id (on each row, or on the first of a sentence only), and after
-a blank row. What the columns are is told by their names.
+a blank row. Columns are recognised by their names.
 """
 
 from __future__ import annotations

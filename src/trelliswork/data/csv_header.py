@@ -1,4 +1,4 @@
-"""What the columns of a CSV file are: told by the user, by another file, or by their names."""
+"""The columns of a CSV file: given by the user, taken from another file, or recognised by their names."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ FINE_TOKENS = r"(?:https?://|www\.)\S+|[^\W\d_]+?(?=n['’]t\b)|[^\W\d_]+(?:-[^\
 def cut_tokens(sentence: Sentence, scheme: str, pattern: str = FINE_TOKENS) -> Sentence:
     """The sentence with every token cut into all that `pattern` finds in it; a token without any stays whole.
 
-    Spans keep their extent, plain tags and further columns are repeated. Lines are no longer known but the first.
+    Spans keep their extent, plain tags and further columns are repeated. Only the first line number is kept.
     """
     pieces = [_pieces(word, _compiled(pattern)) for word in sentence.words]
     places = [i for i, found in enumerate(pieces) for _ in found]

@@ -13,7 +13,7 @@ from typing import BinaryIO, cast
 from trelliswork.errors import DataError
 
 READ_AT_A_TIME = 1 << 17  # bytes
-LONGEST_LINE = 1 << 28  # bytes; a longer line is damage, or a file made to fill the memory
+LONGEST_LINE = 10_000_000  # bytes; a longer line is damage, or a file made to fill the memory
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error)
 NOT_WHOLE = "not a whole gzip file; copy or compress it again"
@@ -116,7 +116,9 @@ def _decode(raw: bytes, name: str, number: int) -> str:
     if b"\0" in raw:
         raise DataError(name, "expected UTF-8 text, got a binary (or UTF-16) file: it holds a NUL", line=number)
     if len(raw) > LONGEST_LINE:
-        raise DataError(name, f"expected lines of at most {LONGEST_LINE:,} bytes, got a longer one", line=number)
+        raise DataError(
+            name, f"expected lines of at most {LONGEST_LINE:,} bytes, got a longer one; break it up", line=number
+        )
     try:
         line = raw.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:

@@ -10,16 +10,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import safetensors
+import safetensors.numpy
 
 from trelliswork.data.folder_files import check_regular
 from trelliswork.errors import ModelError
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
+Array = np.ndarray[Any, Any]
 CHECKSUM = "sha256"
 
 
@@ -43,50 +43,42 @@ def with_checksum(tensors: Mapping[str, Any], header: Mapping[str, str] | None =
 
 def packed(weights: Mapping[str, Any]) -> bytes:
     """The content of a file of weights, with its checksum."""
-    if all(isinstance(each, np.ndarray) for each in weights.values()):
-        import safetensors.numpy
-
-        arrays = {name: np.ascontiguousarray(array) for name, array in weights.items()}
-        return safetensors.numpy.save(arrays, with_checksum(arrays))
-    import safetensors.torch
-
-    tensors = {name: each.detach().cpu().contiguous() for name, each in weights.items()}
-    return safetensors.torch.save(tensors, with_checksum(tensors))
+    arrays = {name: _array(each) for name, each in weights.items()}
+    return safetensors.numpy.save(arrays, with_checksum(arrays))
 
 
-def read_tensors(path: Path, known: tuple[str, ...] = ()) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of a file and the texts of its header, those with a `known` name; damage is a `ModelError`."""
-    import safetensors.torch
-
+def read_arrays(path: Path, known: tuple[str, ...] = ()) -> tuple[dict[str, Array], dict[str, str]]:
+    """The arrays of a file and the texts of its header, those with a `known` name; damage is a `ModelError`."""
     check_regular(path)
     try:
-        with safetensors.safe_open(path, framework="pt") as file:
+        with safetensors.safe_open(path, framework="np") as file:
             header = dict(file.metadata() or {})
-        tensors = safetensors.torch.load_file(path)
-    except (OSError, ValueError, safetensors.SafetensorError) as error:
+        arrays = safetensors.numpy.load_file(path)
+    except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
         raise ModelError(f"{path}: truncated or not safetensors; copy the model again or train again") from error
     stored = header.pop(CHECKSUM, None)
-    if (stored is not None and stored != checksum(tensors, header)) or not header.keys() <= set(known):
+    if (stored is not None and stored != checksum(arrays, header)) or not header.keys() <= set(known):
         raise ModelError(
             f"{path}: expected the weights that were saved, got others: the checksum does not match; "
             "copy the model again or train again"
         )
-    return tensors, header
+    return arrays, header
 
 
-def check_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
+def check_finite(arrays: Mapping[str, Array], path: Path) -> None:
     """Refuse weights that are NaN or infinite: every answer would be wrong, if it came at all."""
-    for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            found = "NaN" if bool(tensor.isnan().any()) else "infinite"
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
+            found = "NaN" if bool(np.isnan(array).any()) else "infinite"
             raise ModelError(
                 f"{path}: expected finite weights, got {found} values in {name!r}; copy the model again or train again"
             )
 
 
-def _bytes_of(tensor: Any) -> Any:
-    if isinstance(tensor, np.ndarray):
-        return np.ascontiguousarray(tensor).reshape(-1).view(np.uint8)
-    import torch
+def _array(weights: Any) -> Array:
+    """An array, or torch's tensor as one, in the order of C; a scalar keeps its shape."""
+    return np.asarray(weights if isinstance(weights, np.ndarray) else weights.detach().cpu(), order="C")
 
-    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+
+def _bytes_of(weights: Any) -> Any:
+    return _array(weights).reshape(-1).view(np.uint8)

@@ -237,7 +237,7 @@ class Automaton(StructuredDistribution):
         """Exact independent paths, nested as `sample_shape`."""
         self._require_paths(bool(self._precise.live.any()))
         log_z = self._log_z.detach()  # an error if the weights of cycles do not converge
-        require_finite_totals(log_z)
+        require_finite_totals(log_z, lambda: self.count)
         self._require_paths(bool(log_z > -INF))
         shape = check_sample_shape(sample_shape)
         drawn = fast.sample_paths(self._precise, shape.numel(), generator)

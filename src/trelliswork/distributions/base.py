@@ -23,6 +23,7 @@ from trelliswork.structures.record import Solver, Structure
 
 Backend = Literal["auto", "kernel", "torch"]
 INF = float("inf")
+FEW = 64
 
 
 class StructuredDistribution(Distribution):
@@ -175,6 +176,8 @@ class StructuredDistribution(Distribution):
     def top_k(self, k: int) -> tuple[Any, Tensor]:
         """The k best values and their scores, best first, without duplicates; -inf fills up where there are fewer."""
         k = check_k(k, self._noun)
+        if (n_best := self._n_best(k)) < k:
+            return padded(self.top_k(n_best), k)
         values, found = self._solver.top_k(k)
         exists = found > -INF
         self._require_values(exists[0])
@@ -182,6 +185,13 @@ class StructuredDistribution(Distribution):
         scores = torch.stack([self._score_rows(each) for each in values])
         written = self._written(self._in_batch(values, (k,)))
         return written, self._batched(torch.where(exists, scores, -INF), k)
+
+    def _n_best(self, k: int) -> int:
+        """k, or how many structures the largest row has if they are fewer. Only where k is large are they counted."""
+        if k <= FEW:
+            return k
+        most = float(self.count.detach().max()) if self.batch_shape.numel() else 1.0
+        return min(k, max(1, int(most * (1 + 1e-9)))) if most < k else k
 
     def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
         """Exact independent samples, in the shape [*sample_shape, *batch]."""
@@ -191,7 +201,7 @@ class StructuredDistribution(Distribution):
         """Samples in their tensor form."""
         shape = check_sample_shape(sample_shape)
         log_z = self._log_z.detach()
-        require_finite_totals(log_z)
+        require_finite_totals(log_z, lambda: self.count)
         self._require_values(log_z > -INF)
         return self._in_batch(self._solver.sample(shape.numel(), generator), shape)
 
@@ -268,16 +278,34 @@ def weighted_sum(weights: Tensor, costs: Tensor, n_batch_axes: int) -> Tensor:
     return (weights * heard).flatten(n_batch_axes).sum(-1)
 
 
-def require_finite_totals(log_z: Tensor) -> None:
-    """What is drawn or searched by shares of the total needs one that is a number."""
-    wrong = ~(log_z.detach() < INF)
+def require_finite_totals(log_z: Tensor, count: Callable[[], Tensor] | None = None) -> None:
+    """What is drawn or searched by shares of the total needs one that is a number.
+
+    With `count`, so does a row that has structures, but a total of -inf: overflow can look like this.
+    """
+    totals = log_z.detach().reshape(-1)
+    wrong = ~(totals < INF)
+    if count is not None and bool((totals == -INF).any()):
+        wrong |= (totals == -INF) & (count().reshape(-1) > 0)
     if bool(wrong.any()):
-        total = log_z.detach()[wrong].reshape(-1)[0].item()
-        row = f"row {int(wrong.nonzero()[0])}: " if log_z.dim() else ""
+        row = int(wrong.nonzero()[0])
         raise ScoreError(
-            f"{row}the scores must have a finite total; got {total}; scale them down so that their sums stay below "
-            "1.8e308, and look for NaN and +inf among them"
+            f"the scores of row {row} must have a finite total; got {totals[row].item()}; scale them down so that "
+            "their sums stay within ±1.8e308, and look for NaN and +inf among them"
         )
+
+
+def padded(found: tuple[Any, Tensor], k: int) -> tuple[Any, Tensor]:
+    """Values and scores of the best, filled up to k: the best again, with a score of -inf."""
+    values, scores = found
+    missing = k - len(scores)
+    if missing <= 0:
+        return found
+    if isinstance(values, Tensor):
+        values = torch.cat([values, values[:1].expand(missing, *values.shape[1:])])
+    else:
+        values = values + values[:1] * missing
+    return values, torch.cat([scores, scores.new_full((missing, *scores.shape[1:]), -INF)])
 
 
 def check_tensor(name: str, value: Any) -> None:

@@ -14,6 +14,7 @@ from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
     check_sample_shape,
+    padded,
     require_finite_totals,
     resolve_backend,
     weighted_sum,
@@ -222,11 +223,12 @@ class CTC(StructuredDistribution):
             raise ScoreError(f"k must be at least 1; got {k}; ask for one best string or more")
         self._require_possible()
         found = self._search(k, limit)
-        ranks = [[row[min(r, len(row) - 1) if r < len(row) else 0][0] for row in found] for r in range(k)]
-        exists = torch.tensor([[r < len(row) for row in found] for r in range(k)], dtype=torch.bool)
+        n_best = max(map(len, found), default=1)
+        ranks = [[row[r if r < len(row) else 0][0] for row in found] for r in range(n_best)]
+        exists = torch.tensor([[r < len(row) for row in found] for r in range(n_best)], dtype=torch.bool)
         values = [self._nested(rank) for rank in ranks]
         scores = torch.stack([self.given(value)._log_z for value in values])
-        return values, self._batched(torch.where(exists.to(scores.device), scores, -INF), k)
+        return padded((values, self._batched(torch.where(exists.to(scores.device), scores, -INF), n_best)), k)
 
     def beam_search(
         self,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from trelliswork.distributions.base import padded
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.distributions.spans import Span
 from trelliswork.semirings.log import log_ratio
@@ -88,7 +89,7 @@ class GroupedChain:
         if self.one_path_each:
             paths, scores = self.states.top_k(k)
             return self._labels(paths), scores
-        paths, scores = self.states.top_k(TRIED * k)
+        paths, scores = self.states.top_k(self.states._n_best(TRIED * k))
         values = self._labels(paths)
         exact = torch.where(scores > -INF, self.score(values), -INF)
         for rank in range(1, len(values)):  # a labelling counts once
@@ -96,7 +97,7 @@ class GroupedChain:
             exact[rank] = torch.where(seen.any(0), -INF, exact[rank])
         best, order = exact.sort(dim=0, descending=True, stable=True)
         picked = values.gather(0, order[:k, :, None].expand(-1, -1, values.shape[-1]))
-        return picked, best[:k]
+        return padded((picked, best[:k]), k)
 
     def sample(
         self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None

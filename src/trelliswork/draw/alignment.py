@@ -1,4 +1,4 @@
-"""The alignment of frames and symbols: a heat map, the symbol chosen in each frame outlined and written below."""
+"""An alignment: a heat map of columns (frames, letters) by symbols, the symbol chosen in each column outlined."""
 
 from __future__ import annotations
 
@@ -27,40 +27,49 @@ ROW, TOP, LEAST_CELL = 26.0, 36.0, 24.0
 LEAST_SHOWN = 0.005  # paler cells are left out
 
 
-def alignment(probabilities: Any, symbols: Sequence[str], path: Any = None) -> Drawing:
-    """Symbol probabilities [t, c] of one recording; `path` holds the symbol (its index or name) of each frame.
+def alignment(
+    probabilities: Any, symbols: Sequence[str], path: Any = None, *, columns: Sequence[str] | None = None
+) -> Drawing:
+    """Symbol probabilities [t, c]; `path` holds the symbol (its index or name) of each column.
+
+    Columns are numbered frames of a recording, unless `columns` has a text for each, such as the letters of a word.
 
     >>> alignment([[0.9, 0.1], [0.2, 0.8]], ["-", "a"], path=[0, 1])  # doctest: +SKIP
+    >>> alignment([[0.9, 0.1], [0.2, 0.8]], ["c", "a"], columns=["k", "a"])  # doctest: +SKIP
     """
     names = as_texts(symbols, "symbols")
-    n_frames = len(as_list(probabilities, "probabilities"))
-    if not n_frames:
-        raise ScoreError("probabilities must have at least one frame; got none")
-    table = as_table(probabilities, n_frames, len(names), "frame", "symbol")
-    chosen = None if path is None else as_path(path, names, n_frames, "path", "frame")
-    left = MARGIN + max(text_width(each) for each in [*names, *(["frame", "path"])]) + 10
-    shown = names if chosen is None else [names[j] for j in chosen]
-    cell = LEAST_CELL if chosen is None else max(LEAST_CELL, *(text_width(each, bold=True) + 8 for each in shown))
+    n, unit = len(as_list(probabilities, "probabilities")), "frame" if columns is None else "column"
+    if not n:
+        raise ScoreError(f"probabilities must have at least one {unit}; got none")
+    heads = None if columns is None else as_texts(columns, "columns")
+    if heads is not None and len(heads) != n:
+        raise ScoreError(f"columns must have a text for each of the {n} rows of probabilities; got {len(heads)}")
+    table = as_table(probabilities, n, len(names), unit, "symbol")
+    chosen = None if path is None else as_path(path, names, n, "path", unit)
+    left = MARGIN + max(text_width(each) for each in [*names, "frame", "path"]) + 10
+    shown = [*(heads or []), *([] if chosen is None else [names[j] for j in chosen])]
+    cell = max([LEAST_CELL, *(text_width(each, bold=True) + 8 for each in shown)])
     bottom = TOP + ROW * len(names)
     parts = [
-        element("rect", x=left, y=TOP, width=cell * n_frames, height=bottom - TOP, fill=EMPTY),
-        *_cells(table, names, left, cell),
-        *_grid(left, cell, n_frames, len(names)),
-        *_headings(names, left, cell, n_frames),
+        element("rect", x=left, y=TOP, width=cell * n, height=bottom - TOP, fill=EMPTY),
+        *_cells(table, names, heads, left, cell),
+        *_grid(left, cell, n, len(names)),
+        *_headings(names, heads, left, cell, n),
         *([] if chosen is None else _path(chosen, names, left, cell, bottom)),
     ]
     height = bottom + MARGIN + (0 if chosen is None else 24)
-    width = left + cell * n_frames + MARGIN
+    width = left + cell * n + MARGIN
     told = "" if chosen is None else " The path is " + " ".join(names[j] for j in chosen) + "."
-    description = f"{n_frames} frames by {len(names)} symbols; darker is more probable.{told}"
-    return drawing(width, height, "Alignment of frames and symbols", description, parts)
+    description = f"{n} {unit}s by {len(names)} symbols; darker is more probable.{told}"
+    sides = "frames and symbols" if heads is None else f"{' '.join(heads)} and {' '.join(names)}"
+    return drawing(width, height, f"Alignment of {sides}", description, parts)
 
 
-def _cells(table: Table, names: Sequence[str], left: float, cell: float) -> list[str]:
+def _cells(table: Table, names: Sequence[str], heads: Sequence[str] | None, left: float, cell: float) -> list[str]:
     return [
         element(
             "rect",
-            hint(f"frame {t}, {names[j]}: {p:.4f}"),
+            hint(f"{f'frame {t}' if heads is None else heads[t]}, {names[j]}: {p:.4f}"),
             x=left + cell * t,
             y=TOP + ROW * j,
             width=cell,
@@ -85,10 +94,12 @@ def _grid(left: float, cell: float, n: int, c: int) -> list[str]:
     return across + down
 
 
-def _headings(names: Sequence[str], left: float, cell: float, n: int) -> list[str]:
+def _headings(names: Sequence[str], heads: Sequence[str] | None, left: float, cell: float, n: int) -> list[str]:
+    labels = [text(left - 10, TOP + ROW * (j + 0.5) + 5, name, anchor="end") for j, name in enumerate(names)]
+    if heads is not None:
+        return [*labels, *(text(left + cell * (t + 0.5), TOP - 8, head) for t, head in enumerate(heads))]
     step = next(each for each in (1, 2, 5, 10, 20, 50, 100, 200, 500, n) if n / each <= 30)
     ticks = [text(left + cell * (t + 0.5), TOP - 8, str(t), size=11, fill=SOFT) for t in range(0, n, step)]
-    labels = [text(left - 10, TOP + ROW * (j + 0.5) + 5, name, anchor="end") for j, name in enumerate(names)]
     return [text(left - 10, TOP - 8, "frame", size=11, anchor="end", fill=SOFT), *ticks, *labels]
 
 

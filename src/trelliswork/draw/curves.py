@@ -1,4 +1,4 @@
-"""Where the states of an automaton stand and how its arcs bend around them and one another.
+"""Layout of an automaton: positions of the states, and arcs that bend around them and one another.
 
 Points are complex numbers. Each arc tries a few bends and takes what collides least with what is there already, short
 arcs first; then each text tries a few places on its arc.
@@ -129,7 +129,7 @@ def _ways(source: complex, target: complex, radius: float) -> list[Line]:
 
 
 def _spots(line: Line, width: float) -> list[Box]:
-    """Where the text of an arc may stand: on the line, or over the top of a loop."""
+    """Candidate positions of an arc's label: on the line, or above a loop."""
     if len(line.controls) == LOOP_CONTROLS:
         top, foot = bezier(line.controls, 0.5), (line.controls[0] + line.controls[-1]) / 2
         return [Box(top + 12 * (top - foot) / abs(top - foot), width)]

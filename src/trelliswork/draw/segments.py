@@ -10,7 +10,7 @@ from trelliswork.draw.inputs import as_index, as_list, as_probabilities, as_text
 from trelliswork.draw.svg import (
     MARGIN,
     Drawing,
-    colours_of,
+    colour_of,
     drawing,
     element,
     hint,
@@ -40,10 +40,9 @@ def segments(tokens: Sequence[str], segments: Sequence[tuple[int, int, Any]], pr
     words = as_texts(tokens, "tokens")
     found = _checked(segments, probabilities, len(words))
     edges = _edges(words, found)
-    colours = colours_of(segment.label for segment in found)
     parts = [
         *(text((a + b) / 2, BASELINE, w, font_weight=600) for a, b, w in zip(edges, edges[1:], words, strict=False)),
-        *(_bracket(segment, edges, colours[segment.label], words) for segment in found),
+        *(_bracket(segment, edges, words) for segment in found),
     ]
     n_levels = 1 + max((segment.level for segment in found), default=0)
     told = "; ".join(f"{each.shown}: {' '.join(words[each.start : each.end])}" for each in found) or "none"
@@ -82,7 +81,8 @@ def _edges(words: Sequence[str], found: Sequence[Segment]) -> list[float]:
     return list(accumulate(widths, initial=MARGIN))
 
 
-def _bracket(segment: Segment, edges: Sequence[float], colour: str, words: Sequence[str]) -> str:
+def _bracket(segment: Segment, edges: Sequence[float], words: Sequence[str]) -> str:
+    colour = colour_of(segment.label)
     left, right = edges[segment.start] + 4, edges[segment.end] - 4
     top = BASELINE + 8 + LEVEL * segment.level
     line = path_data("M", left, top, "v", 5.0, "q", 0, 5, 5, 5, "H", right - 5, "q", 5, 0, 5, -5, "v", -5.0)

@@ -1,7 +1,8 @@
 """Pieces of SVG: elements, text of known width, whole drawings.
 
-Everything is a presentation attribute: a style sheet or an id inside a notebook would reach the other pictures of the
-page. The paper is painted, so that a drawing reads the same on a dark page.
+Light colours are presentation attributes, which every viewer understands; where the reader prefers dark, a style sheet
+inside the picture replaces each colour by its dark partner. Its rules hold inside `.trelliswork` alone, so that a
+picture leaves the rest of a notebook or page as it is. The paper is painted in both.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ PAPER, INK, SOFT, LINE, EMPTY = "#ffffff", "#1c2733", "#56657a", "#c3ccd6", "#ee
 HEAT, ACCENT = "#0b5aa8", "#c2410c"
 # Dark enough for text on white, and told apart with every kind of colour blindness (after Okabe and Ito).
 PALETTE = ("#0b5aa8", "#b34700", "#00734f", "#8f3f78", "#806000", "#2b7a9b")
+HASH_BASE, HASH_MODULUS = 635, 4093  # they give PER, LOC, ORG, MISC, DATE and PROD six colours
+DARK = {
+    PAPER: "#121820", INK: "#e4eaf1", SOFT: "#a3b1c2", LINE: "#3a4757", EMPTY: "#222c38",
+    HEAT: "#79bbff", ACCENT: "#ff9a5c",
+} | dict(zip(PALETTE, ("#79bbff", "#ffa366", "#4fd1a5", "#e59bd0", "#e0c04c", "#7fd0ee"), strict=True))  # fmt: skip
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 SIZE = 14.0
 MARGIN = 14.0
@@ -53,6 +59,7 @@ def drawing(width: float, height: float, title: str, description: str, parts: It
         element("title", escape(clean(title))),
         element("desc", escape(clean(description))),
         element("rect", width=round(width), height=round(height), rx=6, fill=PAPER),
+        element("style", STYLE),
         *parts,
     ]
     whole = element(
@@ -63,10 +70,23 @@ def drawing(width: float, height: float, title: str, description: str, parts: It
         width=round(width),
         height=round(height),
         role="img",
+        class_="trelliswork",
         font_family=FONT,
         font_size=SIZE,
     )
     return Drawing(whole + "\n")
+
+
+def _dark_rules() -> str:
+    rules = (
+        f'.trelliswork [{name}="{light}"]{{{name}:{dark}}}'
+        for light, dark in DARK.items()
+        for name in ("fill", "stroke")
+    )
+    return "@media (prefers-color-scheme:dark){" + "".join(rules) + "}"
+
+
+STYLE = _dark_rules()
 
 
 def element(name: str, content: Iterable[str] | str = "", /, **attributes: object) -> str:
@@ -155,10 +175,18 @@ def percent(probability: float) -> str:
     return f"{rounded}%"
 
 
-def colours_of(labels: Iterable[str]) -> dict[str, str]:
-    """A colour for each label, in the order of their first use; "O" (outside) is grey."""
-    names = [label for label in dict.fromkeys(labels) if label != "O"]
-    return {"O": SOFT} | {label: PALETTE[i % len(PALETTE)] for i, label in enumerate(names)}
+def colour_of(label: str) -> str:
+    """The colour of a label: the same in every picture. "O" (outside) is grey.
+
+    >>> colour_of("LOC") == colour_of("LOC"), colour_of("O") == SOFT
+    (True, True)
+    """
+    if label == "O":
+        return SOFT
+    key = 0
+    for byte in label.encode("utf-8", "surrogatepass"):
+        key = (key * HASH_BASE + byte) % HASH_MODULUS
+    return PALETTE[key % len(PALETTE)]
 
 
 def arrow_head(x: float, y: float, dx: float, dy: float, colour: str, **attributes: object) -> str:

@@ -115,7 +115,7 @@ def _leaves(root: Box) -> list[Box]:
 
 def _measure(boxes: Sequence[Box]) -> None:
     """Bottom up: how much room each subtree takes, and how high it is."""
-    # A node without children is no token: where there are tokens, it stands above their line.
+    # A node without children is not a token: if there are tokens, it is drawn above their line.
     lowest = 1 if any(box.is_token for box in boxes) else 0
     for box in reversed(boxes):
         below = sum(child.width for child in box.children) + GAP * max(len(box.children) - 1, 0)

@@ -27,7 +27,7 @@ from trelliswork.draw.svg import (
 
 ROW, RADIUS, TOP, NAME_GAP = 50.0, 20.0, 44.0, 32.0
 LEAST_COLUMN = 82.0
-MOST_LINES = 1500  # beyond that the lines between tags would be a grey surface
+MOST_LINES = 800  # beyond that the lines between tags would be a grey surface
 STRONG = 0.55  # from this probability on the number is light on dark
 
 
@@ -54,7 +54,7 @@ def trellis(probabilities: Any, tokens: Sequence[str], tags: Sequence[str], best
 
 
 def _columns(words: Sequence[str], names: Sequence[str]) -> tuple[list[float], float]:
-    """Where each token's column stands, and how wide the picture is."""
+    """The x coordinate of each token's column, and the width of the picture."""
     widths = [max(LEAST_COLUMN, text_width(word, bold=True) + 16) for word in words]
     beside = MARGIN + max(text_width(name) for name in names) + NAME_GAP
     left = max(beside - widths[0] / 2, MARGIN)

@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trelliswork.models.loading import load_tagger
+    from trelliswork.models.loading import load, load_tagger
     from trelliswork.models.taggers.ensemble import Ensemble
     from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
     from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
-    from trelliswork.models.taggers.features.crf.config import LearningConfig
+    from trelliswork.models.taggers.features.learners.config import LearningConfig
     from trelliswork.models.taggers.features.tagger import FeatureTagger
     from trelliswork.models.taggers.networks.config import TaggerConfig
     from trelliswork.models.taggers.networks.dropout_average import DropoutAverage, token_calibration
@@ -31,7 +31,7 @@ _HOME = {
     "DropoutAverage": "taggers.networks.dropout_average",
     "Ensemble": "taggers.ensemble",
     "FeatureTagger": "taggers.features.tagger",
-    "LearningConfig": "taggers.features.crf.config",
+    "LearningConfig": "taggers.features.learners.config",
     "MultiTagger": "taggers.networks.multi_tagger",
     "Segmenter": "taggers.networks.segmenter",
     "SentenceTagger": "taggers.sentence_tagger",
@@ -40,6 +40,7 @@ _HOME = {
     "TaggerConfig": "taggers.networks.config",
     "VectorTagger": "taggers.networks.vector_tagger",
     "VectorTaggerConfig": "taggers.networks.vector_tagger",
+    "load": "loading",
     "load_tagger": "loading",
     "pretrain_encoder": "taggers.networks.pretraining",
     "token_calibration": "taggers.networks.dropout_average",
@@ -61,6 +62,7 @@ __all__ = [
     "TaggerConfig",
     "VectorTagger",
     "VectorTaggerConfig",
+    "load",
     "load_tagger",
     "pretrain_encoder",
     "token_calibration",

@@ -1,30 +1,42 @@
-"""Any tagger from its folder."""
+"""Any model from its folder, and the table of kinds that a folder may name."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trelliswork.data.attributes.function import FeatureFunction, Function
 from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.errors import ModelError
-from trelliswork.models.storage import kind_of_model
-from trelliswork.models.taggers.ensemble import Ensemble, model_folders
-from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
-from trelliswork.models.taggers.features.tagger import FeatureTagger
-from trelliswork.models.taggers.networks.multi_tagger import MultiTagger
-from trelliswork.models.taggers.networks.segmenter import Segmenter
-from trelliswork.models.taggers.networks.tagger import Tagger
-from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
+from trelliswork.models.storage import CONFIG, kind_of_model
 
-OneTagger = Tagger | Segmenter | FeatureTagger | MultiTagger | VectorTagger
-AnyTagger = OneTagger | Ensemble
-NETWORKS: dict[str, type[Tagger | Segmenter | MultiTagger | VectorTagger]] = {
-    kind.__name__: kind for kind in (Tagger, Segmenter, MultiTagger, VectorTagger)
+if TYPE_CHECKING:
+    from trelliswork.models.taggers.ensemble import Ensemble
+    from trelliswork.models.taggers.features.tagger import FeatureTagger
+    from trelliswork.models.taggers.networks.multi_tagger import MultiTagger
+    from trelliswork.models.taggers.networks.segmenter import Segmenter
+    from trelliswork.models.taggers.networks.tagger import Tagger
+    from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
+
+    OneTagger: TypeAlias = Tagger | Segmenter | FeatureTagger | MultiTagger | VectorTagger
+    AnyTagger: TypeAlias = OneTagger | Ensemble
+
+# The kind that config.json names -> the class that reads the folder. A new kind of model is one more line. The class is
+# imported when a folder asks for it, so that a model over features needs no network.
+KINDS = {
+    "AttributeTagger": "trelliswork.models.taggers.features.attribute_tagger:AttributeTagger",
+    "Ensemble": "trelliswork.models.taggers.ensemble:Ensemble",
+    "FeatureTagger": "trelliswork.models.taggers.features.tagger:FeatureTagger",
+    "MultiTagger": "trelliswork.models.taggers.networks.multi_tagger:MultiTagger",
+    "Segmenter": "trelliswork.models.taggers.networks.segmenter:Segmenter",
+    "Tagger": "trelliswork.models.taggers.networks.tagger:Tagger",
+    "VectorTagger": "trelliswork.models.taggers.networks.vector_tagger:VectorTagger",
 }
 
 
-def load_tagger(directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> AnyTagger:
-    """The tagger in a model folder, whichever kind it is; `features` as for `FeatureTagger.load`.
+def load(directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> AnyTagger:
+    """The model in a folder, whichever kind it is; `features` as for `FeatureTagger.load`.
 
     A folder that holds folders of models, as several seeds leave it, is an `Ensemble` of them.
     """
@@ -32,11 +44,23 @@ def load_tagger(directory: str | Path, *, features: Function | str | FeatureFunc
         raise ModelError(
             f"{directory}: expected a model folder, got a model of CRFsuite; run trelliswork convert first"
         )
-    if model_folders(directory):
-        return Ensemble.load(directory, features=features)
-    kind = kind_of_model(directory)
-    if kind == AttributeTagger.KIND:
-        return AttributeTagger.load(directory)
-    if kind == FeatureTagger.KIND:
-        return FeatureTagger.load(directory, features=features)
-    return NETWORKS.get(kind or "", Tagger).load(directory)
+    kind = "Ensemble" if model_folders(directory) else kind_of_model(directory)
+    found: AnyTagger = class_of(kind or "").load(directory, features=features)
+    return found
+
+
+load_tagger = load
+
+
+def class_of(kind: str) -> Any:
+    """The class of a kind of model; a kind that nobody knows is refused by `Tagger.load`, which names it."""
+    module, _, name = KINDS.get(kind, KINDS["Tagger"]).partition(":")
+    return getattr(import_module(module), name)
+
+
+def model_folders(directory: str | Path) -> list[Path]:
+    """The folders of models in a folder that is none itself, by name."""
+    folder = Path(directory)
+    if not folder.is_dir() or (folder / CONFIG).exists():
+        return []
+    return sorted(each for each in folder.iterdir() if (each / CONFIG).is_file())

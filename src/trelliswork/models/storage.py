@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,10 +21,11 @@ import safetensors
 
 from trelliswork import __version__
 from trelliswork.data.folder_files import read_object
-from trelliswork.data.weight_files import check_finite, packed, read_tensors
+from trelliswork.data.weight_files import check_finite, packed, read_arrays
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.stored_metrics import check_metrics
-from trelliswork.writing import PART, is_part_of, part_prefix, removed_at_end
+from trelliswork.training.folder_names import OF_TRAINING, is_stray
+from trelliswork.writing import PART, part_prefix, removed_at_end
 
 FORMAT_VERSION = 1
 
@@ -33,9 +33,6 @@ CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
 METRICS = "metrics.json"
 CARD = "MODEL_CARD.md"
-LOCK = ".trelliswork.lock"  # of the run that trains there
-SETTINGS = "config.toml"
-OF_TRAINING = {"checkpoint", "history.jsonl", SETTINGS, LOCK}  # what a run leaves in a folder before there is a model
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class StoredModel:
 
     kind: str
     config: Mapping[str, Any]
-    weights: Mapping[str, Any]  # torch's tensors, or arrays
+    weights: Mapping[str, Any]  # arrays; to be written, also torch's tensors
     metrics: Mapping[str, Any]
     card: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)  # further text files, by name
@@ -68,19 +65,6 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
     except (OSError, safetensors.SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise OutputError(f"{target}: cannot be written: {reason}; free space or choose another folder") from error
-
-
-def clear_partial(directory: str | Path) -> None:
-    """Remove what a process that was killed while it wrote this model has left beside it."""
-    target = Path(directory)
-    for path in target.parent.iterdir():
-        if is_part_of(path.name, target):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def is_stray(name: str) -> bool:
-    """Whether a file in a model folder has the temporary name of the settings, which a kill may leave."""
-    return is_part_of(name, Path(SETTINGS))
 
 
 def check_output(directory: str | Path) -> None:
@@ -154,7 +138,7 @@ def read_model(directory: str | Path, kind: str) -> StoredModel:
     config = read_object(folder / CONFIG)
     _check_head(folder, config, kind)
     _check_texts(folder, config)
-    weights, _ = read_tensors(folder / WEIGHTS)
+    weights, _ = read_arrays(folder / WEIGHTS)
     check_finite(weights, folder / WEIGHTS)
     return StoredModel(kind, config, weights, _read_metrics(folder / METRICS))
 

@@ -78,7 +78,8 @@ class CRF(nn.Module):
             nn.init.uniform_(parameter, -0.1, 0.1)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(num_tags={self.num_tags})"
+        named = "" if self.tags is None else f", tags={list(self.tags)}, scheme={self.scheme!r}"
+        return f"{type(self).__name__}(num_tags={self.num_tags}{named})"
 
     # --- queries ---------------------------------------------------------------------------------------------
 

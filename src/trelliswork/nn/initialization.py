@@ -1,4 +1,6 @@
-"""Initial values and learning rates that follow the fan-in of each layer [S3, Initialization].
+"""Initial values and learning rates that follow the fan-in of each layer.
+
+Collobert et al. (2011), Natural language processing (almost) from scratch.
 
 The fan-in of a layer is the number of inputs that make one of its outputs: `|f^(l-1)|` for a linear layer,
 the kernel volume for a convolution, 1 for a lookup table. A parameter that belongs to none of these (a
@@ -24,11 +26,12 @@ FanInScheme = Literal["uniform", "normal", "literal"]
 
 
 def fan_in(layer: nn.Module) -> int:
-    """Number of inputs behind one output of `layer`; 1 for a lookup table and anything unknown [S3, Initialization].
+    """Number of inputs behind one output of `layer`; 1 for a lookup table and anything unknown.
 
     >>> fan_in(nn.Linear(400, 300)), fan_in(nn.Embedding(5000, 50))
     (400, 1)
     """
+    # [S3, Initialization]
     weight = getattr(layer, "weight", None)
     if isinstance(layer, nn.Embedding) or not isinstance(weight, Tensor) or weight.dim() < 2:
         return 1
@@ -41,11 +44,12 @@ def initialize_fan_in(module: nn.Module, scheme: FanInScheme = "uniform") -> Non
 
     `scheme` chooses the distribution, for a fan-in F:
 
-    - `"uniform"`: U(-F^(-1/2), F^(-1/2)), which leaves about 8 % of HardTanh units saturated;
-    - `"normal"`: standard deviation F^(-1/2), about 32 % saturated;
-    - `"literal"`: centred uniform of *variance* F^(-1/2), the words of [S3, Initialization]: 70 % and more
+    - `"uniform"`: U(-F^(-1/2), F^(-1/2)), which leaves about 8% of HardTanh units saturated;
+    - `"normal"`: standard deviation F^(-1/2), about 32% saturated;
+    - `"literal"`: centred uniform of *variance* F^(-1/2), the words of the paper taken literally: 70% and more
       saturated, so that most units pass no gradient (erratum 17). It is there to be compared with.
     """
+    # [S3, Initialization]
     if scheme not in get_args(FanInScheme):
         raise TrellisworkError(
             f"initialization must be one of {', '.join(get_args(FanInScheme))}; got {scheme!r}; "
@@ -69,12 +73,13 @@ def _draw(weight: Tensor, fan: int, scheme: FanInScheme) -> None:
 
 
 def fan_in_parameter_groups(module: nn.Module, lr: float) -> list[dict[str, Any]]:
-    """Optimizer groups in which the learning rate is `lr` divided by the fan-in [S3, Initialization].
+    """Optimizer groups in which the learning rate is `lr` divided by the fan-in.
 
     >>> network = nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 2))
     >>> [(group["fan_in"], group["lr"]) for group in fan_in_parameter_groups(network, lr=0.1)]
     [(1, 0.1), (4, 0.025)]
     """
+    # [S3, Initialization]
     groups: dict[int, list[nn.Parameter]] = {}
     for parameter, fan in _parameters_with_fan_in(module):
         groups.setdefault(fan, []).append(parameter)

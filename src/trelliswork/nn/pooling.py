@@ -1,4 +1,4 @@
-"""Pooling over the parts of a sentence that two of its tokens make."""
+"""Max pooling over the three parts into which two tokens divide a sentence."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ def dynamic_multi_pooling(
     last: Int[Tensor, " m"],
     mask: Bool[Tensor, "m n"] | None = None,
 ) -> Float[Tensor, "m 3d"]:
-    """The maximum of each dimension before `first`, from there to before `last`, and from `last` on [S4.239-242].
+    """The maximum of each dimension before `first`, from there to before `last`, and from `last` on.
 
     A part without tokens gives zeros.
 
     >>> dynamic_multi_pooling(torch.tensor([[[1.], [5.], [2.], [4.]]]), torch.tensor([1]), torch.tensor([2]))
     tensor([[1., 5., 4.]])
+
+    Chen et al. (2015), Event extraction via dynamic multi-pooling convolutional neural networks.
     """
+    # [S4.239-242]
     place = torch.arange(tokens.shape[1], device=tokens.device)
     part = (place >= first[:, None]).long() + (place >= last[:, None]).long()  # (m, n): 0, 1 or 2
     if mask is not None:

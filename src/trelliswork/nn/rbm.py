@@ -103,10 +103,13 @@ def pretrain_layers(
     *,
     visible: Visible = "binary",
 ) -> list[float]:
-    """Train layer upon layer as RBMs, each on the hidden probabilities of the one below [S4, RBM pre-training].
+    """Train layer upon layer as RBMs, each on the hidden probabilities of the one below.
 
     Returns the reconstruction error of each. `visible` is the kind of `data`; binary data lies in [0, 1].
+
+    Hinton, Osindero and Teh (2006), A fast learning algorithm for deep belief nets.
     """
+    # [S4, RBM pre-training]
     config = config or PretrainingConfig()
     if data.dim() != 2 or not len(data) or data.shape[1] != layers[0].in_features:
         raise ScoreError(

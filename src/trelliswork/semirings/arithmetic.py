@@ -11,7 +11,9 @@ INF = float("inf")
 
 
 class Real(Semiring):
-    """(+, ×, 0, 1): its total is Z itself [S2, inside semiring]. Small inputs and closures; use `Log` for long ones."""
+    """(+, ×, 0, 1): its total is Z itself. Small inputs and closures; use `Log` for long ones."""
+
+    # [S2, inside semiring]
 
     def lift(self, log_scores: Tensor) -> Tensor:
         return log_scores.exp()
@@ -65,7 +67,9 @@ class Counting(Semiring):
 
 
 class Boolean(Semiring):
-    """(or, and, false, true): is there any structure at all [S2, boolean semiring]?"""
+    """(or, and, false, true): is there any structure at all?"""
+
+    # [S2, boolean semiring]
 
     def lift(self, log_scores: Tensor) -> Tensor:
         return log_scores > -INF

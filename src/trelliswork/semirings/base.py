@@ -1,4 +1,4 @@
-"""The one interface every recursion is written against: a semiring (R, ⊕, ⊗, 0, 1) [S2, semiring axioms].
+"""The one interface every recursion is written against: a semiring (R, ⊕, ⊗, 0, 1).
 
     (a ⊕ b) ⊕ c = a ⊕ (b ⊕ c)    a ⊕ b = b ⊕ a    a ⊕ 0 = a
     (a ⊗ b) ⊗ c = a ⊗ (b ⊗ c)    a ⊗ 1 = 1 ⊗ a = a    a ⊗ 0 = 0 ⊗ a = 0
@@ -16,7 +16,12 @@ from torch import Tensor
 
 
 class Semiring(ABC):
-    """⊕ is `sum` and `plus` (of two), ⊗ is `times` [S2, semiring axioms]; `lift` turns log scores into elements."""
+    """⊕ is `sum` and `plus` (of two), ⊗ is `times`; `lift` turns log scores into elements.
+
+    Goodman (1999), Semiring parsing.
+    """
+
+    # [S2, semiring axioms]
 
     @abstractmethod
     def lift(self, log_scores: Tensor) -> Tensor:
@@ -40,7 +45,8 @@ class Semiring(ABC):
 
     @abstractmethod
     def star(self, elements: Tensor) -> Tensor:
-        """The closure a* = 1 ⊕ a ⊕ a⊗a ⊕ ..., element by element [S2, closure]."""
+        """The closure a* = 1 ⊕ a ⊕ a⊗a ⊕ ..., element by element."""
+        # [S2, closure]
 
     def plus(self, left: Tensor, right: Tensor) -> Tensor:
         """⊕ of two tensors of elements of the same shape."""

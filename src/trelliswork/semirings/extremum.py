@@ -11,10 +11,12 @@ INF = float("inf")
 
 
 class Max(Semiring):
-    """(max, +, -inf, 0) on scores: its total is the best score, its gradient one best path [S2, Viterbi semiring].
+    """(max, +, -inf, 0) on scores: its total is the best score, its gradient one best path.
 
     Among ties the gradient goes to the first label only, so that it always marks a single path.
     """
+
+    # [S2, Viterbi semiring]
 
     def lift(self, log_scores: Tensor) -> Tensor:
         return log_scores
@@ -37,7 +39,9 @@ class Max(Semiring):
 
 
 class Tropical(Semiring):
-    """(min, +, +inf, 0) on costs; the cost of a log score is its negative [S2, tropical semiring]."""
+    """(min, +, +inf, 0) on costs; the cost of a log score is its negative."""
+
+    # [S2, tropical semiring]
 
     def lift(self, log_scores: Tensor) -> Tensor:
         return -log_scores

@@ -13,11 +13,12 @@ INF = float("inf")
 def logsumexp(scores: Tensor, dim: int) -> Tensor:
     """log Σ exp with real -inf: an all -inf row gives -inf and passes gradients of exactly 0, never NaN.
 
-    The maximum is a constant shift: it cancels, so treating it as one leaves all derivatives exact [S2, softmax].
+    The maximum is a constant shift: it cancels, so treating it as one leaves all derivatives exact.
 
     >>> logsumexp(torch.tensor([0.0, 0.0]), dim=-1)
     tensor(0.6931)
     """
+    # [S2, softmax]
     highest = scores.detach().amax(dim, keepdim=True)
     shift = torch.where(highest > -INF, highest, torch.zeros_like(highest))
     total = (scores - shift).exp().sum(dim)

@@ -1,7 +1,7 @@
 """One folder for each family of y. A newcomer adds a structure by copying one and adding its name here.
 
-Each has `structure.py` (parts and the reference recursions over any semiring), kernels for the hot queries,
-`oracle.py` (enumeration, for tests) and `math.md`. The contract tests and the benchmarks run over this list.
+Each has `structure.py` (parts and the reference recursions over any semiring), kernels for the hot queries
+and `math.md`. The contract tests and the benchmarks run over this list.
 """
 
 STRUCTURES = (

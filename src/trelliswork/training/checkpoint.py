@@ -20,14 +20,15 @@ from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from trelliswork.data.json_values import BadJSONError, parse_json
-from trelliswork.data.weight_files import read_tensors, with_checksum
+from trelliswork.data.weight_files import read_arrays, with_checksum
 from trelliswork.errors import ModelError, OutputError
+from trelliswork.training.folder_names import CHECKPOINT
 from trelliswork.writing import PART
 
-FOLDER = "checkpoint"
 STATE = "state.safetensors"
 
 
@@ -36,7 +37,7 @@ class Checkpoint:
 
     def __init__(self, out: str | Path) -> None:
         self.out = Path(out)
-        self.folder = self.out / FOLDER
+        self.folder = self.out / CHECKPOINT
 
     @property
     def exists(self) -> bool:
@@ -116,9 +117,10 @@ def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _read(path: Path, known: tuple[str, ...] = ()) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
-        return read_tensors(path, known)
+        arrays, header = read_arrays(path, known)
     except ModelError as error:
         raise ModelError(_damaged(path)) from error
+    return {name: torch.tensor(array) for name, array in arrays.items()}, header
 
 
 def _damaged(path: Path) -> str:

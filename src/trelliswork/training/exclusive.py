@@ -15,7 +15,7 @@ from pathlib import Path
 
 from trelliswork import ctrl_c
 from trelliswork.errors import OutputError
-from trelliswork.models.storage import LOCK
+from trelliswork.training.folder_names import LOCK
 from trelliswork.training.strays import clear_strays
 
 if sys.platform == "win32":

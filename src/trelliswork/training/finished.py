@@ -13,9 +13,9 @@ from trelliswork.errors import ModelError
 from trelliswork.training.checkpoint import Checkpoint
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.fingerprint import NO_MATTER, refuse_differences
+from trelliswork.training.folder_names import HISTORY
 from trelliswork.training.progress import EpochRecord
 from trelliswork.training.result import TrainingResult
-from trelliswork.training.run import HISTORY
 
 METRICS = "metrics.json"
 

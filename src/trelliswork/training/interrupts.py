@@ -14,11 +14,18 @@ from trelliswork import ctrl_c
 class Interrupts:
     """Inside `with`, Ctrl-C waits for the end of what is `undivided`, and works at once elsewhere.
 
+    With `wait`, it never works by itself: who uses this asks whether one is `pending`.
     Only where Ctrl-C would raise `KeyboardInterrupt` anyway: in the main thread, with no handler but Python's or ours.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, wait: bool = False) -> None:
+        self._wait = wait
         self._busy = self._pending = self._installed = False
+
+    @property
+    def pending(self) -> bool:
+        """Whether Ctrl-C was pressed and has not worked yet."""
+        return self._pending
 
     def __enter__(self) -> Interrupts:
         own = threading.current_thread() is threading.main_thread()
@@ -44,7 +51,7 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self._busy and not self._pending:
+        if self._wait or (self._busy and not self._pending):
             self._pending = True
         else:
             raise KeyboardInterrupt

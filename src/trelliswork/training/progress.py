@@ -6,6 +6,10 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any, TextIO
 
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+
 
 @dataclass(frozen=True)
 class EpochRecord:
@@ -76,10 +80,6 @@ class BarProgress(Progress):
     """A bar that fills in each epoch, with loss, last dev score and speed, and a line for every epoch done."""
 
     def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as RichProgress
-
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),

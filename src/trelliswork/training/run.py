@@ -27,6 +27,7 @@ from trelliswork.training.failures import (
     refuse_bad_value,
 )
 from trelliswork.training.fingerprint import fingerprint, refuse_differences
+from trelliswork.training.folder_names import HISTORY
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.objectives import make_objective
 from trelliswork.training.optimizers import GradualUnfreezing, make_optimizer
@@ -36,7 +37,6 @@ from trelliswork.training.schedules import make_schedule
 from trelliswork.training.state import Position, random_state, restore, tensors_of, values_of
 from trelliswork.training.trainable import Trainable
 
-HISTORY = "history.jsonl"
 LONGEST_SHARE = 0.05  # of the time, at most, goes into checkpoints within epochs
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from trelliswork.models.storage import clear_partial, is_stray
 from trelliswork.training.checkpoint import Checkpoint
+from trelliswork.training.folder_names import clear_partial, is_stray
 
 
 def clear_strays(out: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trelliswork.cli.report.svg import element, hint, picture, text
+from trelliswork.draw.svg import percent
 from trelliswork.metrics import Calibration
 
 WIDTH, HEIGHT = 430.0, 280.0
@@ -76,7 +77,7 @@ def reliability_chart(calibration: Calibration) -> str:
     """Share of right answers against stated confidence; dots grow with the number of answers in their bin."""
     frame = Frame((0.0, 1.0), (0.0, 1.0))
     fifths = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    axes = frame.axes(fifths, fifths, "stated confidence", "share that was right", _percent, _percent)
+    axes = frame.axes(fifths, fifths, "stated confidence", "share that was right", percent, percent)
     diagonal = element("line", x1=frame.x(0), y1=frame.y(0), x2=frame.x(1), y2=frame.y(1), class_="ideal")
     most = max((bin_.count for bin_ in calibration.bins), default=1) or 1
     parts = [*axes, diagonal]
@@ -88,7 +89,7 @@ def reliability_chart(calibration: Calibration) -> str:
         parts.append(element("line", x1=x, y1=frame.y(bin_.mean_confidence), x2=x, y2=y, class_="miss"))
         radius = 4 + 9 * math.sqrt(bin_.count / most)
         parts.append(element("circle", hint(told), cx=x, cy=y, r=radius, class_="bubble"))
-    parts.append(text(frame.x(0.03), frame.y(0.93), f"ECE {100 * calibration.expected_error:.1f} %", class_="figure"))
+    parts.append(text(frame.x(0.03), frame.y(0.93), f"ECE {100 * calibration.expected_error:.1f}%", class_="figure"))
     return picture(WIDTH, HEIGHT, "Share of right answers by stated confidence", parts)
 
 
@@ -104,7 +105,3 @@ def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [round(i * step, 10) for i in range(first, max(last, first + 1) + 1)]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"

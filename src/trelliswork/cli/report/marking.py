@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from trelliswork.cli.writers import percentage
 from trelliswork.data import Sentence
+from trelliswork.draw.svg import percent
 from trelliswork.tags.schemes import Span, spans_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def marked_sentence(sentence: Sentence, answer: Confidences) -> str:
     found: list[tuple[Span, str, bool]] = []
     for span in answer.spans:
         place = (span.start, span.end, span.label)
-        found.append((place, f"{span.label} {percentage(span.probability)}", gold is not None and place not in gold))
+        found.append((place, f"{span.label} {percent(span.probability)}", gold is not None and place not in gold))
     missed = sorted((gold or set()) - {place for place, _, _ in found})
     told = "; ".join(f"{' '.join(sentence.words[start:end])} is {label}" for start, end, label in missed)
     ending = f' <span class="missed">gold: {escape(told)}</span>' if told else ""
@@ -36,7 +36,7 @@ def analysis_items(sentence: Sentence, analyses: Sequence[Analysis]) -> str:
         found = [(span, span[2], False) for span in spans_of(analysis.tags, SCHEME)]
         width = f"{100 * analysis.probability:.1f}%"
         items.append(
-            f'<li><span class="percent">{100 * analysis.probability:.1f} %</span>'
+            f'<li><span class="percent">{100 * analysis.probability:.1f}%</span>'
             f'<span class="sentence">{_with_marks(sentence.words, found)}</span>'
             f'<span class="bar"><i style="width:{width}"></i></span></li>\n'
         )

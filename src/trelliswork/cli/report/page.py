@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from trelliswork.cli.report.charts import line_chart, reliability_chart
 from trelliswork.cli.report.marking import analysis_items, marked_sentence
 from trelliswork.cli.report.matrix import confusion_picture
-from trelliswork.cli.report.trellis import trellis_picture
 
 if TYPE_CHECKING:
     from trelliswork.cli.scores import Scores
@@ -68,8 +67,8 @@ def _opening(outcome: Outcome) -> str:
     rows = [_summary("most frequent tag of each word", outcome.baseline), _summary("neural CRF", outcome.model)]
     return (
         f'<h1>{TITLE}</h1>\n<p class="lead">The built-in corpus: {sizes}; {corpus.unseen:.0%} of the test words '
-        "never occur in training, and many names are people, places, firms or products depending on what stands "
-        f"around them.</p>\n{_table(header, rows, last_is_best=True)}\n"
+        "never occur in training, and many names are people, places, firms or products depending on "
+        f"their context.</p>\n{_table(header, rows, last_is_best=True)}\n"
         '<p class="note">In per cent. Precision, recall and F1 are of whole names: every word and the type must be '
         "right.</p>\n"
     )
@@ -83,10 +82,10 @@ def _summary(name: str, scores: Scores) -> list[str]:
 
 def _trellis(outcome: Outcome) -> str:
     intro = (
-        "Every way to tag a sentence is a path from left to right. The model gives each path a probability; a cell "
-        "adds up those of all paths through it. Point at a cell for its exact value."
+        "Every way to tag a sentence is a path from left to right. The model gives each path a probability; a circle "
+        "adds up those of all paths through it. Point at a circle for its exact value."
     )
-    return _section("One sentence, all tags", intro, _scrolling(trellis_picture(outcome.explained)))
+    return _section("One sentence, all tags", intro, _scrolling(outcome.explained.trellis().svg))
 
 
 def _analyses(outcome: Outcome) -> str:
@@ -123,7 +122,7 @@ def _learning(history: Sequence[EpochRecord]) -> str:
     charts = [line_chart(losses, "training loss per token", "{:g}".format, "loss {:.4f}".format)]
     scored = [100 * record.score for record in history if record.score is not None]
     if scored:
-        charts.append(line_chart(scored, "dev F1 in %", "{:g}".format, "F1 {:.2f} %".format))
+        charts.append(line_chart(scored, "dev F1 in %", "{:g}".format, "F1 {:.2f}%".format))
     body = '<div class="pair">' + "".join(_scrolling(chart) for chart in charts) + "</div>"
     return _section("Learning", "The loss is the mean of -log p(tags | words) per token, in nats.", body)
 
@@ -138,7 +137,7 @@ def _calibration(scores: Scores) -> str:
         return ""
     error = f"{100 * scores.calibration.expected_error:.1f}"
     intro = (
-        "Of the names given with 80 % confidence, 80 % should be right: dots on the dashed line. Larger dots stand for "
+        "Of the names given with 80% confidence, 80% should be right: dots on the dashed line. Larger dots mean "
         f"more names. On average the confidence is off by {error} percentage points (expected calibration error, ECE)."
     )
     return _section("Can the confidences be trusted?", intro, _scrolling(reliability_chart(scores.calibration)))

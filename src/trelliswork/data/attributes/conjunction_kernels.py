@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
 
+Array = np.ndarray[Any, Any]
+
+
+class Partners(NamedTuple):
+    """Attribute a, with others[p], has the conjunction numbers[p], for p in offsets[a]:offsets[a+1]."""
+
+    offsets: Array
+    others: Array
+    numbers: Array
+
 
 @kernel(EXACT)
-def extend_rows(
-    entries, ids, values, n_attributes, pair_offsets, partners, numbers, offsets, counts, out_ids, out_values
-):
+def extend_rows(rows, partners, n_attributes, offsets, counts, out_ids, out_values):
     """The attributes of each token, then its conjunctions: into out_ids from offsets[t] on, or if `offsets` is
     empty only their number, into counts[t].
     """
-    writing, valued = offsets.shape[0] > 0, values.shape[0] > 0
+    writing, valued = offsets.shape[0] > 0, rows.values.shape[0] > 0
     seen, total = np.full(n_attributes, -1, np.int32), np.empty(n_attributes if valued else 1)
     present = np.empty(n_attributes, np.int32)
     for t in range(counts.shape[0]):
         n_present, n_out = 0, 0
-        for e in range(entries[t], entries[t + 1]):
-            a = ids[e]
+        for e in range(rows.offsets[t], rows.offsets[t + 1]):
+            a = rows.ids[e]
             if seen[a] != t:
                 seen[a] = t
                 present[n_present] = a
@@ -28,23 +38,24 @@ def extend_rows(
                 if valued:
                     total[a] = 0.0
             if valued:
-                total[a] += values[e]
+                total[a] += rows.values[e]
             if writing:
                 out_ids[offsets[t] + n_out] = a
                 if valued:
-                    out_values[offsets[t] + n_out] = values[e]
+                    out_values[offsets[t] + n_out] = rows.values[e]
             n_out += 1
         k = 0
         while k < n_present:  # grows: a conjunction may be the later one of another
             a = present[k]
-            for p in range(pair_offsets[a], pair_offsets[a + 1]):
-                if seen[partners[p]] == t:
-                    new = numbers[p]
+            for p in range(partners.offsets[a], partners.offsets[a + 1]):
+                other = partners.others[p]
+                if seen[other] == t:
+                    new = partners.numbers[p]
                     seen[new] = t
                     present[n_present] = new
                     n_present += 1
                     if valued:
-                        total[new] = total[a] * total[partners[p]]
+                        total[new] = total[a] * total[other]
                     if writing:
                         out_ids[offsets[t] + n_out] = new
                         if valued:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from trelliswork.data.attributes.conjunction_kernels import extend_rows
-from trelliswork.data.attributes.rows import AttributeRows
+from trelliswork.data.attributes.conjunction_kernels import Partners, extend_rows
+from trelliswork.data.attributes.rows import AttributeRows, offsets_of
 
 Array = np.ndarray[Any, Any]
 
@@ -54,22 +54,19 @@ class Conjunctions:
         """Each token with the conjunctions that it has, valued by the product; `rows` has atomic attributes."""
         if not len(self):
             return rows
-        values = np.empty(0) if rows.values is None else rows.values
-        given = rows.offsets, rows.ids, values, self.n_attributes, *self._by_second
+        given = rows.arrays, self._partners, self.n_attributes
         counts, nothing = np.empty(rows.n_tokens, np.int64), np.empty(0, np.int32)
         extend_rows(*given, np.empty(0, np.int64), counts, nothing, np.empty(0))
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        ids, products = np.empty(offsets[-1], np.int32), np.empty(offsets[-1] if len(values) else 0)
+        offsets = offsets_of(counts)
+        ids, products = np.empty(offsets[-1], np.int32), np.empty(0 if rows.values is None else offsets[-1])
         extend_rows(*given, offsets, counts, ids, products)
         return AttributeRows(rows.lengths, offsets, ids, None if rows.values is None else products)
 
     @cached_property
-    def _by_second(self) -> tuple[Array, Array, Array]:
-        """For each attribute: where its conjunctions as the later one are listed, their other attribute and number."""
+    def _partners(self) -> Partners:
         order = np.argsort(self.pairs[:, 1], kind="stable")
         counts = np.bincount(self.pairs[:, 1], minlength=self.n_attributes)
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        return offsets, self.pairs[order, 0], (self.n_atomic + order).astype(np.int32)
+        return Partners(offsets_of(counts), self.pairs[order, 0], (self.n_atomic + order).astype(np.int32))
 
     def widened(self, flags: Array | None) -> Array | None:
         """Flags of the atomic attributes as flags of all, False for conjunctions."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import key_kernels
+from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.attributes.templates import Column, Templates
 
 Array = np.ndarray[Any, Any]
@@ -40,7 +41,7 @@ def expand(
     for sentences, first, last in _blocks(lengths):
         found = templates.keys_of(lengths[sentences], first, wanted, views)
         n += key_kernels.by_token(*found, numbers, keys[n:], rows[n:], counts[first:last])
-    return keys[:n], counts, Places(np.concatenate([[0], np.cumsum(counts)]), rows[:n])
+    return keys[:n], counts, Places(offsets_of(counts), rows[:n])
 
 
 def _blocks(lengths: Array) -> Iterator[tuple[slice, int, int]]:

@@ -21,11 +21,10 @@ HINT = "#N is the number of hashed attributes, whose names are not kept; train w
 class HashedIndex:
     """Every key has a number below 2^bits; attributes that share one share their weights.
 
-        >>> from trelliswork.data.attributes.conjunctions import Conjunctions
-    from trelliswork.data.attributes.key_index import keys_of
-        >>> index = HashedIndex(10)
-        >>> len(index), (index.find(keys_of(["w=the", "never seen"])) < 1024).all()
-        (1024, np.True_)
+    >>> from trelliswork.data.attributes.key_index import keys_of
+    >>> index = HashedIndex(10)
+    >>> len(index), (index.find(keys_of(["w=the", "never seen"])) < 1024).all()
+    (1024, np.True_)
     """
 
     bits: int

@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trelliswork.data.attributes.key_kernels import first_entries
 
 Array = np.ndarray[Any, Any]
+
+
+def offsets_of(counts: Array) -> Array:
+    """Where the items of each owner begin, given how many it has: [n + 1]."""
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+def owners_of(offsets: Array) -> Array:
+    """The owner of each item: the inverse of `offsets_of`, spelled out."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+class RowArrays(NamedTuple):
+    """What kernels read of `AttributeRows`."""
+
+    lengths: Array  # [sentences]
+    starts: Array  # [sentences + 1]
+    offsets: Array  # [tokens + 1]
+    ids: Array  # [entries]
+    values: Array  # [entries], or empty: all 1
 
 
 @dataclass(frozen=True)
@@ -31,11 +52,17 @@ class AttributeRows:
     @property
     def starts(self) -> Array:
         """The first token of each sentence, and the number of tokens: [sentences + 1]."""
-        return np.concatenate([[0], np.cumsum(self.lengths)])
+        return offsets_of(self.lengths)
+
+    @cached_property
+    def arrays(self) -> RowArrays:
+        """The same for kernels."""
+        values = np.empty(0) if self.values is None else self.values.astype(np.float64, copy=False)
+        return RowArrays(self.lengths, self.starts, self.offsets, self.ids, values)
 
     def tokens(self) -> Array:
         """The token of each entry."""
-        return np.repeat(np.arange(self.n_tokens), np.diff(self.offsets))
+        return owners_of(self.offsets)
 
     def first_entries(self, n_attributes: int) -> Array:
         """Where each attribute occurs first among the entries; their number for one that does not."""
@@ -52,15 +79,14 @@ class AttributeRows:
     def kept(self, keep: Array, numbers: Array) -> AttributeRows:
         """Only the entries where `keep`, their ids replaced by numbers[id]."""
         counts = np.bincount(self.tokens()[keep], minlength=self.n_tokens)
-        offsets = np.concatenate([[0], np.cumsum(counts)])
         values = None if self.values is None else self.values[keep]
-        return AttributeRows(self.lengths, offsets, numbers[self.ids[keep]].astype(np.int32), values)
+        return AttributeRows(self.lengths, offsets_of(counts), numbers[self.ids[keep]].astype(np.int32), values)
 
     def known(self) -> AttributeRows:
         """Without the entries whose id is -1."""
         keep = self.ids >= 0
         if keep.all():
             return self
-        offsets = np.concatenate([[0], np.cumsum(keep)])[self.offsets]
+        offsets = offsets_of(keep)[self.offsets]
         values = None if self.values is None else self.values[keep]
         return AttributeRows(self.lengths, offsets, self.ids[keep], values)

@@ -19,6 +19,7 @@ import numpy as np
 
 from trelliswork.data.attributes import key_kernels
 from trelliswork.data.attributes.key_index import encoded
+from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.attributes.spelling import spelling_of
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
@@ -185,7 +186,7 @@ class Templates:
 
     def names(self, places: Array, lengths: Array, columns: Sequence[Column]) -> list[str]:
         """The names behind some keys, for people; places [names, 2] are (token, template)."""
-        starts = np.concatenate([[0], np.cumsum(lengths)])
+        starts = offsets_of(lengths)
         ends = np.searchsorted(starts, places[:, 0], side="right")
         names = [""] * len(places)
         for row in np.unique(places[:, 1]).tolist():

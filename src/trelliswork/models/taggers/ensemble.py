@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from trelliswork.data import Sentence
 from trelliswork.data.attributes.function import FeatureFunction, Function
 from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.models.base import Description
+from trelliswork.models.loading import load, model_folders
 from trelliswork.models.taggers.features.averaged_tagger import AveragedTagger
 from trelliswork.models.taggers.sentence_tagger import ChainTagger, Pins
 
 if TYPE_CHECKING:
     from trelliswork.distributions import LinearChain
-
-CONFIG = "config.json"
 
 
 class Ensemble(AveragedTagger):
@@ -48,14 +48,22 @@ class Ensemble(AveragedTagger):
     @classmethod
     def load(cls, directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> Ensemble:
         """All models in the folders of a folder; `features` as for `FeatureTagger.load`."""
-        from trelliswork.models.loading import load_tagger
-
         folders = model_folders(directory)
         if not folders:
             raise ModelError(f"{directory}: expected a folder with folders of models, got none; train with --seeds 3")
-        found = cls([load_tagger(folder, features=features) for folder in folders])  # type: ignore[misc]  # refused there
+        found = cls([load(folder, features=features) for folder in folders])  # type: ignore[misc]  # refused there
         found.folders = [str(folder) for folder in folders]
         return found
+
+    def describe(self, top: int = 20) -> Description:
+        folders = ", ".join(self.folders)
+        place = f"{Path(self.folders[0]).parent}: " if self.folders else ""
+        raise TrellisworkError(f"{place}expected one model, got the folders of several; name one: {folders}")
+
+    def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
+        """Each tagger in a folder of its own."""
+        for i, tagger in enumerate(self.taggers, 1):
+            tagger.save(Path(directory) / f"model-{i}", extra=extra)
 
     @property
     def n_columns(self) -> int:
@@ -73,11 +81,3 @@ class Ensemble(AveragedTagger):
 
     def members(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[LinearChain]:
         return [tagger.distribution(sentences, pins) for tagger in self.taggers]  # type: ignore[misc]
-
-
-def model_folders(directory: str | Path) -> list[Path]:
-    """The folders of models in a folder that is none itself, by name."""
-    folder = Path(directory)
-    if not folder.is_dir() or (folder / CONFIG).exists():
-        return []
-    return sorted(each for each in folder.iterdir() if (each / CONFIG).is_file())

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from trelliswork.data import Sentence
 from trelliswork.models.taggers.labels import Labels
 from trelliswork.tags.schemes import spans_of
@@ -106,12 +108,10 @@ def token_confidences(
     marginals: Float[Tensor, "batch n c"], labels: Labels, tags: Sequence[Sequence[str]]
 ) -> list[list[float]]:
     """P(the token has this tag) for each token of some sentences and tags in the scheme of the data."""
-    import torch
-
-    known = torch.zeros(marginals.shape[:2], dtype=torch.long)
+    known = np.zeros(marginals.shape[:2], np.int64)
     for row, of_row in enumerate(tags):
-        known[row, : len(of_row)] = torch.tensor(labels.indices(Sentence(("",) * len(of_row), tuple(of_row))))
-    found = tag_probabilities(marginals, known.to(marginals.device), labels).tolist()
+        known[row, : len(of_row)] = labels.indices(Sentence(("",) * len(of_row), tuple(of_row)))
+    found = tag_probabilities(marginals, marginals.new_tensor(known).long(), labels).tolist()
     return [shares[: len(of_row)] for shares, of_row in zip(found, tags, strict=True)]
 
 
@@ -119,9 +119,7 @@ def tag_probabilities(
     marginals: Float[Tensor, "batch n c"], best: Int[Tensor, "batch n"], labels: Labels
 ) -> Float[Tensor, "batch n"]:
     """P(the token has this tag): the labels that mean the same tag in the data are added up."""
-    import torch
-
-    same = torch.zeros(len(labels.vocabulary), len(labels.vocabulary), dtype=marginals.dtype)
+    same = marginals.new_zeros(len(labels.vocabulary), len(labels.vocabulary))
     for label, group in enumerate(labels.same_tag):
         same[label, group] = 1
-    return (marginals * same.to(marginals.device)[best]).sum(-1).clamp(max=1)
+    return (marginals * same[best]).sum(-1).clamp(max=1)

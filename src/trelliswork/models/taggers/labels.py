@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.errors import ConstraintError, DataError
@@ -170,3 +171,17 @@ def _join(role: str, kind: str) -> str:
 def _begin_or_inside(label: str) -> tuple[str, str]:
     role, kind = split_tag(label)
     return {"S": "B", "E": "I"}.get(role, role), kind
+
+
+def labels_described(labels: Labels, task: str = "") -> dict[str, str]:
+    """The tags of the data and the labels that are learned, for people."""
+    of = f" of {task}" if task else ""
+    return {
+        f"tags{of}": f"{len(labels.data_tags)} ({labels.data_scheme}): {', '.join(labels.data_tags)}",
+        f"learned{of} as": f"{len(labels.vocabulary)} labels ({labels.scheme})",
+    }
+
+
+def record_of_labels(labels: Labels) -> dict[str, Any]:
+    """The same for programs."""
+    return {"labels": labels.vocabulary.to_list(), "tags": labels.data_tags, "scheme": labels.data_scheme}

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
+import numpy as np
+
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.errors import DataError, ModelError, TrellisworkError, is_out_of_memory
+from trelliswork.models.base import Alternative, Answer, Model, PartProbability
+from trelliswork.models.loading import load
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.explanation import (
     Analysis,
@@ -37,7 +41,7 @@ Pins = Mapping[int, str]  # token, counted from 0 -> its tag
 Result = TypeVar("Result")
 
 
-class SentenceTagger:
+class SentenceTagger(Model):
     """Tags, alternatives and confidences of sentences; a subclass answers for a batch of them."""
 
     labels: Labels
@@ -48,16 +52,9 @@ class SentenceTagger:
     def n_columns(self) -> int:
         """How many columns beside the words it reads."""
 
-    @property
-    @abstractmethod
-    def n_parameters(self) -> int:
-        """Number of trained values."""
-
     def evaluating(self) -> AbstractContextManager[Any]:
         """Inside, answers are given and nothing is learned."""
-        import torch
-
-        return torch.no_grad()
+        return nullcontext()
 
     @abstractmethod
     def _best_tags(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
@@ -88,9 +85,7 @@ class SentenceTagger:
         >>> Tagger.from_pretrained("chunker").tag("Ann sings .")     # doctest: +SKIP
         ['B-NP', 'B-VP', 'O']
         """
-        from trelliswork.models.loading import load_tagger
-
-        found = load_tagger(directory, features=features)
+        found = load(directory, features=features)
         if not isinstance(found, SentenceTagger):
             kind = type(found).__name__
             problem = f"expected a tagger that gives each word one tag, got a {kind}"
@@ -139,6 +134,21 @@ class SentenceTagger:
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         return self._in_batches(sentences, pins, self._best_tags, empty=list)
+
+    def predict(
+        self,
+        inputs: str | Sentence | Sequence[str] | Sequence[Sentence],
+        *,
+        top_k: int = 1,
+        pins: Sequence[Pins] | None = None,
+        threshold: float | None = None,
+    ) -> list[Answer]:
+        """The best tags of each sentence with exact probabilities, and the `top_k` best; the rest as for `tag`."""
+        alone = one_sentence(inputs)
+        sentences = cast("Sequence[Sentence]", inputs) if alone is None else [alone]
+        found = self.confidences(sentences, pins, threshold=threshold)
+        best = self.analyses(sentences, top_k, pins)
+        return [_answer(*each) for each in zip(sentences, found, best, strict=True)]
 
     def analyses(
         self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
@@ -247,6 +257,19 @@ def _sparing(
     return _sparing(answer, batch[:half], first) + _sparing(answer, batch[half:], second)
 
 
+def _answer(sentence: Sentence, found: Confidences, best: Sequence[Analysis]) -> Answer:
+    known = {tuple(analysis.tags): analysis.probability for analysis in reversed(best)}
+    tokens = enumerate(zip(found.tags, found.tokens, strict=True))
+    return Answer(
+        found.tags,
+        known.get(tuple(found.tags)),
+        sentence.words,
+        parts=[PartProbability(i, i + 1, tag, probability) for i, (tag, probability) in tokens],
+        spans=[PartProbability(span.start, span.end, span.label, span.probability) for span in found.spans],
+        alternatives=[Alternative(analysis.tags, analysis.probability) for analysis in best],
+    )
+
+
 def one_sentence(given: str | Sentence | Sequence[str] | Sequence[Sentence]) -> Sentence | None:
     """What is given as one sentence of words; None for a list of sentences."""
     if isinstance(given, Sentence):
@@ -284,17 +307,15 @@ class ChainTagger(SentenceTagger):
         self, sentences: Sequence[Sentence], pins: Sequence[Pins], chain: TagDistribution
     ) -> Bool[Tensor, "batch n c"]:
         """True for each label that the pins leave."""
-        import torch
-
         shape = (*chain.batch_shape, *chain.event_shape, len(self.labels.vocabulary))
-        allowed = torch.ones(shape, dtype=torch.bool)
+        allowed = np.ones(shape, bool)
         for row, (sentence, known) in enumerate(zip(sentences, pins, strict=True)):
             for i, tag in known.items():
                 if not 0 <= i < len(sentence):
                     raise TrellisworkError(f"a pin must be on token 0..{len(sentence) - 1}; got {i} ({tag!r})")
                 allowed[row, i] = False
                 allowed[row, i, self.labels.meaning(tag)] = True
-        return allowed.to(chain.log_partition.device)
+        return chain.log_partition.new_tensor(allowed).bool()
 
     def _best_tags(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         if pins is not None:

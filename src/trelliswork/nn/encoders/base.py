@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class TokenEncoder(nn.Module):
     """Vectors of tokens in, vectors of `dim` that know their neighbours out.
 
-    What stands where `mask` is False never changes a result; there the result is 0.
+    Values where `mask` is False never change a result; the output there is 0.
     """
 
     dim: int

@@ -22,11 +22,15 @@ Activation = Literal["sigmoid", "relu"]
 
 
 class DeepEncoder(TokenEncoder):
-    """Φ(x, t): `layers` hidden layers of `hidden` units over a window of tokens, zeros outside [S4.212].
+    """Φ(x, t): `layers` hidden layers of `hidden` units over a window of tokens, zeros outside.
 
     >>> DeepEncoder(128, window=3, hidden=200, layers=2)(torch.zeros(2, 7, 128)).shape
     torch.Size([2, 7, 200])
+
+    Do and Artières (2010), Neural conditional random fields.
     """
+
+    # [S4.212]
 
     def __init__(
         self,

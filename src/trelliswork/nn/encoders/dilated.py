@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DilatedConvolution(TokenEncoder):
-    """x + W (tanh(W_f * x) ∘ σ(W_g * x)) in each layer, with 1, 2, 4, ... tokens from one tap to the next [S4.588].
+    """x + W (tanh(W_f * x) ∘ σ(W_g * x)) in each layer, with 1, 2, 4, ... tokens from one tap to the next.
 
     With `width` 3, five layers see 63 tokens. A filter is centred at its token or, if `causal`, ends there: then
     no token sees those after it. Outside the sentence there is 0.
@@ -23,7 +23,11 @@ class DilatedConvolution(TokenEncoder):
         >>> import torch
         >>> DilatedConvolution(55, hidden=64, layers=3)(torch.zeros(2, 7, 55)).shape
         torch.Size([2, 7, 64])
+
+    van den Oord et al. (2016), WaveNet: a generative model for raw audio.
     """
+
+    # [S4.588]
 
     def __init__(
         self,

@@ -24,11 +24,13 @@ class GatedRecursiveConvolution(nn.Module):
     z^(1) are the vectors of tokens, and all levels share their weights. The result [batch, n, k, dim] has the segment
     of d tokens from token i at [i, d-1], as `SemiMarkov` wants its scores; a linear layer makes scores of it. It is 0
     where a segment would run past the last token. A segment sees its own tokens only: what stands behind the end of
-    a sentence changes none that lies inside. The gradients, written out: `training/hand_gradients_grconv.py`.
+    a sentence changes none that lies inside. The gradients, written out: `tests/hand_gradients/grconv.py`.
 
         >>> pyramid = GatedRecursiveConvolution(dim=16, max_length=4)
         >>> pyramid(torch.zeros(2, 7, 16)).shape
         torch.Size([2, 7, 4, 16])
+
+    Zhuo et al. (2016), Segment-level sequence modeling using gated recursive semi-Markov conditional random fields.
     """
 
     def __init__(self, dim: int, max_length: int) -> None:

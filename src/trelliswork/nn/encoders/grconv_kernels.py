@@ -84,7 +84,8 @@ def _weigh(rows, middle, left, right, output):
 
 @kernel(FAST)
 def unmix(grad, state, left, right, output, by_scores):
-    """by_scores: dL/d(scores) from dL/d(output) [S0.14-17]: θ ∘ (v - z) ∘ g of the gates, θ_M ∘ (1 - ẑ²) ∘ g."""
+    """by_scores: dL/d(scores) from dL/d(output): θ ∘ (v - z) ∘ g of the gates, θ_M ∘ (1 - ẑ²) ∘ g."""
+    # [S0.14-17]
     n_rows, dim = left.shape
     one = state.dtype.type(1.0)
     for i in range(n_rows):

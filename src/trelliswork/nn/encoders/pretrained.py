@@ -24,7 +24,7 @@ class PretrainedEncoder(nn.Module):
     """Words in, one vector each out: that of the first sub-word in the last layer of a pretrained transformer.
 
     A sentence with more sub-words than the model can take is read in windows that share `overlap` sub-words, and
-    each word is taken from the window where it stands furthest from an edge; nothing is cut off.
+    each word is taken from the window where it is furthest from an edge; nothing is cut off.
 
         >>> encoder = PretrainedEncoder.from_name("bert-base-cased")         # doctest: +SKIP
         >>> encoder([["Ann", "sings", "."], ["Stop"]]).shape                 # doctest: +SKIP
@@ -106,7 +106,7 @@ class PretrainedEncoder(nn.Module):
 
 
 def import_transformers() -> Any:
-    """The library, or a sentence that says how to get it."""
+    """Import the library, or raise an error that says how to install it."""
     try:
         import transformers
     except ImportError as error:
@@ -131,7 +131,7 @@ def _longest(tokenizer: Any, config: Any) -> int:
 
 
 def _window_of(at: int, bounds: Sequence[tuple[int, int]]) -> int:
-    """The window in which a sub-word stands furthest from an edge; the ends of the sentence are no edges."""
+    """The window in which a sub-word is furthest from an edge; the ends of the sentence do not count as edges."""
     last = bounds[-1][1]
 
     def distance(window: int) -> int:

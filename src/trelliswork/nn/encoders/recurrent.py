@@ -25,14 +25,18 @@ _CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GR
 
 
 class RecurrentEncoder(TokenEncoder):
-    """LSTMs or GRUs from both ends, `layers` of them, `hidden` units in each direction [S4.220].
+    """LSTMs or GRUs from both ends, `layers` of them, `hidden` units in each direction.
 
-    Masked positions are left out, wherever they stand, and come back as zeros. `dropout` is variational, on what goes
+    Masked positions are skipped, wherever they are, and come back as zeros. `dropout` is variational, on what goes
     from one layer to the next.
 
         >>> RecurrentEncoder(55, hidden=200)(torch.zeros(2, 7, 55)).shape
         torch.Size([2, 7, 400])
+
+    Huang, Xu and Yu (2015), Bidirectional LSTM-CRF models for sequence tagging.
     """
+
+    # [S4.220]
 
     def __init__(self, dim: int, *, hidden: int = 200, layers: int = 1, cell: Cell = "lstm", dropout: float = 0.0):
         super().__init__()

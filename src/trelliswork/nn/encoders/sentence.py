@@ -1,4 +1,4 @@
-"""The sentence approach of [S3]: for each token a convolution over the whole sentence, and its maximum over time."""
+"""The sentence approach: for each token a convolution over the whole sentence, and its maximum over time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CELLS_AT_ONCE = 1 << 22  # numbers of the [batch, some tokens, n, hidden] that t
 
 class SentenceConvolution(TokenEncoder):
     """Each word beside its distance to the token at hand, `window` words at a time, the maximum of each filter over
-    the sentence [S3, Max Layer], then linear and HardTanh [S3.13; S3.4].
+    the sentence, then linear and HardTanh.
 
     A filter is linear, so what it says of word i for token t is a_i + b_(i-t): n + n values, not n². Only the
     maximum has to look at all pairs, some tokens at a time, and its gradient needs no more than where it was.
@@ -28,7 +28,11 @@ class SentenceConvolution(TokenEncoder):
 
         >>> SentenceConvolution(55, window=5, hidden=300)(torch.zeros(2, 7, 55)).shape
         torch.Size([2, 7, 300])
+
+    Collobert et al. (2011), Natural language processing (almost) from scratch.
     """
+
+    # [S3, Max Layer; S3.13; S3.4]
 
     def __init__(
         self,

@@ -24,6 +24,8 @@ class TransformerEncoder(TokenEncoder):
 
         >>> TransformerEncoder(55, hidden=64, layers=2)(torch.zeros(2, 7, 55)).shape
         torch.Size([2, 7, 64])
+
+    Vaswani et al. (2017), Attention is all you need.
     """
 
     def __init__(self, dim: int, *, hidden: int = 200, layers: int = 2, heads: int = 4, dropout: float = 0.0) -> None:
@@ -71,14 +73,16 @@ class _Layer(nn.Module):
     def attend(
         self, tokens: Float[Tensor, "batch n dim"], seen: Bool[Tensor, "batch 1 n n"]
     ) -> Float[Tensor, "batch n dim"]:
-        """softmax(Q K^T / √d_k) V in each head, side by side, times W^O [S4.441, 445-446, 448-449]."""
+        """softmax(Q K^T / √d_k) V in each head, side by side, times W^O."""
+        # [S4.441, 445-446, 448-449]
         parts = self.queries_keys_values(tokens).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         found = F.scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=seen)
         return self.output(found.transpose(1, 2).flatten(2))
 
 
 def sinusoids(place: Int[Tensor, "batch n"], dim: int) -> Float[Tensor, "batch n dim"]:
-    """sin(p / 10000^(2i/dim)) at 2i and cos of the same at 2i+1, for place p [S4.451-452]; dim is even."""
+    """sin(p / 10000^(2i/dim)) at 2i and cos of the same at 2i+1, for place p; dim is even."""
+    # [S4.451-452]
     rates = torch.exp(torch.arange(0, dim, 2, dtype=torch.float64, device=place.device) * (-math.log(1e4) / dim))
     angles = place.unsqueeze(-1) * rates
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)

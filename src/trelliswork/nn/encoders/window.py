@@ -1,4 +1,4 @@
-"""The window approach of [S3]: a token is seen through the w tokens around it."""
+"""The window approach: a token is seen through the w tokens around it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ if TYPE_CHECKING:
 
 
 class WindowEncoder(TokenEncoder):
-    """The vectors of the tokens in a window side by side, then linear, then HardTanh [S3.13; S3.4].
+    """The vectors of the tokens in a window side by side, then linear, then HardTanh.
 
     Outside the sentence the window reads one trained vector; masked positions count as outside. So neither the
     width of a batch nor what stands in its padding can change a result.
 
         >>> WindowEncoder(55, window=5, hidden=300)(torch.zeros(2, 7, 55)).shape
         torch.Size([2, 7, 300])
+
+    Collobert et al. (2011), Natural language processing (almost) from scratch.
     """
+
+    # [S3.13; S3.4]
 
     def __init__(self, dim: int, *, window: int = 5, hidden: int = 300, initialization: FanInScheme = "uniform"):
         super().__init__()

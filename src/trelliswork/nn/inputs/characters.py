@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 
 
 class CharacterCNN(nn.Module):
-    """`hidden` filters over `width` characters each, the maximum of each over the word [S3, Max Layer].
+    """`hidden` filters over `width` characters each, the maximum of each over the word.
 
     >>> CharacterCNN(100, dim=25, hidden=30)(torch.ones(8, 12, dtype=torch.long)).shape
     torch.Size([8, 30])
+
+    dos Santos and Zadrozny (2014), Learning character-level representations for part-of-speech tagging.
     """
+
+    # [S3, Max Layer]
 
     def __init__(self, n_characters: int, *, dim: int = 25, hidden: int = 30, width: int = 3) -> None:
         super().__init__()

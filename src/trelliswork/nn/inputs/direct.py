@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 
 
 class DirectConnections(nn.Module):
-    """The weights of the attributes of a token, summed by label [S4, direct connections]: to be added to emissions.
+    """Scores that a token's attributes give to each label, to be added to the emissions.
 
-    Attribute 0 stands for none. All weights begin at 0, so that the network is what it was without them.
+    Attribute 0 means none. All weights start at 0, so that adding the layer does not change the network.
+
+    Huang, Xu and Yu (2015), Bidirectional LSTM-CRF models for sequence tagging.
     """
+
+    # [S4, direct connections]
 
     def __init__(self, n_attributes: int, num_labels: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Dropout of what belongs together: dimensions at all tokens of a sentence, whole tokens, whole rows of a table."""
+"""Structured dropout: the same dimensions at all tokens of a sentence, whole tokens, whole rows of a table."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ if TYPE_CHECKING:
 
 
 class VariationalDropout(nn.Module):
-    """Drops whole dimensions of a sentence: one draw for a sentence, and the same at all its tokens [S4.779].
+    """Variational dropout: one mask per sentence, shared by all its tokens.
 
     The loss under one draw is an unbiased estimate of -E_q log p(Y | X, ω), the part of KL(q || p(ω | X, Y)) that
-    depends on the data [S4.777-778] (erratum 40); weight decay stands for KL(q || p(ω)).
+    depends on the data (erratum 40); weight decay plays the role of KL(q || p(ω)).
 
     >>> dropped = VariationalDropout(0.5)(torch.ones(1, 3, 4))
     >>> bool((dropped[0, 0] == dropped[0, 2]).all())
     True
+
+    Gal and Ghahramani (2016), A theoretically grounded application of dropout in recurrent neural networks.
     """
+
+    # [S4.779; S4.777-778]
 
     def __init__(self, share: float) -> None:
         super().__init__()
@@ -65,6 +69,7 @@ class WordDropout(nn.Module):
 def drop_rows(
     vectors: Float[Tensor, "batch n d"], rows: Int[Tensor, "batch n"], n_rows: int, share: float
 ) -> Float[Tensor, "batch n d"]:
-    """Embedding dropout: a row is dropped wherever it comes [S4.780]; the others grow by 1 / (1 - share)."""
+    """Embedding dropout: drops a row at every occurrence; the others are scaled by 1 / (1 - share)."""
+    # [S4.780]
     keep = (torch.rand(n_rows, device=vectors.device) >= share).to(vectors.dtype).div_(1 - share)
     return vectors * keep[rows].unsqueeze(-1)

@@ -1,4 +1,4 @@
-"""Lookup tables: discrete features of a token become one vector [S3, Lookup Table Layer]."""
+"""Lookup tables: discrete features of a token become one vector."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ UNKNOWN = 1
 
 
 class LookupTables(nn.Module):
-    """One table per feature; their vectors are concatenated [S3, Lookup Table Layer].
+    """One table per feature; their vectors are concatenated.
 
-    Index 0 of each table is the padding that stands outside a sentence (it has a trained vector of its own),
+    Index 0 of each table is the padding outside a sentence (it has a trained vector of its own),
     index 1 is the unknown value. While training, the first feature (the word) is replaced by unknown with
     probability `unknown_dropout`, which is how the unknown vector learns; with probability `embedding_dropout` its row
     is dropped, in the whole batch at once.
@@ -29,7 +29,11 @@ class LookupTables(nn.Module):
         >>> tables = LookupTables(sizes=[5000, 6], dims=[50, 5])
         >>> tables(torch.zeros(2, 7, 2, dtype=torch.long)).shape
         torch.Size([2, 7, 55])
+
+    Collobert et al. (2011), Natural language processing (almost) from scratch.
     """
+
+    # [S3, Lookup Table Layer]
 
     def __init__(
         self,

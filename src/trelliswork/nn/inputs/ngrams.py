@@ -14,14 +14,18 @@ if TYPE_CHECKING:
 
 
 class NgramBag(nn.Module):
-    """The sum of the vectors of a word's n-grams [S4.463-464], which share `n_buckets` rows by their hashes.
+    """The sum of the vectors of a word's n-grams, which share `n_buckets` rows by their hashes.
 
     Rows are numbered from 1; 0 fills up and counts nothing.
 
         >>> import torch
         >>> NgramBag(1000, dim=50)(torch.ones(8, 12, dtype=torch.long)).shape
         torch.Size([8, 50])
+
+    Bojanowski et al. (2017), Enriching word vectors with subword information.
     """
+
+    # [S4.463-464]
 
     def __init__(self, n_buckets: int, *, dim: int = 50) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""All that is known of a token, side by side."""
+"""The input vector of a token: the vectors of its features, concatenated."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 class TokenInputs(nn.Module):
     """Vectors of lookup tables and, if there are parts for them, of characters, n-grams and a pretrained encoder.
 
-    Side by side [S4.231]: pretrained vectors, and those of further columns such as types of entities or relations.
+    They are concatenated: pretrained word vectors, and those of further columns such as entity types.
     """
+
+    # [S4.231]
 
     def __init__(
         self,

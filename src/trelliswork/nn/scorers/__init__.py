@@ -6,7 +6,6 @@ from trelliswork.nn.scorers.biaffine import BiaffineScorer
 from trelliswork.nn.scorers.context import ContextScorer
 from trelliswork.nn.scorers.hidden_units import HiddenUnitScorer
 from trelliswork.nn.scorers.linear import LinearScorer
-from trelliswork.nn.scorers.memory import MemoryScorer
 from trelliswork.nn.scorers.roles import RoleScorer
 from trelliswork.nn.scorers.segments import EndpointScorer, PyramidScorer
 from trelliswork.nn.scorers.tensor import NeuralTensor, TensorScorer
@@ -18,7 +17,6 @@ __all__ = [
     "EndpointScorer",
     "HiddenUnitScorer",
     "LinearScorer",
-    "MemoryScorer",
     "NeuralTensor",
     "PyramidScorer",
     "RoleScorer",

@@ -1,4 +1,4 @@
-"""The context-window unary factors of [S1]: a tag is scored by its token and by both neighbours."""
+"""The context-window unary factors: a tag is scored by its token and by both neighbours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ContextScorer(nn.Module):
-    """a_u(y_k) = b + W(0) x_k + 1[k>1] W(-1) x_(k-1) + 1[k<K] W(+1) x_(k+1)  [S1, context factors].
+    """a_u(y_k) = b + W(0) x_k + 1[k>1] W(-1) x_(k-1) + 1[k<K] W(+1) x_(k+1).
 
     The indicators are border masks: a neighbour counts only where there is one, which in a ragged batch means
     that it is not masked either. `here`, `previous` and `following` hold W(0) with b, W(-1) and W(+1).
@@ -24,6 +24,8 @@ class ContextScorer(nn.Module):
         >>> scorer(torch.zeros(2, 7, 300)).shape
         torch.Size([2, 7, 9])
     """
+
+    # [S1, context factors]
 
     def __init__(self, dim: int, num_tags: int, *, initialization: FanInScheme = "uniform"):
         super().__init__()

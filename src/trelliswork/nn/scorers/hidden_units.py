@@ -17,14 +17,18 @@ if TYPE_CHECKING:
 
 
 class HiddenUnitScorer(nn.Module):
-    """f_y = c_y + Σ_h ln(1 + exp(b_h + w_h · x + V_hy)): H binary units summed out [S4.141-144, 155, 192].
+    """f_y = c_y + Σ_h ln(1 + exp(b_h + w_h · x + V_hy)): H binary units summed out.
 
     The rest of the model is a chain: A are its transitions, π its start and τ its end scores. A has no share in the
-    first token, while c has, and the recursions begin with α_1 = e^π ψ_1 and β_T = e^τ [S4.148-149] (erratum 24).
+    first token, while c has, and the recursions begin with α_1 = e^π ψ_1 and β_T = e^τ (erratum 24).
 
     >>> HiddenUnitScorer(300, num_tags=9, n_hidden=50)(torch.zeros(2, 7, 300)).shape
     torch.Size([2, 7, 9])
+
+    van der Maaten, Welling and Saul (2011), Hidden-unit conditional random fields.
     """
+
+    # [S4.141-144, 155, 192; S4.148-149]
 
     def __init__(self, dim: int, num_tags: int, n_hidden: int, *, initialization: FanInScheme = "uniform"):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The last linear layer of [S3]: from the vector of a token to its tag scores."""
+"""The last linear layer: from the vector of a token to its tag scores."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 
 class LinearScorer(nn.Module):
-    """f = W h + b at each token [S3.13; S4.80].
+    """f = W h + b at each token.
 
     >>> import torch
     >>> LinearScorer(300, num_tags=9)(torch.zeros(2, 7, 300)).shape
     torch.Size([2, 7, 9])
     """
+
+    # [S3.13; S4.80]
 
     def __init__(self, dim: int, num_tags: int, *, initialization: FanInScheme = "uniform"):
         super().__init__()

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from trelliswork.nn.pooling import dynamic_multi_pooling
 
@@ -14,32 +13,21 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 
-def words_in_context(
-    words: Float[Tensor, "batch n d"], states: Float[Tensor, "batch n 2h"]
-) -> Float[Tensor, "batch n e"]:
-    """c_l(w_i) ⊕ e(w_i) ⊕ c_r(w_i): what an LSTM from both ends has read before and behind each word [S4.235-236].
-
-    `states` holds, at token i, c_l(w_(i+1)) and c_r(w_(i-1)); there is nothing before the first and behind the last.
-
-    >>> words_in_context(torch.tensor([[[1.], [2.]]]), torch.tensor([[[3., 4.], [5., 6.]]]))
-    tensor([[[0., 1., 6.],
-             [3., 2., 0.]]])
-    """
-    left, right = states.chunk(2, -1)
-    return torch.cat([F.pad(left[:, :-1], (0, 0, 1, 0)), words, F.pad(right[:, 1:], (0, 0, 0, 1))], -1)
-
-
 class RoleScorer(nn.Module):
     """Scores of the roles of an entity in an event.
 
     x_i puts together the vector of token i, its distances to trigger and entity, the type of the event, and the vectors
-    of entity and trigger [S4.238]. After a layer of `hidden` units the greatest values in the three parts of the
-    sentence that trigger and entity make are pooled [S4.239-242] and mapped to roles: O = W y + b [S4.243].
+    of entity and trigger. After a layer of `hidden` units the greatest values in the three parts of the
+    sentence that trigger and entity make are pooled and mapped to roles: O = W y + b.
 
         >>> scorer, at = RoleScorer(20, n_types=3, n_roles=5), torch.tensor([2])
         >>> scorer(torch.zeros(1, 7, 20), None, row=at * 0, trigger=at, entity=at + 3, event=at * 0).shape
         torch.Size([1, 5])
+
+    Chen et al. (2015), Event extraction via dynamic multi-pooling convolutional neural networks.
     """
+
+    # [S4.238; S4.239-242; S4.243]
 
     def __init__(
         self, dim: int, n_types: int, n_roles: int, *, hidden: int = 100, max_distance: int = 15, dropout: float = 0.3

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 
 class PyramidScorer(nn.Module):
-    """The gated recursive convolution of [S0] over tokens brought to `hidden` dimensions, then V z + b.
+    """The gated recursive convolution over tokens brought to `hidden` dimensions, then V z + b.
 
     Each length has its own output map, or with `shared` all have the same one (erratum 5).
 
         >>> PyramidScorer(300, hidden=100, num_labels=5, max_length=10)(torch.zeros(2, 7, 300)).shape
         torch.Size([2, 7, 10, 5])
+
+    Zhuo et al. (2016), Segment-level sequence modeling using gated recursive semi-Markov conditional random fields.
     """
 
     def __init__(self, dim: int, hidden: int, num_labels: int, max_length: int, *, shared: bool = False) -> None:

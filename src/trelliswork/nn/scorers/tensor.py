@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 
 class NeuralTensor(nn.Module):
-    """g(x, y) = u · tanh(x^T T^[1:k] y + V [x; y] + b) for each of `n_outputs` relations [S4.244].
+    """g(x, y) = u · tanh(x^T T^[1:k] y + V [x; y] + b) for each of `n_outputs` relations.
 
     >>> NeuralTensor(6, 4, slices=3)(torch.zeros(2, 7, 6), torch.zeros(2, 7, 4)).shape
     torch.Size([2, 7, 1])
+
+    Socher et al. (2013), Reasoning with neural tensor networks for knowledge base completion.
     """
+
+    # [S4.244]
 
     def __init__(
         self, dim: int, other_dim: int, n_outputs: int = 1, *, slices: int = 4, initialization: FanInScheme = "uniform"
@@ -36,7 +40,7 @@ class NeuralTensor(nn.Module):
         initialize_fan_in(self, initialization)
 
     def forward(self, first: Float[Tensor, "*any d"], second: Float[Tensor, "*any e"]) -> Float[Tensor, "*any r"]:
-        """Scores of pairs that stand at the same place."""
+        """Scores of the pairs (x[i], y[i])."""
         products = torch.einsum("...d,kde,...e->...k", first, self.tensor, second)
         return self.output((products + self.of_first(first) + self.of_second(second)).tanh())
 
@@ -48,20 +52,23 @@ class NeuralTensor(nn.Module):
 
 
 def contrastive_margin(scores: Float[Tensor, " m"], corrupted: Float[Tensor, "m k"]) -> Float[Tensor, ""]:
-    """Σ max(0, 1 - g + g') over true pairs and k corrupted ones of each [S4.245]; λ |Ω|² is left to the optimizer.
+    """Σ max(0, 1 - g + g') over true pairs and k corrupted ones of each; λ |Ω|² is left to the optimizer.
 
     >>> contrastive_margin(torch.tensor([2.0]), torch.tensor([[1.5, 0.0]]))
     tensor(0.5000)
     """
+    # [S4.245]
     return (1 - scores.unsqueeze(1) + corrupted).clamp(min=0).sum()
 
 
 class TensorScorer(nn.Module):
-    """A token belongs to a tag as far as a neural tensor network says of its vector and that of the tag [S4.244].
+    """A token belongs to a tag as far as a neural tensor network says of its vector and that of the tag.
 
     >>> TensorScorer(300, num_tags=9)(torch.zeros(2, 7, 300)).shape
     torch.Size([2, 7, 9])
     """
+
+    # [S4.244]
 
     def __init__(
         self, dim: int, num_tags: int, *, slices: int = 4, tag_dim: int = 20, initialization: FanInScheme = "uniform"

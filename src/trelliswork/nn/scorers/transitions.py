@@ -11,14 +11,18 @@ if TYPE_CHECKING:
 
 
 class TransitionScorer(nn.Module):
-    """-E_trans = ⟨w^(y', y), Φ(x, t)⟩ for each pair of tags at tokens t - 1 and t, t ≥ 2 [S4.213-215].
+    """-E_trans = ⟨w^(y', y), Φ(x, t)⟩ for each pair of tags at tokens t - 1 and t, t ≥ 2.
 
     All weights begin at 0: at first the transitions are the same everywhere, and CRF(...).transitions holds that part.
 
     >>> import torch
     >>> TransitionScorer(200, num_tags=9)(torch.zeros(2, 7, 200)).shape
     torch.Size([2, 6, 9, 9])
+
+    Do and Artières (2010), Neural conditional random fields.
     """
+
+    # [S4.213-215]
 
     def __init__(self, dim: int, num_tags: int) -> None:
         super().__init__()

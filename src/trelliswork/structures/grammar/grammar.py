@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 INF = float("inf")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Grammar:
     """⟨N, S, Σ, R⟩ [S2, CFG] with rules N -> N N and N -> word only [S2, CNF].
 
@@ -62,6 +62,10 @@ class Grammar:
     chains: Chains = field(default_factory=dict)
     joint_labels: bool = False  # whether labels such as A+B stand for chains
     binarised: tuple[Direction, int | None] = ("right", None)  # how trees were cut
+
+    def __repr__(self) -> str:
+        """Sizes only: a grammar from a treebank has thousands of rules."""
+        return f"Grammar({len(self.symbols)} symbols, {self.n_rules} rules, {len(self.words)} words)"
 
     # --- ways to make one ------------------------------------------------------------------------------------
 

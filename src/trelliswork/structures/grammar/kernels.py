@@ -199,8 +199,8 @@ def _trace(rules, root, n, grammar, best, chart, stack, works, state, found):
         i, j, a = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2]
         found[done, 0], found[done, 1], found[done, 2] = i, j + 1, a
         done += 1
-        if i == j or starts[a] == starts[a + 1]:  # no rule: only where scores that are not finite led here
-            continue
+        if i == j or a + 1 >= starts.shape[0] or starts[a] == starts[a + 1]:
+            continue  # a word; or no rule, to which only scores that are not finite can lead
         here = rules[at(i, rules.shape[0]), at(j, rules.shape[1])]
         fill_pairs(chart, i, j, grammar, best, pairs, totals)
         for r in range(starts[a], starts[a + 1]):

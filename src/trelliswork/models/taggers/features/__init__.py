@@ -1,1 +1,12 @@
-"""Taggers that score with sparse features."""
+"""Taggers over sparse attributes, without a network.
+
+tagger.py, attribute_tagger.py   from sentences to tags: attributes by templates, or given with the data
+corpus.py, names.py, stored.py   numbered attributes, their names, the model on disk
+votes.py                         which attributes voted for which label
+averaged_tagger.py               answers averaged over several chains
+crf/                             the model: which weights there are, and the distribution that they give
+hidden_units/                    the model with binary units between attributes and labels
+learners/                        from a corpus to weights, one file for each learner
+kernels/                         the numba code of all of these
+estimator/                       what `trelliswork.sklearn.CRF` needs to be a drop-in for sklearn-crfsuite
+"""

@@ -15,12 +15,13 @@ import numpy as np
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, HashedIndex, HashedNames, KeyIndex, Templates, from_dicts
 from trelliswork.data.attributes.key_index import keys_of
+from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.crfsuite import ATTRIBUTES
 from trelliswork.data.crfsuite_models import CRFsuiteModel, read_crfsuite_model
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.models.taggers.labels import Labels
 
@@ -32,6 +33,7 @@ class AttributeTagger(FeatureTagger):
     """A `FeatureCRF` over what is in `Sentence.extra["attributes"]`: for each token a dict or a list of names."""
 
     KIND = "AttributeTagger"
+    reads = "attributes"
 
     @classmethod
     def of(cls, crf: FeatureCRF, names: Sequence[str], config: LearningConfig | None = None) -> AttributeTagger:
@@ -105,7 +107,7 @@ def crf_of(model: CRFsuiteModel) -> tuple[FeatureCRF, list[str]]:
     counts = np.bincount(owners, minlength=len(model.attributes))
     arcs = np.array(sorted(model.transitions), np.int64).reshape(-1, 2)
     labels = np.array([label for _, label in states], np.int32)
-    parameters = Parameters(len(model.labels), np.concatenate([[0], np.cumsum(counts)]), labels, arcs)
+    parameters = Parameters(len(model.labels), offsets_of(counts), labels, arcs)
     weights = [model.states[each] for each in states] + [model.transitions[i, j] for i, j in arcs.tolist()]
     index = KeyIndex.of(keys_of(model.attributes))
     return FeatureCRF(tuple(model.labels), index, parameters, np.array(weights, np.float64)), model.attributes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain as chained
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,17 +14,21 @@ from trelliswork.data.attributes import AttributeRows, Conjunctions, FeatureFunc
 from trelliswork.data.attributes.expansion import expand
 from trelliswork.data.attributes.found import Found
 from trelliswork.data.attributes.hashing import HashedNames, new_index
+from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import DataError, ScoreError, TrellisworkError
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.counting import MARKS, counted_parameters
-from trelliswork.models.taggers.features.crf.induction import Round, induce
 from trelliswork.models.taggers.features.crf.kinds import kind_of
-from trelliswork.models.taggers.features.crf.learning import hidden_unit_learner, parameters_of
+from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
+from trelliswork.models.taggers.features.learners.base import Corpus
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.counting import counted_parameters
+from trelliswork.models.taggers.features.learners.induction import Round, extended_corpus, induce
+from trelliswork.models.taggers.features.learners.learning import hidden_unit_learner, parameters_of
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.partial_tags import partial_gold, scheme_of
 
@@ -55,28 +59,31 @@ def attributes_of(templates: Templates, lengths: Array, columns: Sequence[Column
     return Found(counts, keys, None, lambda entries: templates.names(places[entries], lengths, columns), on_pairs)
 
 
-def gold_of(train: Sequence[Sentence], scheme: str | None, partial: bool) -> tuple[Labels, Array, Array | None]:
+class Gold(NamedTuple):
+    """The labels, and what is known of each token: codes and sets, as `crf.observed` has them."""
+
+    labels: Labels
+    codes: Array
+    sets: Array | None
+
+
+def gold_of(train: Sequence[Sentence], scheme: str | None, partial: bool) -> Gold:
     """The tags as they are written (a weight is learned only for what was seen), and their codes and sets."""
     tags = [tags_of_gold(sentence) for sentence in train]
     if partial:
         known, gold, sets = partial_gold(tags)
         found = scheme_of(tags) if scheme is None else scheme
-        return Labels.from_stored(list(known), found, found), gold, sets
+        return Gold(Labels.from_stored(list(known), found, found), gold, sets)
     labels = Labels.as_written(tags, scheme)
     gold = np.concatenate([labels.vocabulary.indices(each) for each in tags]).astype(np.int64)
-    return labels, gold, None
+    return Gold(labels, gold, None)
 
 
 @dataclass
 class FeatureCorpus:
-    """Rows of attributes with the labels of the first sentences, and a model without weights.
-
-    `atomic` are the attributes without their conjunctions. Sentences after the labelled ones are there to pre-train on.
-    """
+    """Rows of attributes and a model without weights; sentences after the labelled ones are there to pre-train on."""
 
     rows: AttributeRows
-    gold: Array
-    sets: Array | None
     crf: FeatureCRF
     names_of: Callable[[Array], list[str]]
     first: Array  # where each atomic attribute occurs first
@@ -88,16 +95,14 @@ class FeatureCorpus:
         sentences: Sequence[Sentence],
         templates: Templates,
         function: FeatureFunction | None,
-        gold: Array,
-        sets: Array | None,
-        labels: Labels,
+        gold: Gold,
         config: LearningConfig,
         on_round: Callable[[Round], bool] | None = None,
     ) -> FeatureCorpus:
         lengths, columns = columns_of(sentences)
         found = attributes_of(templates, lengths, columns).and_by(function, sentences)
-        index, n_labels, kind = new_index(config.hash_bits), len(labels.vocabulary), kind_of(config.model)
-        offsets = np.concatenate([[0], np.cumsum(found.counts)])
+        index, labels, kind = new_index(config.hash_bits), tuple(gold.labels.vocabulary), kind_of(config.model)
+        offsets = offsets_of(found.counts)
         atomic = AttributeRows(lengths, offsets, index.add(found.keys), found.values)
         on_pairs, names_of = found.on_pairs(atomic.ids, len(index)), found.names_of
         if on_pairs is not None and isinstance(index, HashedIndex):
@@ -106,17 +111,16 @@ class FeatureCorpus:
         del found  # as large as the rows
         if config.hidden_units:
             atomic, index, first = _on_enough_tokens(atomic, index, first, config.min_count)
-            crf = _with_units(tuple(labels.vocabulary), index, config.hidden_units)
-            return cls(atomic, gold, sets, crf, names_of, first, columns[0].codes)
+            crf = _with_units(labels, index, config.hidden_units)
+            return cls(atomic, crf, names_of, first, columns[0].codes)
         arcs = kind.transitions and has_b(templates)
-        conjunctions = induce(
-            atomic, gold, len(index), n_labels, config, arcs=arcs, sets=sets, on_pairs=on_pairs, on_round=on_round
-        )
-        rows = conjunctions.extended(atomic)
-        parameters = _parameters(rows, gold, sets, index, n_labels, config, conjunctions, on_pairs, arcs=arcs)
+        corpus = Corpus(atomic, gold.codes, sets=gold.sets, on_pairs=on_pairs)
+        conjunctions = induce(corpus, len(index), len(labels), config, arcs=arcs, on_round=on_round)
+        corpus = extended_corpus(corpus, conjunctions)
+        parameters = _parameters(corpus, index, conjunctions.n_attributes, len(labels), config, arcs=arcs)
         weights = np.zeros(len(parameters))
-        crf = FeatureCRF(tuple(labels.vocabulary), index, parameters, weights, kind.normalised, conjunctions)
-        return cls(rows, gold, sets, crf, names_of, first, columns[0].codes)
+        crf = FeatureCRF(labels, index, parameters, weights, kind.normalised, conjunctions)
+        return cls(corpus.rows, crf, names_of, first, columns[0].codes)
 
     def names(self, crf: FeatureCRF, kept: Array) -> Sequence[str]:
         """The names of the attributes that were kept, each as it was first found; numbers for hashed ones."""
@@ -130,8 +134,6 @@ class FeatureCorpus:
 
     def pretrained(self, config: LearningConfig) -> Array:
         """The weights that hidden units begin with: those of a model of clusters of words."""
-        from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
-
         parameters = self.crf.parameters
         assert isinstance(parameters, HiddenParameters), "checked by check_units"
         learner = hidden_unit_learner(config)
@@ -139,7 +141,7 @@ class FeatureCorpus:
 
 
 def check_units(templates: Templates, config: LearningConfig, pretrain: Sequence[Sentence]) -> None:
-    """Refuse what hidden units cannot be had with, and pre-training without them."""
+    """Refuse what hidden units cannot be combined with, and pre-training without them."""
     if pretrain and not config.hidden_units:
         raise TrellisworkError("pre-training needs hidden units, got none; give hidden_units=100 or no such sentences")
     if config.hidden_units and not has_b(templates):
@@ -170,24 +172,18 @@ def has_b(templates: Templates) -> bool:
 
 
 def _parameters(
-    rows: AttributeRows,
-    gold: Array,
-    sets: Array | None,
+    corpus: Corpus,
     index: KeyIndex | HashedIndex,
+    n_attributes: int,
     n_labels: int,
     config: LearningConfig,
-    conjunctions: Conjunctions,
-    on_pairs: Array | None,
     *,
     arcs: bool,
 ) -> Parameters:
     """What there is a weight for."""
     if isinstance(index, KeyIndex) and kind_of(config.model).counted:
-        return counted_parameters(rows, gold, index, n_labels, transitions=arcs)
+        return counted_parameters(corpus.rows, corpus.gold, index, n_labels, transitions=arcs)
     if config.order == 2 and not arcs:
         raise DataError("template", "expected the template B, which order 2 needs, got none; add a line B")
-    found = parameters_of(
-        rows, gold, conjunctions.n_attributes, n_labels, config, arcs=arcs, sets=sets,
-        on_pairs=conjunctions.widened(on_pairs),
-    ).with_latent(config.latent)  # fmt: skip
-    return found.with_second_order(rows, gold, sets) if config.order == 2 else found
+    found = parameters_of(corpus, n_attributes, n_labels, config, arcs=arcs).with_latent(config.latent)
+    return found.with_second_order(corpus.rows, corpus.gold, corpus.sets) if config.order == 2 else found

@@ -18,23 +18,26 @@ from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, FeatureFunction, HashedIndex, Templates
 from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.function import Function
-from trelliswork.data.attributes.hashing import HashedNames
+from trelliswork.data.attributes.hashing import HINT, HashedNames
+from trelliswork.data.attributes.rows import owners_of
 from trelliswork.data.setting_kinds import check_settings
 from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.models.base import Description
 from trelliswork.models.card import model_card
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.models.taggers.features.corpus import FeatureCorpus, attributes_of, check_units, columns_of, gold_of
-from trelliswork.models.taggers.features.crf.config import LearningConfig
-from trelliswork.models.taggers.features.crf.counting import MARKS
-from trelliswork.models.taggers.features.crf.induction import Round
 from trelliswork.models.taggers.features.crf.kinds import kind_of
-from trelliswork.models.taggers.features.crf.learning import Progress, check_weights, learn
+from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.crf.stored import crf_arrays, crf_of_arrays
-from trelliswork.models.taggers.features.crf.votes import Explanation, explain
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.learners.base import Progress
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.induction import Round
+from trelliswork.models.taggers.features.learners.learning import check_weights, learn
 from trelliswork.models.taggers.features.names import NAMES, names_text, read_names
-from trelliswork.models.taggers.labels import Labels
+from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
+from trelliswork.models.taggers.features.votes import Explanation, explain
+from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
 from trelliswork.models.taggers.sentence_tagger import ChainTagger, Pins
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ class FeatureTagger(ChainTagger):
     """
 
     KIND = "FeatureTagger"
+    explains = True
 
     def __init__(
         self,
@@ -93,7 +97,7 @@ class FeatureTagger(ChainTagger):
         config = config or LearningConfig()
         if not train:
             raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
-        labels, gold, sets = gold_of(train, scheme, partial)
+        gold = gold_of(train, scheme, partial)
         shares = None if weights is None else check_weights(weights, len(train))
         function = None if features is None else FeatureFunction.of(features)
         n_columns = len(train[0].features)
@@ -101,13 +105,13 @@ class FeatureTagger(ChainTagger):
             templates = default_templates(1 + n_columns) if function is None else Templates.parse(["B"])
         templates.check(1 + n_columns)
         check_units(templates, config, pretrain)
-        corpus = FeatureCorpus.of([*train, *pretrain], templates, function, gold, sets, labels, config, on_round)
+        corpus = FeatureCorpus.of([*train, *pretrain], templates, function, gold, config, on_round)
         crf, samples = corpus.crf, None
         start = corpus.pretrained(config) if pretrain else None
         rows = corpus.rows.first(len(train)) if pretrain else corpus.rows
-        tagger = cls(templates, labels, crf, config, features=function, columns_seen=n_columns)
-        steps = learn(rows, gold, crf.parameters, config, sentence_weights=shares, sets=sets, start=start)
-        del rows, corpus.rows, gold, sets  # learners keep what they need
+        tagger = cls(templates, gold.labels, crf, config, features=function, columns_seen=n_columns)
+        steps = learn(rows, gold.codes, crf.parameters, config, sentence_weights=shares, sets=gold.sets, start=start)
+        del rows, corpus.rows, gold  # learners keep what they need
         for progress in steps:
             tagger.crf, samples = replace(crf, weights=progress.weights), progress.samples
             if on_progress is not None and on_progress(progress, tagger):
@@ -160,6 +164,26 @@ class FeatureTagger(ChainTagger):
     def hashed(self) -> bool:
         """Whether attributes have numbers only, and no names."""
         return isinstance(self.crf.index, HashedIndex)
+
+    def describe(self, top: int = 20) -> Description:
+        sizes: dict[str, Any] = {"templates": len(self.templates.templates), "attributes": len(self.crf.index)}
+        sizes |= {"conjunctions": len(self.crf.conjunctions) or None}
+        sizes |= {"function": self.features.name if self.features is not None else None}
+        sizes |= {"names": HINT if self.hashed else None}
+        found = list(strongest(self, top))
+        votes = {f"{name} -> {label}": f"{weight:+.2f}" for weight, name, label in found}
+        listed = [{"attribute": name, "tag": label, "weight": round(weight, 4)} for weight, name, label in found]
+        return Description(
+            f"{kind_of(self.config.model).phrase} over features",
+            labels=labels_described(self.labels),
+            record={"features": listed, **record_of_labels(self.labels)},
+            settings=asdict(self.config),
+            sections=[
+                ("features", sizes | asdict(self.config)),
+                ("strongest features (score added to a tag)", votes),
+            ],
+            transitions=sorted(self.crf.arc_names(), reverse=True),
+        )
 
     # Disk
 
@@ -223,7 +247,7 @@ class FeatureTagger(ChainTagger):
 
     @classmethod
     def _from_stored(cls, stored: StoredModel, directory: str | Path) -> FeatureTagger:
-        config, arrays = stored.config, {name: each.numpy() for name, each in stored.weights.items()}
+        config, arrays = stored.config, dict(stored.weights)
         if not all(isinstance(label, str) for label in config["labels"]):
             raise ValueError("labels that are all text expected, others found")
         try:
@@ -250,7 +274,7 @@ def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]
         return
     parameters, labels = tagger.crf.parameters, tagger.crf.column_names
     weights = np.concatenate([tagger.crf.weights[: parameters.n_states], tagger.crf.weights[parameters.pair_weights]])
-    owner = np.repeat(np.arange(len(parameters.offsets) - 1), np.diff(parameters.offsets))
+    owner = owners_of(parameters.offsets)
     pairs = np.empty(0, np.int64) if parameters.pairs is None else parameters.pairs.listed(len(labels) ** 2)
     order = np.argsort(-np.abs(weights), kind="stable")
     marks = np.array([name in MARKS for name in tagger.names])

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast, overload
@@ -18,13 +19,15 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.taggers.labels import Labels
+from trelliswork.models.base import Answer, Description
+from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
 from trelliswork.models.taggers.networks.config import TaggerConfig
+from trelliswork.models.taggers.networks.description import network_described
 from trelliswork.models.taggers.networks.features import TokenFeatures
 from trelliswork.models.taggers.networks.neural_tagger import EncodedSentence
 from trelliswork.models.taggers.networks.stored_network import StoredNetwork
 from trelliswork.models.taggers.networks.tagger import Tagger
-from trelliswork.models.taggers.sentence_tagger import one_sentence
+from trelliswork.models.taggers.sentence_tagger import Pins, one_sentence
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -143,10 +146,25 @@ class MultiTagger(StoredNetwork):
         found = {task: head.tag(bare) for task, head in self._heads.items()}
         return [{task: tags[i] for task, tags in found.items()} for i in range(len(sentences))]
 
+    def predict(
+        self,
+        inputs: str | Sentence | Sequence[str] | Sequence[Sentence],
+        *,
+        top_k: int = 1,
+        pins: Mapping[str, Sequence[Pins]] | None = None,
+    ) -> list[Answer]:
+        """The answers of all tasks; given the words they are independent. `pins` are by task."""
+        alone = one_sentence(inputs)
+        given = cast("Sequence[Sentence]", inputs) if alone is None else [alone]
+        bare = [Sentence(sentence.words) for sentence in given]
+        known = pins or {}
+        found = {task: head.predict(bare, top_k=top_k, pins=known.get(task)) for task, head in self._heads.items()}
+        return [_together({task: answers[i] for task, answers in found.items()}) for i in range(len(bare))]
+
     def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
         """Scores of each task, and their mean as the one that counts."""
-        by_task = [of_tasks(sentence, self.tasks) for sentence in sentences]
-        scores = {task: head.evaluate([each[task] for each in by_task]) for task, head in self._heads.items()}
+        gold = self.gold_by_head(sentences)
+        scores = {task: head.evaluate(gold[task]) for task, head in self._heads.items()}
         mean = sum(each["score"] for each in scores.values()) / len(scores)
         return {"metric": "mean over tasks", "score": mean, "tasks": scores}
 
@@ -170,6 +188,27 @@ class MultiTagger(StoredNetwork):
         if set(weights) != set(self._own_names()):
             raise TrellisworkError("other weights than those of the tasks")
         self.load_state_dict(dict(weights), strict=False)
+
+    # What it is
+
+    def gold_by_head(self, gold: Sequence[Sentence]) -> dict[str, list[Sentence]]:
+        by_task = [of_tasks(sentence, self.tasks) for sentence in gold]
+        return {task: [each[task] for each in by_task] for task in self.tasks}
+
+    def own_kernels(self) -> dict[str, list[Any]]:
+        return self.first.own_kernels()
+
+    def describe(self, top: int = 20) -> Description:
+        structure = f"{Tagger.STRUCTURE} for each of {', '.join(self.tasks)}"
+        labels = {
+            title: row
+            for task, head in self._heads.items()
+            for title, row in labels_described(head.labels, task).items()
+        }
+        record = {"tasks": {task: record_of_labels(head.labels) for task, head in self._heads.items()}}
+        scored = ((task, arc) for task, head in self._heads.items() for arc in head.transitions())
+        arcs = sorted(((score, f"{task}: {a}", b) for task, (score, a, b) in scored), reverse=True)
+        return network_described(self, structure, labels, record, arcs)
 
     @property
     def label_names(self) -> list[str]:
@@ -204,6 +243,13 @@ def of_tasks(sentence: Sentence, tasks: Sequence[str]) -> dict[str, Sentence]:
         task: Sentence(sentence.words, column, line=sentence.line, file=sentence.file, lines=sentence.lines)
         for task, column in zip(tasks, columns, strict=True)
     }
+
+
+def _together(answers: Mapping[str, Answer]) -> Answer:
+    """One answer of all tasks: its probability is the product of theirs."""
+    probability = math.prod(answer.probability or 0.0 for answer in answers.values())
+    words = next(iter(answers.values())).inputs
+    return Answer({task: each.value for task, each in answers.items()}, probability, words, tasks=dict(answers))
 
 
 def _stored(labels: Labels) -> dict[str, Any]:

@@ -5,22 +5,27 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.taggers.labels import Labels
+from trelliswork.models.base import Description
+from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
 from trelliswork.models.taggers.networks.config import TaggerConfig
+from trelliswork.models.taggers.networks.description import network_described
 from trelliswork.models.taggers.networks.features import VECTOR, TokenFeatures
 from trelliswork.models.taggers.networks.network import load_vectors, make_dropout, make_encoder, make_inputs
 from trelliswork.models.taggers.networks.pretraining import pretrain_encoder
 from trelliswork.models.taggers.networks.stored_network import StoredNetwork
 from trelliswork.models.taggers.sentence_tagger import SentenceTagger
+from trelliswork.nn.encoders import lstm_kernels
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.rbm import PretrainingConfig
+from trelliswork.nn.scorers import softplus_kernels
+from trelliswork.runtime.compilation import public_kernels
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -127,6 +132,24 @@ class NeuralTagger(StoredNetwork, SentenceTagger):
     def encode_tokens(self, batch: TokenBatch) -> Float[Tensor, "batch n d"]:
         """One vector per token that knows its neighbours."""
         return self.hidden_dropout(self.encoder(self.input_dropout(self.inputs(batch)), batch.mask))
+
+    # What it is
+
+    STRUCTURE: ClassVar[str]
+
+    def describe(self, top: int = 20) -> Description:
+        labels = labels_described(self.labels)
+        return network_described(self, self.STRUCTURE, labels, record_of_labels(self.labels), self.transitions())
+
+    @abstractmethod
+    def transitions(self) -> list[tuple[float, str, str]]:
+        """Learned scores of legal neighbours, the strongest first."""
+
+    def own_kernels(self) -> dict[str, list[Any]]:
+        found = {"LSTMs": public_kernels(lstm_kernels)} if self.config.encoder == "lstm" else {}
+        if self.config.scorer == "hidden-units":
+            found["hidden units"] = public_kernels(softplus_kernels)
+        return found
 
     # Disk
 

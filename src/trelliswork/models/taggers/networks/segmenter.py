@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -21,13 +21,17 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.networks.config import TaggerConfig
+from trelliswork.models.taggers.networks.description import strongest_transitions
 from trelliswork.models.taggers.networks.features import TokenFeatures
 from trelliswork.models.taggers.networks.network import make_direct_connections, make_segment_scorer
 from trelliswork.models.taggers.networks.neural_tagger import EncodedSentence, NeuralTagger
 from trelliswork.models.taggers.sentence_tagger import Pins
+from trelliswork.nn.encoders import grconv_kernels
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.segments import sums_over_segments
 from trelliswork.nn.semi_crf import SemiCRF
+from trelliswork.runtime.compilation import public_kernels
+from trelliswork.structures.segments import likelihood_kernels, path_kernels, scaled_kernels
 from trelliswork.tags.schemes import spans_of, split_tag, tags_of
 
 if TYPE_CHECKING:
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
 
     from trelliswork.distributions import SemiMarkov
 
-OUTSIDE = "O"
+OUTSIDE, SEGMENTS = "O", "segments"
 
 
 class Segmenter(NeuralTagger):
@@ -185,6 +189,20 @@ class Segmenter(NeuralTagger):
         covered = {i for first, last, _ in spans for i in range(first, last)}
         outside = [(i, i + 1, 0) for i in range(len(tags)) if i not in covered]
         return sorted([*outside, *((first, last, self.kinds.index(kind)) for first, last, kind in spans)])
+
+    def transitions(self) -> list[tuple[float, str, str]]:
+        return strongest_transitions(self.crf, self.kinds)
+
+    def own_kernels(self) -> dict[str, list[Any]]:
+        """Those of segments come first; a pyramid has no hidden units above it."""
+        found = {SEGMENTS: [likelihood_kernels.forward_rows, likelihood_kernels.backward_rows]}
+        found[SEGMENTS] += [scaled_kernels.forward_scaled, scaled_kernels.backward_scaled]
+        found[SEGMENTS] += [path_kernels.best_starts, path_kernels.top_starts]
+        inherited = super().own_kernels()
+        if self.config.segments == "pyramid":
+            inherited.pop("hidden units", None)
+            found["pyramids"] = public_kernels(grconv_kernels)
+        return found | inherited
 
     @property
     def summary(self) -> str:

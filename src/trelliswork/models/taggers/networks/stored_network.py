@@ -12,12 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.errors import ModelError
+from trelliswork.models.base import Model
 from trelliswork.models.card import model_card
 from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
 from trelliswork.models.taggers.networks.size_guard import SizeGuard
 
 
-class StoredNetwork(nn.Module):
+class StoredNetwork(Model, nn.Module):
     """Weights, scores and settings; a subclass says what of it goes into config.json and how it comes back."""
 
     def __init__(self) -> None:
@@ -80,14 +81,18 @@ class StoredNetwork(nn.Module):
         )
 
     @classmethod
-    def load(cls, directory: str | Path) -> Self:
-        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
+    def load(cls, directory: str | Path, *, features: object = None) -> Self:
+        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`.
+
+        A network has no feature function: `features` is not used.
+        """
         stored = read_model(directory, cls.__name__)
+        weights = {name: torch.tensor(array) for name, array in stored.weights.items()}
         try:
             # Initial values are overwritten: leave the caller's seed alone.
-            with torch.random.fork_rng(devices=[]), SizeGuard(stored.weights):
+            with torch.random.fork_rng(devices=[]), SizeGuard(weights):
                 model = cls.from_stored(stored.config)
-            model.restore_weights(stored.weights)
+            model.restore_weights(weights)
         except KeyError as error:
             raise ModelError(f"{directory}: config.json lacks {error}; copy the model again") from error
         except (TypeError, AttributeError, RuntimeError, ValueError, IndexError, ArithmeticError) as error:

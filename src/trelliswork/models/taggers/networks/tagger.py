@@ -18,6 +18,7 @@ from trelliswork.data import Sentence
 from trelliswork.distributions.local import locally_normalised
 from trelliswork.models.taggers.labels import Labels
 from trelliswork.models.taggers.networks.config import TaggerConfig
+from trelliswork.models.taggers.networks.description import strongest_transitions
 from trelliswork.models.taggers.networks.features import TokenFeatures
 from trelliswork.models.taggers.networks.network import make_direct_connections, make_scorer, make_transition_scorer
 from trelliswork.models.taggers.networks.neural_tagger import EncodedSentence, NeuralTagger
@@ -101,6 +102,9 @@ class Tagger(NeuralTagger, ChainTagger):
             return super()._decode(sentences)
         batch = self.token_batch(self.encode(sentences))
         return self.crf.decode(self(batch), batch.mask)
+
+    def transitions(self) -> list[tuple[float, str, str]]:
+        return strongest_transitions(self.crf, self.label_names)
 
     @property
     def summary(self) -> str:

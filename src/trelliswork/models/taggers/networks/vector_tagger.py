@@ -20,8 +20,10 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import VectorSequence, Vocabulary, token_budget_batches
 from trelliswork.data.setting_kinds import check_settings
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.base import Alternative, Answer, Description, PartProbability
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.networks.config import Transitions
+from trelliswork.models.taggers.networks.description import strongest_transitions
 from trelliswork.models.taggers.networks.stored_network import StoredNetwork
 from trelliswork.models.taggers.sentence_tagger import TAGGING_BUDGET
 from trelliswork.nn.crf import CRF
@@ -74,6 +76,8 @@ class EncodedVectors(tuple[Tensor, Tensor]):
 
 class VectorTagger(StoredNetwork):
     """A deep network over vectors, a scorer and a CRF; trains with `trelliswork.training.train`."""
+
+    reads = "vectors"
 
     def __init__(self, config: VectorTaggerConfig, dim: int, labels: Vocabulary) -> None:
         super().__init__()
@@ -187,6 +191,44 @@ class VectorTagger(StoredNetwork):
             for i, row in zip(chosen, best, strict=True):
                 results[i] = [self.labels[label] for label in row[: len(sequences[i])]]
         return results
+
+    def predict(
+        self, inputs: Sequence[VectorSequence], *, top_k: int = 1, pins: Sequence[Mapping[int, str]] | None = None
+    ) -> list[Answer]:
+        """The best labels of each sequence with exact probabilities, and the `top_k` best; pins are known labels."""
+        return [self._answer(each, top_k, {} if pins is None else pins[i]) for i, each in enumerate(inputs)]
+
+    def _answer(self, sequence: VectorSequence, top_k: int, pins: Mapping[int, str]) -> Answer:
+        if not len(sequence):
+            return Answer([], 1.0, alternatives=[Alternative([], 1.0)])
+        chain = self.distribution([sequence])
+        if pins:
+            allowed = torch.ones(1, len(sequence), len(self.labels), dtype=torch.bool)
+            for i, label in pins.items():
+                allowed[0, i] = torch.arange(len(self.labels)) == self.labels.index(label)
+            chain = chain.constrain(allowed)
+        values, scores = chain.top_k(top_k)
+        shares = chain.log_prob(values).double().exp()[:, 0].tolist()
+        possible = [i for i, score in enumerate(scores[:, 0].tolist()) if score > -float("inf")]
+        best = [Alternative([self.labels[y] for y in values[i, 0].tolist()], shares[i]) for i in possible]
+        sure = chain.marginals[0].gather(-1, values[0, 0][:, None])[:, 0].tolist()
+        parts = [
+            PartProbability(i, i + 1, label, min(p, 1.0))
+            for i, (label, p) in enumerate(zip(best[0].value, sure, strict=True))
+        ]
+        names = [str(i) for i in range(1, len(sequence) + 1)]
+        return Answer(best[0].value, best[0].probability, names, parts=parts, alternatives=best)
+
+    def describe(self, top: int = 20) -> Description:
+        names = self.label_names
+        return Description(
+            f"a deep network over vectors of {self.dim} numbers under a linear-chain CRF",
+            labels={"labels": f"{len(names)}: {', '.join(names)}"},
+            record={"labels": names},
+            settings=asdict(self.config),
+            sections=[("network", asdict(self.config))],
+            transitions=strongest_transitions(self.crf, names),
+        )
 
     def evaluate(self, sequences: Sequence[VectorSequence]) -> dict[str, Any]:
         """Accuracy on labelled sequences."""

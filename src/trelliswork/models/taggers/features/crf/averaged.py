@@ -35,17 +35,15 @@ class AveragedCRF(FeatureCRF):
     @property
     def members(self) -> list[FeatureCRF]:
         """One feature CRF for each weight vector."""
-        shared = {each.name: getattr(self, each.name) for each in fields(FeatureCRF)}
-        return [FeatureCRF(**{**shared, "weights": weights}) for weights in self.samples]
+        return [FeatureCRF(**{**_fields(self), "weights": weights}) for weights in self.samples]
 
     def compact(self) -> tuple[FeatureCRF, Array]:
         """Without the weights that are 0 in all members."""
         reach = np.abs(np.vstack([self.weights, self.samples])).max(0)
-        shared = {each.name: getattr(self, each.name) for each in fields(FeatureCRF)}
-        smaller, kept = FeatureCRF(**{**shared, "weights": reach}).compact()
+        smaller, kept = FeatureCRF(**{**_fields(self), "weights": reach}).compact()
         keep = reach.astype(np.float32) != 0
         weights, samples = (each.astype(np.float32).astype(np.float64) for each in (self.weights, self.samples))
-        own = {each.name: getattr(smaller, each.name) for each in fields(FeatureCRF)} | {"weights": weights[keep]}
+        own = _fields(smaller) | {"weights": weights[keep]}
         return AveragedCRF(**own, samples=np.ascontiguousarray(samples[:, keep]), voting=self.voting), kept
 
     def chain(self, rows: AttributeRows) -> LinearChain:
@@ -61,6 +59,11 @@ class AveragedCRF(FeatureCRF):
             yield batch, average_chain([_plain(chain) for _, chain in found], lengths=lengths, voting=self.voting)
 
 
+def _fields(crf: FeatureCRF) -> dict[str, Any]:
+    """What any feature CRF has."""
+    return {each.name: getattr(crf, each.name) for each in fields(FeatureCRF)}
+
+
 def _plain(chain: TagDistribution) -> LinearChain:
     assert isinstance(chain, LinearChain), "samples are drawn of chains whose states are labels"
     return chain
@@ -70,5 +73,4 @@ def averaged(crf: FeatureCRF, samples: Array | None, *, voting: bool = False) ->
     """The model itself, or with samples the one that averages over them."""
     if samples is None or not len(samples):
         return crf
-    own = {each.name: getattr(crf, each.name) for each in fields(FeatureCRF)}
-    return AveragedCRF(**own, samples=samples, voting=voting)
+    return AveragedCRF(**_fields(crf), samples=samples, voting=voting)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
+from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.set_kernels import EdgeRows
+from trelliswork.models.taggers.features.kernels.records import EdgeRows
 
 Array = np.ndarray[Any, Any]
 
@@ -28,5 +29,5 @@ def edge_rows(rows: AttributeRows, parameters: Parameters, tokens: Array | None 
         order = np.argsort(place[owners], kind="stable")
         ids, owners = ids[order], place[owners][order]
         values = values[order] if len(values) else values
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=rows.n_tokens))])
+    offsets = offsets_of(np.bincount(owners, minlength=rows.n_tokens))
     return EdgeRows(offsets, ids.astype(np.int32), values, pairs.offsets, pairs.arcs)

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex, KeyIndex
-from trelliswork.models.taggers.features.crf.counting import MARK_KEYS, marked
+from trelliswork.data.attributes.rows import offsets_of, owners_of
 from trelliswork.models.taggers.features.crf.edges import edge_rows
 from trelliswork.models.taggers.features.crf.kinds import Normalised
-from trelliswork.models.taggers.features.crf.online_kernels import best_labels, score_tokens
-from trelliswork.models.taggers.features.crf.parameters import ANY, PairWeights, Parameters, offsets_of, owners_of
-from trelliswork.models.taggers.features.crf.set_kernels import EdgeRows, add_pairs
+from trelliswork.models.taggers.features.crf.marks import MARK_KEYS, marked
+from trelliswork.models.taggers.features.crf.parameters import ANY, PairWeights, Parameters
 from trelliswork.models.taggers.features.crf.states import StateSpace
+from trelliswork.models.taggers.features.kernels.decoding import best_labels, score_tokens
+from trelliswork.models.taggers.features.kernels.records import EdgeRows
+from trelliswork.models.taggers.features.kernels.sets import add_pairs
 
 if TYPE_CHECKING:
     from trelliswork.distributions.grouped_chain import TagDistribution
@@ -86,11 +88,7 @@ class FeatureCRF:
     def emissions(self, rows: AttributeRows) -> Array:
         """Scores [tokens, labels], or those of all copies of the labels if there are latent ones."""
         scores = np.empty((rows.n_tokens, self.parameters.n_labels))
-        values = np.empty(0) if rows.values is None else rows.values
-        score_tokens(
-            0, rows.n_tokens, rows.offsets, rows.ids, values, self.parameters.offsets, self.parameters.labels,
-            self.weights, scores,
-        )  # fmt: skip
+        score_tokens(0, rows.n_tokens, rows.arrays, self.parameters.weight_index, self.weights, scores)
         return scores
 
     def chain(self, rows: AttributeRows) -> TagDistribution:
@@ -135,7 +133,7 @@ class FeatureCRF:
 
         from trelliswork.distributions import LinearChain
         from trelliswork.distributions.grouped_chain import GroupedChain
-        from trelliswork.models.taggers.features.crf.local_likelihood import local_chain
+        from trelliswork.models.taggers.features.crf.local_chain import local_chain
 
         if self.normalised == "locally":
             arcs = self.parameters.transitions(self.weights)
@@ -194,7 +192,7 @@ class FeatureCRF:
 
 
 def _batches(lengths: Array, tokens_at_a_time: int) -> Iterator[Array]:
-    """Sentences (empty ones left out) by length, so many together that they have about so many tokens."""
+    """Sentences (empty ones left out) by length, grouped into batches of about `tokens_at_a_time` tokens."""
     order = np.argsort(-lengths, kind="stable")
     order = order[lengths[order] > 0]
     while len(order):

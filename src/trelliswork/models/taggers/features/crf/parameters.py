@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
+from trelliswork.data.attributes.rows import offsets_of, owners_of
 from trelliswork.models.taggers.features.crf.observed import (
     all_labels,
     arc_pairs,
@@ -16,7 +18,8 @@ from trelliswork.models.taggers.features.crf.observed import (
     state_pairs,
     triples,
 )
-from trelliswork.models.taggers.features.crf.plan_kernels import mark_pairs
+from trelliswork.models.taggers.features.kernels.plan import mark_pairs
+from trelliswork.models.taggers.features.kernels.records import WeightIndex
 
 Array = np.ndarray[Any, Any]
 MOST_MARKS = 1 << 28  # bytes; above, pairs are sorted instead
@@ -37,11 +40,11 @@ class PairWeights:
     def of(cls, found: Array, n_attributes: int, n_arcs: int) -> PairWeights:
         """From attribute · arcs + arc, sorted."""
         counts = np.bincount(found // n_arcs, minlength=n_attributes)
-        return cls(np.concatenate([[0], np.cumsum(counts)]), (found % n_arcs).astype(np.int32))
+        return cls(offsets_of(counts), (found % n_arcs).astype(np.int32))
 
     def listed(self, n_arcs: int) -> Array:
         """The inverse of `of`."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets)) * n_arcs + self.arcs
+        return owners_of(self.offsets) * n_arcs + self.arcs
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class Parameters:
             wanted = single[rows.ids]
             states = state_pairs(rows.ids[wanted], gold[rows.tokens()[wanted]], sets)
         counts = np.bincount(states // n_labels, minlength=n_attributes)
-        offsets = np.concatenate([[0], np.cumsum(counts)])
+        offsets = offsets_of(counts)
         pairs = None
         if on_pairs is not None and all_states:
             listed = np.add.outer(np.flatnonzero(on_pairs) * n_labels**2, found).ravel()
@@ -105,30 +108,18 @@ class Parameters:
 
     def check(self, n_attributes: int) -> None:
         """Raise `ValueError` unless the weights of each attribute, their labels and arcs lie where they should."""
-        offsets, labels, arcs = self.offsets, self.labels, self.arcs
-        if (offsets.dtype, labels.dtype, arcs.dtype) != (np.int64, np.int32, np.int64):
-            raise ValueError("offsets, labels and arcs must be whole numbers of 64, 32 and 64 bits")
-        if offsets.shape != (n_attributes + 1,) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
-            raise ValueError(f"offsets must rise from 0, one for each of {n_attributes} attributes")
-        if labels.shape != (offsets[-1],) or arcs.shape[1:] not in ((2,), (3,)):
-            raise ValueError(f"{offsets[-1]} labels and pairs of labels expected, {labels.shape}, {arcs.shape} found")
-        for name, found in (("labels", labels), ("arcs", arcs[:, -2:])):
-            if found.size and not 0 <= found.min() <= found.max() < self.n_labels:
-                raise ValueError(f"{name} must lie in 0..{self.n_labels - 1}")
+        offsets, labels, arcs, pairs = self.offsets, self.labels, self.arcs, self.pairs
+        if (labels.dtype, arcs.dtype) != (np.int32, np.int64) or arcs.shape[1:] not in ((2,), (3,)):
+            raise ValueError(f"labels of int32 and arcs of int64 expected, {labels.dtype}, {arcs.dtype} found")
+        _check_listed("labels", offsets, labels, n_attributes, self.n_labels)
+        if arcs.size and not 0 <= arcs[:, -2:].min() <= arcs[:, -2:].max() < self.n_labels:
+            raise ValueError(f"arcs must lie in 0..{self.n_labels - 1}")
         if self.order == 2 and arcs.size and not -1 <= arcs[:, 0].min() <= arcs[:, 0].max() <= self.n_labels:
             raise ValueError(f"the first label of an arc must lie in -1..{self.n_labels}")
-        if self.pairs is not None:
-            self._check_pairs(self.pairs, n_attributes)
-
-    def _check_pairs(self, pairs: PairWeights, n_attributes: int) -> None:
-        if (pairs.offsets.dtype, pairs.arcs.dtype) != (np.int64, np.int32):
-            raise ValueError("offsets and arcs of pairs must be whole numbers of 64 and 32 bits")
-        if pairs.offsets.shape != (n_attributes + 1,) or pairs.offsets[0] != 0 or (np.diff(pairs.offsets) < 0).any():
-            raise ValueError(f"offsets of pairs must rise from 0, one for each of {n_attributes} attributes")
-        if pairs.arcs.shape != (pairs.offsets[-1],):
-            raise ValueError(f"{pairs.offsets[-1]} pairs expected, {len(pairs.arcs)} found")
-        if pairs.arcs.size and not 0 <= pairs.arcs.min() <= pairs.arcs.max() < self.n_labels**2:
-            raise ValueError(f"arcs of pairs must lie in 0..{self.n_labels**2 - 1}")
+        if pairs is not None:
+            if pairs.arcs.dtype != np.int32:
+                raise ValueError(f"arcs of pairs must be whole numbers of 32 bits, got {pairs.arcs.dtype}")
+            _check_listed("arcs of pairs", pairs.offsets, pairs.arcs, n_attributes, self.n_labels**2)
 
     def frequent(self, rows: AttributeRows, gold: Array, min_frequency: float, sets: Array | None = None) -> Parameters:
         """Without the (attribute, label) pairs whose values sum up to less than `min_frequency` in the data, and the
@@ -139,12 +130,12 @@ class Parameters:
         if min_frequency <= 0:
             return self
         sets = all_labels(self.n_labels) if sets is None else sets
-        owner = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        owner = owners_of(self.offsets)
         codes, zeros = gold[rows.tokens()], np.zeros(len(rows.ids), np.int64)
         values = np.ones(len(rows.ids)) if rows.values is None else rows.values
         places = owner * self.n_labels + self.labels
         keep = _sums(places, rows.ids, zeros, codes, values, sets, self.n_labels) >= min_frequency
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(owner[keep], minlength=len(self.offsets) - 1))])
+        offsets = offsets_of(np.bincount(owner[keep], minlength=len(self.offsets) - 1))
         pairs = self.pairs
         if pairs is not None:
             n_arcs, on_pairs = self.n_labels**2, np.diff(pairs.offsets) > 0
@@ -169,14 +160,14 @@ class Parameters:
             listed = pairs.listed(self.n_labels**2)
             pairs = PairWeights.of(listed[often[listed // self.n_labels**2]], n_attributes, self.n_labels**2)
         labels = self.labels[np.repeat(often, np.diff(self.offsets))]
-        return replace(self, offsets=np.concatenate([[0], np.cumsum(counts)]), labels=labels, pairs=pairs)
+        return replace(self, offsets=offsets_of(counts), labels=labels, pairs=pairs)
 
     def owners(self) -> Array:
         """The attribute of each state weight."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        return owners_of(self.offsets)
 
     def with_latent(self, latent: int) -> Parameters:
-        """So many copies of each label, each with weights for all that the label has weights for [S4.128]."""
+        """This many copies of each label, each with weights for all that the label has weights for [S4.128]."""
         if latent == 1:
             return self
         copies, c, wide = np.arange(latent), self.n_labels, self.n_labels * latent
@@ -206,6 +197,14 @@ class Parameters:
         pairs = np.union1d(self.arcs[:, 0] * n + self.arcs[:, 1], np.arange(n) * (n + 1))
         singles = np.stack([np.full(len(pairs), ANY), pairs // n, pairs % n], 1)
         return replace(self, arcs=np.concatenate([singles, triples]))
+
+    @cached_property
+    def weight_index(self) -> WeightIndex:
+        """Where the weights are, for kernels; of second order without those of the arcs."""
+        size, arcs = (self.n_labels, self.arcs) if self.order == 1 else (0, np.empty((0, 2), np.int64))
+        places = np.full((size, size), -1, np.int64)
+        places[arcs[:, 0], arcs[:, 1]] = len(self.labels) + np.arange(len(arcs))
+        return WeightIndex(self.offsets, self.labels, arcs, places)
 
     @property
     def order(self) -> int:
@@ -238,6 +237,17 @@ class Parameters:
         scores = np.zeros((self.n_labels, self.n_labels))
         scores[self.arcs[:, 0], self.arcs[:, 1]] = weights[self.arc_weights]
         return scores
+
+
+def _check_listed(name: str, offsets: Array, listed: Array, n_attributes: int, n_kinds: int) -> None:
+    """Raise `ValueError` unless each attribute has its part of what is `listed`, and that lies in 0..n_kinds - 1."""
+    rising = offsets.dtype == np.int64 and offsets.shape == (n_attributes + 1,)
+    if not rising or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        raise ValueError(f"offsets of {name} must rise from 0, one for each of {n_attributes} attributes")
+    if listed.shape != (offsets[-1],):
+        raise ValueError(f"{offsets[-1]} {name} expected, {listed.shape} found")
+    if listed.size and not 0 <= listed.min() <= listed.max() < n_kinds:
+        raise ValueError(f"{name} must lie in 0..{n_kinds - 1}")
 
 
 def _observed_states(rows: AttributeRows, gold: Array, n_attributes: int, n_labels: int) -> Array:
@@ -284,12 +294,3 @@ def _sums(places: Array, ids: Array, before: Array, here: Array, values: Array, 
         for cell in np.add.outer(members(left, sets) * n_labels, members(right, sets)).ravel().tolist():
             add(chosen, cell)
     return total
-
-
-def owners_of(offsets: Array) -> Array:
-    """The attribute of each weight."""
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-
-
-def offsets_of(counts: Array) -> Array:
-    return np.concatenate([[0], np.cumsum(counts)])

@@ -7,32 +7,22 @@ sorted by length, so that blocks of them waste no room.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
+from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.plan_kernels import count_entries, lay_out
-from trelliswork.runtime.threads import row_ranges
+from trelliswork.models.taggers.features.kernels.plan import count_entries, lay_out
+from trelliswork.models.taggers.features.kernels.records import PlannedRows, PlannedWeights
+from trelliswork.runtime.threads import row_ranges, side_by_side
 
 Array = np.ndarray[Any, Any]
-
-
-class PlannedRows(NamedTuple):
-    """What the kernels read; tokens in the order of the plan."""
-
-    lengths: Array  # [sentences]
-    starts: Array  # [sentences + 1] first token
-    dense_offsets: Array  # [tokens + 1]
-    dense_rows: Array  # [dense entries] row of the dense table
-    dense_values: Array  # the same, or empty: all 1
-    loose_offsets: Array  # [tokens + 1]
-    loose_weights: Array  # [loose entries] index into the loose weights
-    loose_labels: Array
-    loose_values: Array
 
 
 @dataclass(frozen=True)
@@ -81,20 +71,33 @@ class Plan:
         bounds = [int(np.searchsorted(lengths, 1)), *inner, len(lengths)]
         return list(pairwise(bounds))
 
-    def spread_out(self, weights: Array) -> tuple[Array, Array]:
-        """State weights as the dense table and the loose weights."""
+    def spread_out(self, weights: Array, transitions: Array, pairs: Array) -> PlannedWeights:
+        """Weights as the kernels take them; `transitions` [c, c] and `pairs` are not part of the plan."""
         table = np.zeros(self.n_dense * self.width)
         table[self.dense_cells] = weights[self.dense_weights]
-        return table.reshape(self.n_dense, self.width), weights[self.loose_weights]
+        loose = weights[self.loose_weights]
+        return PlannedWeights(transitions[None, None], table.reshape(self.n_dense, self.width), loose, pairs)
 
-    def collect(self, table: Array, loose: Array, out: Array) -> None:
-        """The inverse of `spread_out`: into `out`, one number a state weight."""
-        out[self.dense_weights] = table.reshape(-1)[self.dense_cells]
-        out[self.loose_weights] = loose
+    def collect(self, gradient: PlannedWeights, out: Array) -> None:
+        """The inverse of `spread_out` for the weights of attributes: into `out`, one number a state weight."""
+        out[self.dense_weights] = gradient.table.reshape(-1)[self.dense_cells]
+        out[self.loose_weights] = gradient.loose
+
+    def add_up(
+        self, pass_over: Callable[[int, int], tuple[float, PlannedWeights]], ranges: Sequence[tuple[int, int]]
+    ) -> tuple[float, PlannedWeights]:
+        """Loss and gradient of all ranges of sentences, side by side on threads."""
+        found = side_by_side([partial(pass_over, first, last) for first, last in ranges])
+        loss, gradient = found[0]
+        for other_loss, other in found[1:]:
+            loss += other_loss
+            for total, part in zip(gradient, other, strict=True):
+                total += part
+        return loss, gradient
 
 
 def _tokens_of(rows: AttributeRows, order: Array) -> tuple[Array, Array]:
-    lengths, starts = rows.lengths[order], np.concatenate([[0], np.cumsum(rows.lengths[order])])
+    lengths, starts = rows.lengths[order], offsets_of(rows.lengths[order])
     return np.arange(starts[-1]) + np.repeat(rows.starts[:-1][order] - starts[:-1], lengths), starts
 
 
@@ -102,17 +105,11 @@ def _laid_out(
     rows: AttributeRows, tokens: Array, dense_row: Array, parameters: Parameters, place: Array
 ) -> list[Array]:
     """Dense and loose entries in the order of `tokens`: the last seven fields of `PlannedRows`."""
-    values = np.empty(0) if rows.values is None else rows.values
+    valued = rows.values is not None
     dense_counts, loose_counts = np.empty(len(tokens), np.int64), np.empty(len(tokens), np.int64)
-    count_entries(tokens, rows.offsets, rows.ids, dense_row, parameters.offsets, dense_counts, loose_counts)
+    count_entries(tokens, rows.arrays, dense_row, parameters.offsets, dense_counts, loose_counts)
     n_dense, n_loose = int(dense_counts.sum()), int(loose_counts.sum())
-    dense = np.empty(n_dense, np.int32), np.empty(n_dense * (len(values) > 0))
-    loose = np.empty(n_loose, np.int32), np.empty(n_loose, np.uint16), np.empty(n_loose * (len(values) > 0))
-    lay_out(
-        tokens, rows.offsets, rows.ids, values, dense_row, parameters.offsets, parameters.labels, place, dense, loose
-    )
-    return [_offsets(dense_counts), *dense, _offsets(loose_counts), *loose]
-
-
-def _offsets(counts: Array) -> Array:
-    return np.concatenate([[0], np.cumsum(counts)])
+    dense = np.empty(n_dense, np.int32), np.empty(n_dense * valued)
+    loose = np.empty(n_loose, np.int32), np.empty(n_loose, np.uint16), np.empty(n_loose * valued)
+    lay_out(tokens, rows.arrays, dense_row, parameters.weight_index, place, dense, loose)
+    return [offsets_of(dense_counts), *dense, offsets_of(loose_counts), *loose]

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from trelliswork.data.attributes import AttributeRows
-from trelliswork.models.taggers.features.crf.online import Epoch
+from trelliswork.data.attributes.rows import RowArrays
 from trelliswork.models.taggers.features.hidden_units.objective import Likelihood
-from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Rows, Units
-from trelliswork.models.taggers.features.hidden_units.step_kernels import KEPT_MEAN, KEPT_SQUARE, adam, adam_rows
+from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Units
+from trelliswork.models.taggers.features.kernels.adam import KEPT_MEAN, KEPT_SQUARE, adam, adam_rows
+from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 
 Array = np.ndarray[Any, Any]
 
@@ -34,14 +34,13 @@ class HiddenUnitLearner:
     spread_w: float = 0.1  # standard deviation of the first W
     spread_v: float = 0.1  # and V
     seed: int = 0
+    start: Array | None = None  # weights to begin with, instead of random ones
 
-    def learn(
-        self, rows: AttributeRows, gold: Array, parameters: HiddenParameters, start: Array | None = None
-    ) -> Iterator[Epoch]:
-        """One `Epoch` a pass, from the weights `start` or from random ones."""
-        random = np.random.default_rng(self.seed)
-        units = self.first_units(parameters, random) if start is None else _copied(parameters.units(start))
-        likelihood, order = Likelihood(rows, gold, parameters), np.flatnonzero(rows.lengths)
+    def learn(self, corpus: Corpus, parameters: HiddenParameters) -> Iterator[Progress]:
+        """One `Progress` an epoch."""
+        random, given = np.random.default_rng(self.seed), self.start
+        units = self.first_units(parameters, random) if given is None else _copied(parameters.units(given))
+        likelihood, order = Likelihood(corpus.rows, corpus.gold, parameters), np.flatnonzero(corpus.rows.lengths)
         size = max(1, min(self.batch, len(order) // 100))
         n_batches, whole = -(-len(order) // size), likelihood.rows
         step = _Adam(units, self.rate, self.max_epochs * n_batches, 2 * self.l2 / max(len(order), 1))
@@ -53,9 +52,9 @@ class HiddenUnitLearner:
                 loss, touched = likelihood(units, sentences)
                 step(likelihood.gradient, touched, len(sentences))
                 total += loss
-            yield Epoch(number, units.flat(), total / max(len(order), 1), float("nan"))
+            yield Progress(number, units.flat(), total / max(len(order), 1))
 
-    def _thinned(self, rows: Rows, random: np.random.Generator) -> Rows:
+    def _thinned(self, rows: RowArrays, random: np.random.Generator) -> RowArrays:
         """Some attributes with value 0; the others larger, so that sums stay the same on average."""
         if not self.dropout:
             return rows

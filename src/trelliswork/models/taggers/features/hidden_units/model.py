@@ -10,8 +10,8 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, Conjunctions, KeyIndex
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
-from trelliswork.models.taggers.features.hidden_units.kernels import score_tokens
-from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Rows, Units
+from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Units
+from trelliswork.models.taggers.features.kernels.units import score_tokens
 
 Array = np.ndarray[Any, Any]
 
@@ -32,7 +32,7 @@ class HiddenUnitCRF(FeatureCRF):
     def emissions(self, rows: AttributeRows) -> Array:
         """Scores [tokens, labels]: c_y + Σ_h ln(1 + e^{b_h + w_h·x + V_hy}), with π at first and τ at last tokens."""
         scores = np.empty((rows.n_tokens, len(self.labels)))
-        score_tokens(Rows.of(rows), self.units, scores)
+        score_tokens(rows.arrays, self.units, scores)
         return scores
 
     def compact(self) -> tuple[FeatureCRF, Array]:

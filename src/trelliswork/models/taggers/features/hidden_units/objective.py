@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
-from trelliswork.models.taggers.features.hidden_units.kernels import batch_gradient
-from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Rows, Units
-from trelliswork.models.taggers.features.hidden_units.step_kernels import move_rows
+from trelliswork.data.attributes.rows import RowArrays
+from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters, Units
+from trelliswork.models.taggers.features.kernels.adam import move_rows
+from trelliswork.models.taggers.features.kernels.sets import room_for
+from trelliswork.models.taggers.features.kernels.units import batch_gradient
 from trelliswork.runtime.threads import row_ranges, side_by_side
 
 Array = np.ndarray[Any, Any]
@@ -23,7 +25,7 @@ class Likelihood:
     """
 
     def __init__(self, rows: AttributeRows, gold: Array, parameters: HiddenParameters) -> None:
-        self.parameters, self.rows, self._gold = parameters, Rows.of(rows), gold.astype(np.int64)
+        self.parameters, self.rows, self._gold = parameters, rows.arrays, gold.astype(np.int64)
         self._parts: list[_Part] = []
         self.gradient = self._part(0).gradient
 
@@ -55,8 +57,11 @@ class _Part:
         self.gradient = Units.zeros(n_attributes, parameters.n_units, parameters.n_labels)
         self._touched, self._seen = np.empty(n_attributes, np.int64), np.zeros(n_attributes, np.bool_)
 
-    def add(self, first: int, last: int, order: Array, rows: Rows, gold: Array, units: Units) -> tuple[float, Array]:
-        loss, n = batch_gradient(first, last, order, rows, gold, units, self.gradient, self._touched, self._seen)
+    def add(
+        self, first: int, last: int, order: Array, rows: RowArrays, gold: Array, units: Units
+    ) -> tuple[float, Array]:
+        room = room_for(int(rows.lengths[order[first:last]].max(initial=0)), units.v.shape[0], by_position=False)
+        loss, n = batch_gradient(first, last, order, rows, gold, units, room, self.gradient, self._touched, self._seen)
         touched = self._touched[:n].copy()
         self._seen[touched] = False
         return loss, touched

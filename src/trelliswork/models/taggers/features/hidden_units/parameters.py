@@ -7,25 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 
 Array = np.ndarray[Any, Any]
-
-
-class Rows(NamedTuple):
-    """What the kernels read of `AttributeRows`."""
-
-    lengths: Array  # [sentences]
-    starts: Array  # [sentences + 1]
-    offsets: Array  # [tokens + 1]
-    ids: Array  # [entries]
-    values: Array  # [entries], or empty: all 1
-
-    @classmethod
-    def of(cls, rows: AttributeRows) -> Rows:
-        values = np.empty(0) if rows.values is None else rows.values.astype(np.float64)
-        return cls(rows.lengths, rows.starts, rows.offsets, rows.ids, values)
 
 
 class Units(NamedTuple):

@@ -11,6 +11,7 @@ from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.taggers.features.hidden_units.context_embeddings import cca, k_means
 from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.learners.base import Corpus
 
 Array = np.ndarray[Any, Any]
 OFFSETS = (-2, -1, 1, 2)
@@ -22,7 +23,7 @@ class Pretraining:
 
     n_dimensions: int = 50
     clusters_a_label: int = 2  # coarse clusters make words of one kind alike; fine ones tell every word apart
-    occurrences_of_a_sense: int = 50  # a word has one more sense for each so many occurrences
+    occurrences_of_a_sense: int = 50  # a word gets one more sense per this many occurrences
     max_epochs: int = 15
     seed: int = 0
 
@@ -33,7 +34,7 @@ class Pretraining:
         clusters = self.clusters(words, rows.lengths, parameters.n_labels)
         n_clusters = int(clusters.max()) + 1 if len(clusters) else 1
         of_clusters = HiddenParameters.dense(parameters.n_attributes, n_clusters, parameters.n_units)
-        *_, last = replace(learner, max_epochs=self.max_epochs).learn(rows, clusters, of_clusters)
+        *_, last = replace(learner, max_epochs=self.max_epochs).learn(Corpus(rows, clusters), of_clusters)
         theta = of_clusters.units(last.weights)
         first = learner.first_units(parameters, np.random.default_rng(learner.seed))
         return first._replace(w=theta.w, b=theta.b).flat()

@@ -1,0 +1,41 @@
+"""The subcommands of `trelliswork`, one file each.
+
+`--help` shows the lines of this table; the file of a command is imported when the command is run or its own help is
+asked for. So it may import what it needs at its top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+
+class Listed(NamedTuple):
+    """A command as the table of commands knows it: its file, which has a function of that name, and its help line."""
+
+    file: str
+    help: str
+
+
+COMMANDS = {
+    "train": Listed("train", "Train a tagger on a tagged file and write it to a folder."),
+    "tune": Listed("tune", "Search for the settings that do best on the dev sentences."),
+    "evaluate": Listed("evaluate", "Score a model on a tagged file."),
+    "predict": Listed("predict", "Tag new text, with confidences and alternatives if wanted."),
+    "tag": Listed("predict", "The same as predict."),
+    "explain": Listed("explain", "Show which features voted for which tag."),
+    "check": Listed("check", "Look at tagged files before training on them."),
+    "info": Listed("info", "Show what a model is."),
+    "convert": Listed("convert", "Turn a CRFsuite model into a Trelliswork model."),
+    "export": Listed("export", "Write a network for programs without Trelliswork."),
+    "demo": Listed("demo", "See it all in half a minute, on text that comes with the package."),
+    "warmup": Listed("warmup", "Compile the kernels now, so that no later command has to."),
+}
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    """The function of a command, imported now."""
+    file = COMMANDS[name].file
+    found: Callable[..., Any] = getattr(import_module(f"{__name__}.{file}"), file)
+    return found

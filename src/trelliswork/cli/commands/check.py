@@ -1,0 +1,105 @@
+"""`trelliswork check`: look at tagged files before training on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from trelliswork.cli.findings import Finding, Survey, overlap
+from trelliswork.cli.inputs import kind_of, layout, open_tagged
+from trelliswork.cli.options import (
+    Delimiter,
+    FeatureColumns,
+    Scheme,
+    TagColumn,
+    WordColumn,
+    parse_columns,
+    parse_delimiter,
+)
+from trelliswork.cli.visible import visible
+from trelliswork.data import Choices
+
+SHOWN = 10
+
+
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Tagged files, the training file first.")],
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if tags break the scheme.")] = False,
+    delimiter: Delimiter = None,
+    word_column: WordColumn = None,
+    tag_column: TagColumn = None,
+    feature_columns: FeatureColumns = None,
+    scheme: Scheme = None,
+) -> None:
+    """Look at tagged files before training on them.
+
+    Sizes, labels, tags that break the scheme, odd words, duplicates, and
+    what each file shares with the first. The exit status is 0 whatever is
+    found; 2 if a file cannot be read; 1 with --strict if tags are broken.
+
+    \b
+    Example:
+      trelliswork check train.conll dev.conll test.conll
+    """
+    choices = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
+    surveys: list[Survey] = []
+    for file in files:
+        survey, layout = _survey(file, choices)
+        print(visible("\n".join([f"{file}: {layout}", *_description(survey)])))
+        if surveys:
+            found = overlap(surveys[0], survey)
+            print(f"  against {surveys[0].file}")
+            print(f"    sentences in both  {found.n_same:,} of {found.n_sentences:,}")
+            print(f"    unseen words       {found.unseen_tokens:.1%} of tokens, {found.unseen_types:.1%} of types")
+            print(visible(f"    new tags           {', '.join(found.new_tags) or 'none'}"))
+        print()
+        surveys.append(survey)
+    if strict and any(survey.violations for survey in surveys):
+        raise typer.Exit(1)
+
+
+def _survey(file: str, choices: Choices) -> tuple[Survey, str]:
+    format, sentences = open_tagged(file, choices)
+    scheme = format.scheme if format is not None else choices.scheme
+    survey = Survey.of(file, list(sentences), scheme)
+    told = layout(format, kind_of(file))
+    return survey, told if format is not None else f"{told}, tags {survey.scheme}"
+
+
+def _description(survey: Survey) -> list[str]:
+    """The body of the answer about one file."""
+    n_tokens, longest = survey.words.total(), survey.longest
+    n = len(survey.sentences)
+    lines = [
+        f"  sentences  {n:,}, mean length {n_tokens / n:.1f}, longest {len(longest)} (line {longest.line})",
+        f"  tokens     {n_tokens:,}, of {len(survey.words):,} different words",
+        f"  tags       {_counts(survey.tags)}",
+    ]
+    if survey.scheme != "plain":
+        lines.append(f"  spans      {_counts(survey.spans)}")
+        lines += _listed(f"tags that break {survey.scheme}", survey.violations, survey.file)
+    lines += _listed("sentences far longer than the rest", survey.long_sentences, survey.file)
+    lines += _listed("odd words", survey.odd_words, survey.file)
+    lines += _listed("repeated sentences", survey.duplicates, survey.file, shown=3)
+    lines.append(f"  tags seen once: {', '.join(survey.rare_tags[:SHOWN]) or 'none'}")
+    return lines
+
+
+def _counts(counter: Counter[str]) -> str:
+    shown = ", ".join(f"{name or '(untyped)'} {n:,}" for name, n in counter.most_common(SHOWN))
+    more = f", and {len(counter) - SHOWN} more" if len(counter) > SHOWN else ""
+    return f"{len(counter)}: {shown}{more}" if counter else "none"
+
+
+def _listed(title: str, findings: Sequence[Finding], file: str, *, shown: int = SHOWN) -> list[str]:
+    """A count, and the first findings with their places."""
+    if not findings:
+        return [f"  {title}: none"]
+    lines = [f"  {title}: {len(findings):,}"]
+    lines += [f"    {file}:{finding.line}: {finding.text}" for finding in findings[:shown]]
+    if len(findings) > shown:
+        lines.append(f"    ... and {len(findings) - shown:,} more")
+    return lines

@@ -1,0 +1,69 @@
+"""`trelliswork explain`: which features voted for which tag."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Annotated, Any
+
+import typer
+
+from trelliswork.cli.given_function import given_function
+from trelliswork.cli.inputs import choices_of, kind_of, open_untagged, say
+from trelliswork.cli.options import (
+    Delimiter,
+    FeatureColumns,
+    Features,
+    ModelFolder,
+    WordColumn,
+    parse_columns,
+    parse_delimiter,
+)
+from trelliswork.cli.visible import visible
+from trelliswork.data import Choices, atomic_write
+from trelliswork.data.attributes.hashing import HINT
+from trelliswork.errors import ModelError
+from trelliswork.models import load
+
+
+def explain(
+    model: ModelFolder,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File to explain, or - for standard input.")],
+    text: Annotated[bool, typer.Option("--text", help="FILE is plain text: one sentence a line.")] = False,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page with tables instead of text.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Sentences, at most.")] = 10,
+    delimiter: Delimiter = None,
+    word_column: WordColumn = None,
+    feature_columns: FeatureColumns = None,
+    features: Features = None,
+) -> None:
+    """Show which features voted for which tag.
+
+    For every token its tag with the probability, and the features that
+    speak for it (+) and against it (-), strongest first. The votes of a
+    sentence add up to the score of its tags (of --model memm: before the
+    scores of each token are normalised). For models over features, such as
+    --model crf.
+
+    \b
+    Examples:
+      trelliswork explain chunker new.conll
+      trelliswork explain chunker new.conll --html votes.html
+    """
+    tagger: Any = load(model, features=given_function(features))
+    if not tagger.explains:
+        problem = f"expected a model of kind FeatureTagger, got {type(tagger).__name__}"
+        raise ModelError(f"{model}: {problem}; train one with --model crf")
+    given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
+    kind = kind_of(file, "text" if text else None, tagger)
+    _, stream = open_untagged(file, kind, choices_of(tagger, given, kind))
+    found = tagger.explain(list(itertools.islice(stream, limit)))
+    if tagger.hashed:
+        say(f"note: {HINT}")
+    if html is None:
+        print(visible("\n\n".join(map(str, found))))
+        return
+    style = "body{font-family:sans-serif}td,th{padding:2px 8px;text-align:left;vertical-align:top}"
+    page = f'<!doctype html><meta charset="utf-8"><title>Votes</title><style>{style}</style>'
+    with atomic_write(html) as target:
+        target.write(page + "<hr>".join(each._repr_html_() for each in found) + "\n")
+    print(f"written: {html}")

@@ -1,0 +1,108 @@
+"""`trelliswork info`: what a model is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from trelliswork.cli.given_function import given_function
+from trelliswork.cli.options import Features, ModelFolder
+from trelliswork.cli.visible import visible
+from trelliswork.models import load
+from trelliswork.models.base import Description, Model
+from trelliswork.models.card import flatten
+
+STRONGEST = 8
+
+
+def info(
+    model: ModelFolder,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    top_features: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Of a feature CRF, show the N strongest weights.")
+    ] = 20,
+    features: Features = None,
+) -> None:
+    """Show what a model is.
+
+    Its data, labels, scores, settings and sizes, and which tag it has
+    learned to expect after which.
+
+    \b
+    Example:
+      trelliswork info ner
+    """
+    found = load(model, features=given_function(features))
+    described = found.describe(top_features)
+    if as_json:
+        print(json.dumps(_record(found, described), indent=1, ensure_ascii=False))
+        return
+    print(f"{model}: {described.kind}, {found.n_parameters:,} parameters")
+    for title, rows in _sections(found.metrics, described):
+        print(f"\n{title}")
+        shown = [(visible(name), visible(value)) for name, value in rows]
+        width = max((len(name) for name, _ in shown), default=0)
+        for name, value in shown:
+            print(f"  {name:{width}}  {value}")
+
+
+def _sections(metrics: Mapping[str, Any], described: Description) -> list[tuple[str, list[tuple[str, str]]]]:
+    """What there is to say about a model: its data, labels and training, what is its own, what it has learned."""
+    data = dict(metrics.get("data") or {})
+    layout = data.pop("format", None)
+    training = metrics.get("training") or {}
+    trained = {name: training[name] for name in ("epochs", "best_epoch", "seconds") if name in training}
+    sections = [
+        ("data", [*_rows(data), *_layout_rows(layout)]),
+        ("labels", [(name, _shown(value)) for name, value in described.labels.items()]),
+        ("dev scores", _rows(flatten(metrics.get("dev") or {}))),
+        ("training", _rows(trained | (training.get("settings") or {}))),
+        *((title, _rows(rows)) for title, rows in described.sections),
+        ("strongest learned transitions (score added to a sequence)", _transition_rows(described.transitions)),
+    ]
+    return [(title, rows) for title, rows in sections if rows]
+
+
+def _layout_rows(layout: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if not layout:
+        return []
+    names = layout.get("names") or ()
+
+    def shown(i: int | None) -> str:
+        return str(names[i - 1]) if i and i <= len(names) else str(i)
+
+    features = ", ".join(map(shown, layout.get("feature_columns") or ())) or "none"
+    columns = f"word {shown(layout.get('word_column'))}, tag {shown(layout.get('tag_column'))}, features {features}"
+    return [("columns", columns)]
+
+
+def _transition_rows(found: Sequence[tuple[float, str, str]]) -> list[tuple[str, str]]:
+    extremes = found if len(found) <= 2 * STRONGEST else [*found[:STRONGEST], *found[-STRONGEST:]]
+    return [(f"{before} -> {after}", f"{score:+.2f}") for score, before, after in extremes]
+
+
+def _record(model: Model, described: Description) -> dict[str, Any]:
+    return {
+        **described.record,
+        "parameters": model.n_parameters,
+        "settings": described.settings,
+        "metrics": model.metrics,
+        "transitions": [
+            {"from": before, "to": after, "score": round(score, 4)} for score, before, after in described.transitions
+        ],
+    }
+
+
+def _rows(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name.replace("_", " "), _shown(value)) for name, value in values.items() if value is not None]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}" if value >= 10_000 else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,168 @@
+"""`trelliswork train`: from a tagged file to a model folder."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from trelliswork.cli.config_file import read_config
+from trelliswork.cli.options import Quiet, Threads, parse_columns, parse_delimiter
+from trelliswork.cli.panels import COLUMNS, FEATURES, LEARNING, NETWORK, with_options
+from trelliswork.cli.tasks import chosen_columns
+from trelliswork.cli.train_features import train_features
+from trelliswork.cli.train_network import train_network
+from trelliswork.data import Choices
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.models.taggers.networks.presets import PRESETS
+
+OVER_FEATURES = {
+    "crf": "all tags of a sentence judged together",
+    "hucrf": "the same with hidden units",
+    "memm": "each tag given the one before",
+    "logistic": "each tag alone",
+    "hmm": "memm by counting alone, in seconds and less accurate",
+    "naive-bayes": "logistic by counting alone",
+}
+MODELS = (*PRESETS, *OVER_FEATURES)
+
+
+def _phrases(found: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {phrase}" for name, phrase in found.items())
+
+
+MODEL_HELP = f"""Networks. {_phrases({name: preset.phrase for name, preset in PRESETS.items()})}.
+Over features. {_phrases(OVER_FEATURES)}."""
+
+
+TrainFile = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TRAIN",
+        help="Tagged file: CoNLL columns, .csv, .jsonl or .crfsuite, also .gz. Or a .toml file of settings.",
+        show_default=False,
+    ),
+]
+DevFile = Annotated[str | None, typer.Option(help="Tagged file to stop early on; else the last 10% of TRAIN.")]
+ModelName = Annotated[str, typer.Option(help=MODEL_HELP, metavar="NAME")]
+ConfigFile = Annotated[str | None, typer.Option(metavar="FILE", help="Settings in TOML; options given here go before.")]
+
+
+@with_options(COLUMNS, LEARNING, NETWORK, FEATURES)
+def train(
+    ctx: typer.Context,
+    train: TrainFile = None,
+    out: Annotated[str | None, typer.Option(metavar="DIR", help="Folder for the model.", show_default=False)] = None,
+    dev: DevFile = None,
+    model: ModelName = "window",
+    config: ConfigFile = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a model that is already in DIR.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped in DIR.")] = False,
+    tensorboard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help='Write loss, score and speed there for TensorBoard (pip install "trelliswork\\[tensorboard]").',
+            show_default=False,
+        ),
+    ] = None,
+    threads: Threads = 1,
+    quiet: Quiet = False,
+    **settings: Any,
+) -> None:
+    """Train a tagger on a tagged file and write it to a folder.
+
+    The layout of the file and the tag scheme are inferred and printed.
+    Training stops early when the dev score no longer rises, and the best
+    model is kept. Ctrl-C keeps the best model so far; the same command
+    with --resume goes on, also after a kill or a power cut. Every setting
+    of a run is written into its folder as config.toml, which can be trained.
+
+    \b
+    Examples:
+      trelliswork train train.conll --dev dev.conll --out ner
+      trelliswork train chunks.txt --feature-columns 2 --out chunker
+      trelliswork train chunks.txt --model bilstm-crf --vectors glove.txt --out chunker
+      trelliswork train chunks.txt --model grsemicrf --max-length 12 --out chunker
+      trelliswork train all.txt --model multi-task --tag-columns 2,3 --tasks pos,chunk --out both
+      trelliswork train chunker/config.toml --seed 1 --out again
+      trelliswork train chunks.txt --model bilstm-crf --tensorboard runs --out chunker; tensorboard --logdir runs
+      trelliswork train chunks.txt --model crf --c2 0.5 --out chunker
+      trelliswork train chunks.txt --model hmm --smoothing 0.5 --out quick
+      trelliswork train chunks.txt --model crf --features my.module:attributes --out chunker
+      trelliswork train half.txt --dev dev.txt --model crf --partial --out chunker
+      trelliswork train few.txt --model hucrf --pretrain many.txt --out chunker
+    """
+    options = resolve(ctx)
+    choices = choices_in(options)
+    check_pretrain(options)
+    if options["model"] in PRESETS:
+        train_network(options, choices)
+    else:
+        train_features(options, choices)
+
+
+def check_pretrain(options: Mapping[str, Any]) -> None:
+    """Refuse a file to pre-train on for a model that cannot be."""
+    name = options["model"]
+    if options["pretrain"] is not None and name != "hucrf":
+        raise TrellisworkError(f"--pretrain needs --model hucrf, got --model {name}; add it or leave it out")
+
+
+def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
+    """All options by name: as given on the command line, else as in the file of settings, else the defaults.
+
+    The file may have sections that are no settings, `others`.
+    """
+    given, file = given_in(ctx), settings_file(ctx)
+    if file is not None and file == given.get("train"):
+        given.pop("train")
+    stored: dict[str, Any] = {}
+    if file is not None:
+        stored = read_config(file, given.get("model"), others)
+        refuse_code(file, stored, given)
+    options = {**ctx.params, "train": None, **stored, **given}
+    for name in ("feature_columns", "tag_columns"):  # numbers in a file, text on the command line
+        columns, option = options[name], "--" + name.replace("_", "-")
+        options[name] = columns if isinstance(columns, tuple) else parse_columns(columns, option)
+    if options["model"] not in MODELS:
+        raise TrellisworkError(f"expected a model, one of {', '.join(MODELS)}; got {options['model']!r}")
+    for name in ("train", "out"):
+        if options[name] is None:
+            raise TrellisworkError(f"expected {_MISSING[name]}; see trelliswork {ctx.info_name} --help")
+    return options
+
+
+def refuse_code(file: str, stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse a feature function that only the file names: a file travels with models, and never chooses code."""
+    if stored.get("features") is not None and given.get("features") is None:
+        problem = f"it names the feature function {stored['features']!r}, and a file of settings never chooses code"
+        raise DataError(file, f"{problem}; if you trust it, add --features {shlex.quote(stored['features'])}")
+
+
+_MISSING = {"train": "a tagged file to train on, TRAIN, got none", "out": "a place to write to, --out, got none"}
+
+
+def given_in(ctx: typer.Context) -> dict[str, Any]:
+    """The options that stand on the command line."""
+    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
+    return {name: ctx.params[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"}
+
+
+def settings_file(ctx: typer.Context) -> str | None:
+    """The file of settings, which may stand in the place of TRAIN."""
+    file, train = ctx.params["config"], ctx.params["train"]
+    if train is None or not train.endswith(".toml"):
+        return file
+    if file is not None:
+        raise TrellisworkError(f"expected one file of settings, got {train} and {file}; leave one out")
+    return train
+
+
+def choices_in(options: Mapping[str, Any]) -> Choices:
+    """The layout of the data as far as it is given."""
+    names = ("word_column", "tag_column", "feature_columns", "scheme")
+    layout = {name: options[name] for name in names} | chosen_columns(options)
+    return Choices(parse_delimiter(options["delimiter"]), **layout)

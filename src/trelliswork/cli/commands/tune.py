@@ -1,0 +1,154 @@
+"""`trelliswork tune`: search for the settings of a model that do best on the dev sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from trelliswork.cli.commands.train import (
+    ConfigFile,
+    DevFile,
+    ModelName,
+    TrainFile,
+    check_pretrain,
+    choices_in,
+    given_in,
+    resolve,
+    settings_file,
+)
+from trelliswork.cli.config_file import read_config
+from trelliswork.cli.inputs import say
+from trelliswork.cli.options import Quiet, Threads
+from trelliswork.cli.panels import COLUMNS, FEATURES, LEARNING, NETWORK, with_options
+from trelliswork.cli.tune_folder import reserved_search, settle
+from trelliswork.cli.tune_space import default_space, read_space
+from trelliswork.cli.tune_trials import Trials, make_trials
+from trelliswork.errors import TrellisworkError
+from trelliswork.training.search_result import SearchResult, TrialRow, shown
+from trelliswork.training.search_space import Space
+from trelliswork.training.trials import require_optuna, search
+
+SPACE = "space"
+NO_MATTER = ("out", "resume", "force", "quiet", "trials", "threads", "config", "checkpoint_every")
+
+
+@with_options(COLUMNS, LEARNING, NETWORK, FEATURES)
+def tune(
+    ctx: typer.Context,
+    train: TrainFile = None,
+    out: Annotated[str | None, typer.Option(metavar="DIR", help="Folder for the search.", show_default=False)] = None,
+    dev: DevFile = None,
+    model: ModelName = "window",
+    trials: Annotated[int, typer.Option(min=1, help="How many settings to try, those before --resume included.")] = 20,
+    config: ConfigFile = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a search that is already in DIR.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the search in DIR.")] = False,
+    threads: Threads = 1,
+    quiet: Quiet = False,
+    **settings: Any,
+) -> None:
+    """Search for the settings that do best on the dev sentences.
+
+    Each trial trains the model with other settings: the first with its own,
+    the next at random, later ones near the best so far (Optuna's TPE). A trial
+    that is worse than the median of the others after an epoch is ended there.
+    Settings that are given as options are kept; what is chosen, and from what,
+    may be said in a section \\[space] of the file of settings:
+
+    \b
+      \\[space]
+      lr = {low = 1e-4, high = 1e-2, log = true}
+      hidden = {low = 50, high = 300, step = 50}
+      encoder = ["lstm", "gru"]
+
+    DIR/best.toml has the best settings, and DIR/best the model. Ctrl-C keeps
+    what there is; the same command with --resume goes on, also after a kill.
+    With --seeds, each trial counts as the mean of so many trainings. Needs the
+    extra: pip install "trelliswork\\[tune]".
+
+    \b
+    Examples:
+      trelliswork tune train.conll --dev dev.conll --model bilstm-crf --trials 20 --out search
+      trelliswork tune train.conll --dev dev.conll --model bilstm-crf --trials 40 --out search --resume
+      trelliswork tune train.conll --dev dev.conll --model crf --out search
+      trelliswork tune train.conll --dev dev.conll --config space.toml --out search
+      trelliswork train search/best.toml
+    """
+    options = resolve(ctx, (SPACE,))
+    check_pretrain(options)
+    require_optuna()
+    folder = Path(options["out"])
+    with reserved_search(folder, force=force, resume=resume):
+        space = space_of(ctx, options)
+        found = make_trials({**options, "resume": False}, choices_in(options))
+        _announce(space, quiet)
+        result = _search(folder, space, found, options)
+    _show(folder, result, found)
+    if result.interrupted:
+        raise typer.Exit(130)
+
+
+def _search(folder: Path, space: Space, trials: Trials, options: Mapping[str, Any]) -> SearchResult:
+    result = search(
+        lambda attempt: trials.run(attempt, folder / "trials" / str(attempt.number)),
+        space,
+        trials=options["trials"],
+        seed=options["seed"],
+        first={name: value for name, value in trials.own_settings().items() if name in space},
+        out=folder,
+        resume=options["resume"],
+        unpruned_steps=trials.unpruned_steps,
+        purpose={**_purpose(options, space), **trials.size()},
+        on_trial=lambda so_far, row: _end_of_trial(folder, so_far, row, trials, options["quiet"]),
+    )
+    settle(folder, result)
+    return result
+
+
+def space_of(ctx: typer.Context, options: Mapping[str, Any]) -> Space:
+    """What is chosen: as in the file, else by the model; not what is given."""
+    given, file = set(given_in(ctx)), settings_file(ctx)
+    space = None if file is None else read_space(file, options["model"])
+    if space is None:
+        space = default_space(options)
+        given |= set() if file is None else set(read_config(file, options["model"], (SPACE,)))
+    left = {name: choice for name, choice in space.items() if name not in given}
+    if not left:
+        raise TrellisworkError(
+            f"expected settings to choose, got all of {', '.join(space)} as given; leave some out, "
+            "or name others in a section [space] of the file of settings"
+        )
+    return left
+
+
+def _purpose(options: Mapping[str, Any], space: Space) -> dict[str, Any]:
+    left_out = {*NO_MATTER, *space}
+    return {name: value for name, value in options.items() if value is not None and name not in left_out}
+
+
+def _announce(space: Space, quiet: bool) -> None:
+    say("searching among", quiet=quiet)
+    for name, choice in space.items():
+        say(f"  {name:<16}{choice}", quiet=quiet)
+
+
+def _end_of_trial(folder: Path, so_far: SearchResult, row: TrialRow, trials: Trials, quiet: bool) -> None:
+    settle(folder, so_far)
+    settings = ", ".join(f"{name} {shown(value)}" for name, value in row.settings.items())
+    score = "" if row.score is None else f"dev {trials.metric} {100 * row.score:.2f}, "
+    ended = {"pruned": f"ended after {row.steps} {trials.steps}, ", "failed": f"failed ({row.problem}), "}
+    best = " (the best so far)" if so_far.best is row else ""
+    say(f"trial {row.number}: {ended.get(row.state, '')}{score}{row.seconds:.1f} s{best}; {settings}", quiet=quiet)
+
+
+def _show(folder: Path, result: SearchResult, trials: Trials) -> None:
+    if result.rows:
+        print(result.table(trials.metric, trials.steps))
+    if result.best is None:
+        print("\nno trial is finished yet; the same command with --resume goes on")
+        return
+    print(f"\nbest:  trial {result.best.number}, {folder / 'best.toml'}\nmodel: {folder / 'best'}")
+    print(f"next:  trelliswork evaluate {folder / 'best'} FILE")

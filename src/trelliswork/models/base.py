@@ -1,0 +1,127 @@
+"""What every model answers, whatever it predicts: `predict`, `evaluate`, `save` and `describe`.
+
+    >>> model = tw.load("ner")                                            # doctest: +SKIP
+    >>> answer = model.predict("Ann lives in Paris .", top_k=3)[0]        # doctest: +SKIP
+    >>> answer.value, answer.probability                                  # doctest: +SKIP
+    (['B-PER', 'O', 'O', 'B-LOC', 'O'], 0.91)
+
+A new kind of model inherits from `Model` and has a line in `models.loading.KINDS`. The commands ask these questions
+and never which class it is.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from trelliswork.data import Sentence
+from trelliswork.draw import Drawing, segments
+from trelliswork.errors import TrellisworkError
+
+Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name
+Rows = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class PartProbability:
+    """A part of an answer, such as a token with its tag or a span: positions [start, end), label and probability."""
+
+    start: int
+    end: int
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another value that the model could have answered with, and its probability."""
+
+    value: Any
+    probability: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model predicts for one input.
+
+    `value` is the prediction: a list of tags, or a label; of a model of several tasks a dict by task. `probability` is
+    exact; it is None for a value that was chosen part by part, with a threshold. `parts` are the smallest parts of the
+    value (tokens) and `spans` the larger ones, each with its exact probability. `alternatives` are the best values,
+    the best first. `tasks` has the answer of each task, if there are several.
+    """
+
+    value: Any
+    probability: float | None
+    inputs: Sequence[str] = ()
+    parts: Sequence[PartProbability] = ()
+    spans: Sequence[PartProbability] = ()
+    alternatives: Sequence[Alternative] = ()
+    tasks: Mapping[str, Answer] = field(default_factory=dict)
+
+    def draw(self) -> Drawing:
+        """A picture of the spans, or of the parts of an answer without spans; for notebooks, or `draw().save(file)`."""
+        if self.tasks:
+            raise TrellisworkError(f"expected one task to draw; choose one of {', '.join(self.tasks)} from .tasks")
+        shown = self.spans or self.parts
+        found = [(part.start, part.end, part.label) for part in shown]
+        return segments(list(self.inputs), found, [part.probability for part in shown])
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a model is: `kind` in a few words, its labels by title, its own sections of rows, and what it has learned.
+
+    `record` holds further entries for JSON; `transitions` are (score, before, after), the strongest first.
+    """
+
+    kind: str
+    labels: Rows
+    record: Rows
+    settings: Rows
+    sections: Sequence[tuple[str, Rows]] = ()
+    transitions: Sequence[tuple[float, str, str]] = ()
+
+
+class Model:
+    """The base of all models. `reads` says what inputs are: words, attributes or vectors."""
+
+    reads: ClassVar[str] = "words"
+    explains: ClassVar[bool] = False  # whether `explain` tells which features voted for which tag
+    metrics: dict[str, Any]
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> int:
+        """Number of trained values."""
+
+    @abstractmethod
+    def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None) -> list[Answer]:
+        """An answer for each input with its `top_k` best values; `pins` are parts of the answers that are known."""
+
+    @abstractmethod
+    def evaluate(self, gold: Any) -> Scores:
+        """Scores on inputs whose right answers are known."""
+
+    @abstractmethod
+    def describe(self, top: int = 20) -> Description:
+        """What the model is, with the `top` strongest of what it has learned."""
+
+    @abstractmethod
+    def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
+        """Write the model folder."""
+
+    @property
+    def heads(self) -> Mapping[str, Any]:
+        """The model of each task by name; one of a single task stands alone, under the empty name."""
+        return {"": self}
+
+    def gold_by_head(self, gold: Sequence[Sentence]) -> dict[str, list[Sentence]]:
+        """The gold data of each of `heads`."""
+        return {"": list(gold)}
+
+    def own_kernels(self) -> dict[str, list[Any]]:
+        """The compiled functions that it calls beside those of chains, by a name for people."""
+        return {}

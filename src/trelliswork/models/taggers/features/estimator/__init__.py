@@ -1,0 +1,1 @@
+"""What `trelliswork.sklearn.CRF` needs to be a drop-in for sklearn-crfsuite."""

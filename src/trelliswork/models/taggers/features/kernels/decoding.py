@@ -1,0 +1,126 @@
+"""What the kernels that learn by decoding share: scores, the best labels, and sparse changes of the weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trelliswork.models.taggers.features.kernels.records import Change, Path
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.structures.chain.path_kernels import best_paths
+
+
+@kernel(FAST)
+def score_tokens(first, last, rows, index, weights, emissions):
+    """emissions[t] = Σ value · weight over the attributes of tokens first..last [S4.74]."""
+    offsets, labels, valued = index.offsets, index.labels, rows.values.shape[0] > 0
+    for t in range(first, last):
+        row = emissions[t - first]
+        for j in range(row.shape[0]):
+            row[j] = 0.0
+        for e in range(rows.offsets[t], rows.offsets[t + 1]):
+            a, value = rows.ids[e], rows.values[e] if valued else 1.0
+            for p in range(offsets[a], offsets[a + 1]):
+                row[labels[p]] += value * weights[p]
+
+
+@kernel(FAST)
+def score_arcs(index, weights, transitions):
+    """transitions[0, 0, i, j] = the weight of arc (i, j); pairs without a weight stay as they are."""
+    n_states = index.labels.shape[0]
+    for a in range(index.arcs.shape[0]):
+        transitions[0, 0, index.arcs[a, 0], index.arcs[a, 1]] = weights[n_states + a]
+
+
+@kernel(FAST)
+def best_labels(starts, emissions, transitions, tags):
+    """The best labels of sentences that lie behind one another: tags[t] of emissions[t] [S4.100-103]."""
+    c = emissions.shape[1]
+    edge, possible, length = np.zeros(c), np.empty(1, np.bool_), np.empty(1, np.int64)
+    arcs = transitions.reshape((1, 1, c, c))
+    for s in range(starts.shape[0] - 1):
+        length[0] = starts[s + 1] - starts[s]
+        if length[0] > 0:
+            scores = emissions[starts[s] : starts[s + 1]].reshape((1, length[0], c))
+            out = tags[starts[s] : starts[s + 1]].reshape((1, length[0]))
+            best_paths(0, 1, scores, arcs, edge, edge, length, out, possible)
+
+
+@kernel(EXACT)
+def path_for(longest, c):
+    """Room to decode sentences of up to `longest` tokens."""
+    emissions, transitions, tags = np.empty((1, longest, c)), np.zeros((1, 1, c, c)), np.zeros((1, longest), np.int64)
+    return Path(emissions, transitions, tags, np.zeros(c), np.empty(1, np.bool_))
+
+
+@kernel(EXACT)
+def decode(length, path, transitions, tags):
+    """tags[0] = the best labels of a sentence; `length` is [1]."""
+    best_paths(0, 1, path.emissions, transitions, path.edge, path.edge, length, tags, path.possible)
+
+
+@kernel(EXACT)
+def no_change(n_weights):
+    """A change that touches no weight."""
+    return Change(np.full(n_weights, np.nan), np.empty(n_weights, np.int64), np.zeros(1, np.int64))
+
+
+@kernel(EXACT)
+def add_change(weight, amount, change):
+    """Add to the change of a weight; -1 is no weight."""
+    if weight >= 0:
+        if np.isnan(change.amounts[weight]):
+            change.amounts[weight] = 0.0
+            change.touched[change.n_touched[0]] = weight
+            change.n_touched[0] += 1
+        change.amounts[weight] += amount
+
+
+@kernel(EXACT)
+def clear(change):
+    """Touch no weight again."""
+    for k in range(change.n_touched[0]):
+        change.amounts[change.touched[k]] = np.nan
+    change.n_touched[0] = 0
+
+
+@kernel(EXACT)
+def weight_of(attribute, label, offsets, labels):
+    """The weight of an (attribute, label) pair, -1 if it has none; labels of an attribute are sorted."""
+    low, high = offsets[attribute], offsets[attribute + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if labels[middle] < label:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < offsets[attribute + 1] and labels[low] == label else -1
+
+
+@kernel(EXACT)
+def add_difference(first, rows, index, gold, tags, n, change):
+    """Add the features of the gold labels of a sentence, less those of its tags."""
+    for i in range(n):
+        t = first + i
+        if gold[t] != tags[i]:
+            for e in range(rows.offsets[t], rows.offsets[t + 1]):
+                value = rows.values[e] if rows.values.shape[0] > 0 else 1.0
+                for sign, label in ((1.0, gold[t]), (-1.0, tags[i])):
+                    add_change(weight_of(rows.ids[e], label, index.offsets, index.labels), sign * value, change)
+        if i > 0 and (gold[t] != tags[i] or gold[t - 1] != tags[i - 1]):
+            add_change(index.places[gold[t - 1], gold[t]], 1.0, change)
+            add_change(index.places[tags[i - 1], tags[i]], -1.0, change)
+
+
+@kernel(EXACT)
+def add_pair_difference(first, edges, first_pair, gold, tags, n, c, change):
+    """The same for attributes that look at neighbouring labels, whose weights are weights[first_pair:]."""
+    for i in range(1, n):
+        t = first + i
+        if gold[t] == tags[i] and gold[t - 1] == tags[i - 1]:
+            continue
+        for e in range(edges.offsets[t], edges.offsets[t + 1]):
+            value = edges.values[e] if edges.values.shape[0] > 0 else 1.0
+            for sign, arc in ((1.0, gold[t - 1] * c + gold[t]), (-1.0, tags[i - 1] * c + tags[i])):
+                place = weight_of(edges.ids[e], arc, edges.pair_offsets, edges.pair_arcs)
+                if place >= 0:
+                    add_change(first_pair + place, sign * value, change)

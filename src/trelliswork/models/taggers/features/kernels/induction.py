@@ -1,0 +1,160 @@
+"""CPU kernels that weigh conjunctions of attributes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trelliswork.data.attributes.key_kernels import find_keys
+from trelliswork.runtime.compilation import EXACT, kernel
+
+SCATTER = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the product is one to one
+Array = np.ndarray[Any, Any]
+LARGEST = 30.0  # a weight beyond makes no difference
+
+
+class Pairing(NamedTuple):
+    """Which attributes may be paired: usable ones, at least one of the two atomic (below n_atomic)."""
+
+    usable: Array  # [attributes] bool
+    n_atomic: int
+    n_attributes: int
+
+
+class Tally(NamedTuple):
+    """For each pair: in how many labelled tokens it is, and by label Σ 1[gold = y], Σ p(y), Σ p(y)(1 - p(y))."""
+
+    counts: Array  # [pairs]
+    observed: Array  # [pairs, labels]
+    expected: Array
+    variance: Array
+
+    @classmethod
+    def zeros(cls, n_pairs: int, n_labels: int) -> Tally:
+        size = n_pairs, n_labels
+        return cls(np.zeros(n_pairs, np.int64), np.zeros(size), np.zeros(size), np.zeros(size))
+
+
+@kernel(EXACT)
+def pairs_of_token(t, rows, pairing, keys):
+    """Keys of the pairs of attributes of a token; returns how many."""
+    n, ids, usable = 0, rows.ids, pairing.usable
+    for e in range(rows.offsets[t], rows.offsets[t + 1]):
+        for f in range(e + 1, rows.offsets[t + 1]):
+            first, second = min(ids[e], ids[f]), max(ids[e], ids[f])
+            if first != second and first < pairing.n_atomic and usable[first] and usable[second]:
+                keys[n] = (np.uint64(first) * np.uint64(pairing.n_attributes) + np.uint64(second)) * SCATTER
+                n += 1
+    return n
+
+
+@kernel(EXACT)
+def list_pairs(tokens, rows, pairing, shares, keys, masses):
+    """Keys of the pairs of some tokens, each with the share of its token, as long as there is room.
+
+    Returns how many.
+    """
+    n = 0
+    for k in range(tokens.shape[0]):
+        t = tokens[k]
+        m = rows.offsets[t + 1] - rows.offsets[t]
+        if n + m * (m - 1) // 2 > keys.shape[0]:
+            break
+        found = pairs_of_token(t, rows, pairing, keys[n:])
+        masses[n : n + found] = shares[t]
+        n += found
+    return n
+
+
+@kernel(EXACT)
+def add_to_tally(rows, pairing, table, numbers, marginals, gold, tally):
+    """Add what the tokens say of each pair in the table."""
+    most = 0
+    for t in range(gold.shape[0]):
+        most = max(most, rows.offsets[t + 1] - rows.offsets[t])
+    keys = np.empty(most * (most - 1) // 2, np.uint64)
+    found = np.empty(keys.shape[0], np.int32)
+    for t in range(gold.shape[0]):
+        if gold[t] < 0:
+            continue
+        n = pairs_of_token(t, rows, pairing, keys)
+        find_keys(table, numbers, keys[:n], found)
+        for i in range(n):
+            k = found[i]
+            if k >= 0:
+                tally.counts[k] += 1
+                tally.observed[k, gold[t]] += 1.0
+                for y in range(marginals.shape[1]):
+                    p = marginals[t, y]
+                    tally.expected[k, y] += p
+                    tally.variance[k, y] += p * (1.0 - p)
+
+
+@kernel(EXACT)
+def gain_of(tokens, values, label, marginals, gold, l1, l2):
+    """The most that one weight μ for (attribute, label) adds to the penalised log-likelihood, and that μ.
+
+    Each token on its own: p(y) becomes p(y) e^(μv [y = label]) / (1 + p(label) (e^(μv) - 1)), which is exact where
+    a token has no neighbours and holds them fixed where it has. The sum is concave: Newton steps between bounds.
+    """
+    slope, _ = _derivatives(0.0, tokens, values, label, marginals, gold)
+    if abs(slope) <= l1:
+        return 0.0, 0.0
+    sign = 1.0 if slope > 0 else -1.0
+    low, high = (0.0, LARGEST) if sign > 0 else (-LARGEST, 0.0)
+    weight = 0.0
+    for _ in range(50):
+        slope, curvature = _derivatives(weight, tokens, values, label, marginals, gold)
+        slope -= sign * l1 + 2.0 * l2 * weight
+        if slope > 0:
+            low = weight
+        else:
+            high = weight
+        after = weight + slope / max(curvature + 2.0 * l2, 1e-300)
+        if not low <= after <= high:
+            after = 0.5 * (low + high)
+        done = abs(after - weight) < 1e-9
+        weight = after
+        if done:
+            break
+    total = -l1 * abs(weight) - l2 * weight * weight
+    for k in range(tokens.shape[0]):
+        t = tokens[k]
+        x = weight * (values[k] if values.shape[0] > 0 else 1.0)
+        total += (x if gold[t] == label else 0.0) - _log_growth(marginals[t, label], x)
+    return total, weight
+
+
+@kernel(EXACT)
+def _derivatives(weight, tokens, values, label, marginals, gold):
+    """Slope of the log-likelihood by one weight, and minus its curvature."""
+    slope, curvature = 0.0, 0.0
+    for k in range(tokens.shape[0]):
+        t = tokens[k]
+        value = values[k] if values.shape[0] > 0 else 1.0
+        p, x = marginals[t, label], weight * value
+        q = p / (p + (1.0 - p) * math.exp(-x)) if x > 0 else p * math.exp(x) / (1.0 + p * math.expm1(x))
+        slope += value * ((1.0 if gold[t] == label else 0.0) - q)
+        curvature += value * value * q * (1.0 - q)
+    return slope, curvature
+
+
+@kernel(EXACT)
+def _log_growth(p, x):
+    """log(1 + p (e^x - 1)) without overflow."""
+    return x + math.log(p + (1.0 - p) * math.exp(-x)) if x > 0 else math.log1p(p * math.expm1(x))
+
+
+@kernel(EXACT)
+def best_gains(offsets, tokens, values, allowed, marginals, gold, l1, l2, gains):
+    """gains[k] = the gain of the best single weight of attribute k, whose tokens begin at offsets[k], among the labels
+    that are allowed[k]."""
+    for k in range(gains.shape[0]):
+        first, last = offsets[k], offsets[k + 1]
+        of_these = values[first:last] if values.shape[0] > 0 else values
+        for label in range(allowed.shape[1]):
+            if allowed[k, label]:
+                gain, _ = gain_of(tokens[first:last], of_these, label, marginals, gold, l1, l2)
+                gains[k] = max(gains[k], gain)

@@ -1,0 +1,74 @@
+"""CPU kernel of locally normalised models: a softmax over the labels of every token."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trelliswork.models.taggers.features.kernels.likelihood import add_up, spread
+from trelliswork.models.taggers.features.kernels.records import PlannedWeights
+from trelliswork.runtime.compilation import FAST, kernel
+from trelliswork.runtime.kernel_math import exp, highest, log
+
+
+@kernel(FAST)
+def _softmax(scores, c):
+    """scores[:c] become probabilities; returns the log of their normaliser."""
+    top, total = highest(scores, c), 0.0
+    for j in range(c):
+        scores[j] = exp(scores[j] - top)
+        total += scores[j]
+    for j in range(c):
+        scores[j] /= total
+    return top + log(total)
+
+
+@kernel(FAST)
+def local_loss_and_gradient(first, last, rows, observed, weights):
+    """-Σ_s shares_s Σ_t log p(y_t | y_{t-1}, x) of sentences first..last [S4.136-138], y_{t-1} being the gold label;
+    and its gradient."""
+    transitions, table, loose = weights.transitions[0, 0], weights.table, weights.loose
+    c = transitions.shape[0]
+    scores = np.zeros(table.shape[1])
+    d_transitions, d_table, d_loose = np.zeros((1, 1, c, c)), np.zeros(table.shape), np.zeros(loose.shape)
+    total = 0.0
+    for s in range(first, last):
+        before = -1
+        for t in range(rows.starts[s], rows.starts[s] + rows.lengths[s]):
+            add_up(rows, t, table, loose, scores)
+            if before >= 0:
+                for j in range(c):
+                    scores[j] += transitions[before, j]
+            label = observed.gold[t]
+            wanted = scores[label]
+            total += observed.shares[s] * (_softmax(scores, c) - wanted)
+            scores[label] -= 1.0
+            for j in range(c):
+                scores[j] *= observed.shares[s]
+            if before >= 0:
+                for j in range(c):
+                    d_transitions[0, 0, before, j] += scores[j]
+            spread(rows, t, scores, d_table, d_loose)
+            before = label
+    return total, PlannedWeights(d_transitions, d_table, d_loose, np.empty(0))
+
+
+@kernel(FAST)
+def local_scores(first, last, lengths, starts, scores, transitions, emissions, arcs):
+    """log p(label | label before) of rows first..last: at the first token into `emissions` [rows, n, c], then into
+    `arcs` [rows, n-1, c, c]; what lies behind the end of a row is 0."""
+    c = transitions.shape[0]
+    row = np.empty(c)
+    for b in range(first, last):
+        emissions[b] = 0.0
+        arcs[b] = 0.0
+        for i in range(lengths[b]):
+            token = scores[starts[b] + i]
+            for before in range(c if i > 0 else 1):
+                for j in range(c):
+                    row[j] = token[j] + (transitions[before, j] if i > 0 else 0.0)
+                target = arcs[b, i - 1, before] if i > 0 else emissions[b, 0]
+                for j in range(c):
+                    target[j] = row[j]
+                log_z = _softmax(row, c)
+                for j in range(c):
+                    target[j] -= log_z

@@ -1,0 +1,59 @@
+"""What all learners of a feature CRF share: the corpus they read, the progress they report, their one method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from trelliswork.data.attributes import AttributeRows
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+
+Array = np.ndarray[Any, Any]
+SPREAD = 0.1  # of the first weights of latent states
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What there is to learn from; `gold` with `sets`, and `sentence_weights`, are as for `Likelihood`.
+
+    Attributes that are True in `on_pairs` look at neighbouring labels.
+    """
+
+    rows: AttributeRows
+    gold: Array
+    sentence_weights: Array | None = None
+    sets: Array | None = None
+    on_pairs: Array | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The weights after an iteration (or epoch), the loss, and the gradient's norm where there is one.
+
+    `measures` are further figures by name; `samples` [members, weights] are there if the settings ask for them.
+    """
+
+    iteration: int
+    weights: Array
+    loss: float
+    gradient_norm: float | None = None
+    measures: Mapping[str, float] = field(default_factory=dict)
+    samples: Array | None = None
+
+
+class Learner(Protocol):
+    """Anything that finds weights."""
+
+    def learn(self, corpus: Corpus, parameters: Any) -> Iterator[Progress]:
+        """One `Progress` an iteration; the last has the weights that were learned."""
+        ...
+
+
+def first_weights(parameters: Parameters, seed: int) -> Array:
+    """Weights of 0; small random ones where the states of a label would stay alike for ever."""
+    if parameters.latent == 1:
+        return np.zeros(len(parameters))
+    return SPREAD * np.random.default_rng(seed).normal(size=len(parameters))

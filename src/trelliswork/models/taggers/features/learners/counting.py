@@ -1,0 +1,104 @@
+"""Models learned by counting: HMM and naive Bayes over the attributes of tokens [S4.67-69].
+
+p(y, x) = Π_t p(y_t | y_{t-1}) Π_k p(a_tk | y_t): labels follow one another as in an HMM (in naive Bayes each is drawn
+from p(y)), and a token draws its attributes one by one from a distribution of its label over all attributes.
+Probabilities are relative frequencies after `smoothing` was added to every count.
+
+Attributes that occur once are counted a second time as the *unknown attribute*; strangers are read as that one.
+
+The logs of these probabilities are weights of a `FeatureCRF` with `normalised="jointly"`. An unseen (attribute, label)
+pair needs none: ln p(a | y) is ln((count + s) / s) where the pair was seen, and the floor of the label, ln(s / total),
+everywhere. Marks, attributes that no text has, carry floors and starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data.attributes import AttributeRows, KeyIndex
+from trelliswork.data.attributes.rows import owners_of
+from trelliswork.errors import ScoreError
+from trelliswork.models.taggers.features.crf.marks import MARK_KEYS, MARKS, first_tokens, values_of
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.base import Corpus, Progress
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Relative frequencies, in one pass."""
+
+    smoothing: float = 0.1
+
+    def learn(self, corpus: Corpus, parameters: Parameters) -> Iterator[Progress]:
+        yield Progress(1, *log_frequencies(corpus.rows, corpus.gold, parameters, self.smoothing))
+
+
+def counted_parameters(
+    rows: AttributeRows, gold: Array, index: KeyIndex, n_labels: int, *, transitions: bool
+) -> Parameters:
+    """Weights for the pairs that occur, for the marks (added to `index`) with every label, and for every arc."""
+    if len(gold) and gold.min() < 0:
+        raise ScoreError("this model needs a label for every token; some are unknown; learn a crf from those")
+    unknown = len(index)
+    index.add(MARK_KEYS)
+    seen = Parameters.of(_with_strangers(rows, unknown), gold, unknown + 1, n_labels, all_transitions=True)
+    offsets = np.concatenate([seen.offsets, seen.n_states + n_labels * np.arange(1, len(MARKS))])
+    labels = np.concatenate([seen.labels, np.tile(np.arange(n_labels, dtype=np.int32), len(MARKS) - 1)])
+    return Parameters(n_labels, offsets, labels, seen.arcs if transitions else seen.arcs[:0])
+
+
+def log_frequencies(rows: AttributeRows, gold: Array, parameters: Parameters, smoothing: float) -> tuple[Array, float]:
+    """The weights of `counted_parameters`, and -ln p(y, x) of the data under them [S4.67, 69]."""
+    c, unknown = parameters.n_labels, len(parameters.offsets) - 1 - len(MARKS)
+    pairs = _pair_counts(_with_strangers(rows, unknown), gold, parameters)[: parameters.offsets[unknown + 1]]
+    owners = parameters.labels[: len(pairs)]
+    totals = np.bincount(owners, pairs, minlength=c) + smoothing * (unknown + 1)
+    tokens, firsts, arcs = _label_counts(rows, gold, c)
+    nothing, chained = np.zeros(c), len(parameters.arcs) > 0
+    weights = [np.log1p(pairs / smoothing), np.log(smoothing / totals)]
+    weights += [_log_shares(firsts, smoothing), nothing] if chained else [nothing, _log_shares(tokens, smoothing)]
+    used = np.where(np.arange(len(pairs)) < parameters.offsets[unknown], pairs, 0.0)
+    counts = [used, np.bincount(owners, used, minlength=c), firsts, tokens]
+    if chained:
+        weights.append(_log_shares(arcs, smoothing).ravel())
+        counts.append(arcs.ravel())
+    found = np.concatenate(weights)
+    return found, -float(np.concatenate(counts) @ found)
+
+
+def _with_strangers(rows: AttributeRows, unknown: int) -> AttributeRows:
+    """With one more entry, of the id `unknown`, for each attribute that occurs only once."""
+    once = np.flatnonzero(np.bincount(rows.ids, minlength=unknown)[rows.ids] == 1)
+    offsets = rows.offsets + np.searchsorted(once, rows.offsets)
+    values = np.insert(values_of(rows), once, values_of(rows)[once])
+    return AttributeRows(rows.lengths, offsets, np.insert(rows.ids, once, unknown).astype(np.int32), values)
+
+
+def _pair_counts(rows: AttributeRows, gold: Array, parameters: Parameters) -> Array:
+    """How often each (attribute, label) pair of `parameters` occurs."""
+    c = parameters.n_labels
+    owner = owners_of(parameters.offsets)
+    found = rows.ids.astype(np.int64) * c + gold[rows.tokens()]
+    at = np.searchsorted(owner * c + parameters.labels, found)
+    return np.bincount(at, rows.values, minlength=parameters.n_states).astype(np.float64)
+
+
+def _label_counts(rows: AttributeRows, gold: Array, c: int) -> tuple[Array, Array, Array]:
+    """How often each label occurs [c], begins a sentence [c], and follows another [from, to]."""
+    firsts = first_tokens(rows)
+    after = np.delete(np.arange(len(gold)), firsts)
+    arcs = np.bincount(gold[after - 1] * c + gold[after], minlength=c * c).reshape(c, c)
+    return np.bincount(gold, minlength=c), np.bincount(gold[firsts], minlength=c), arcs
+
+
+def _log_shares(counts: Array, smoothing: float) -> Array:
+    """Logs of smoothed relative frequencies along the last axis."""
+    smooth = counts + smoothing
+    shares: Array = np.log(smooth / smooth.sum(-1, keepdims=True))
+    return shares

@@ -1,0 +1,139 @@
+"""From settings to a learner, and from a corpus to weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data.attributes import AttributeRows
+from trelliswork.errors import ScoreError
+from trelliswork.models.taggers.features.crf.kinds import kind_of
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner
+from trelliswork.models.taggers.features.learners.base import Corpus, Learner, Progress
+from trelliswork.models.taggers.features.learners.config import PROBABILISTIC, Algorithm, LearningConfig
+from trelliswork.models.taggers.features.learners.counting import Counting
+from trelliswork.models.taggers.features.learners.herding import Herding
+from trelliswork.models.taggers.features.learners.lbfgs import LikelihoodLearner
+from trelliswork.models.taggers.features.learners.margin import MarginLearner
+from trelliswork.models.taggers.features.learners.online import OnlineLearner
+from trelliswork.models.taggers.features.learners.posterior import Posterior
+from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
+from trelliswork.training.lbfgs import LBFGS
+
+Array = np.ndarray[Any, Any]
+ON_PAIRS = ("lbfgs", "sgd", "perceptron", "pa", "arow")  # know weights of (attribute, label before, label)
+
+
+def learn(
+    rows: AttributeRows,
+    gold: Array,
+    parameters: Parameters,
+    config: LearningConfig,
+    *,
+    sentence_weights: Array | None = None,
+    sets: Array | None = None,
+    start: Array | None = None,
+) -> Iterator[Progress]:
+    """One `Progress` an iteration; the last has the weights that were learned. Hidden units may have a `start`."""
+    corpus = Corpus(rows, gold, sentence_weights, sets)
+    _check_fit(config, corpus, parameters)
+    learner: Learner = learner_of(config) if start is None else replace(hidden_unit_learner(config), start=start)
+    return learner.learn(corpus, parameters)
+
+
+def learner_of(config: LearningConfig) -> Learner:
+    """The learner that the settings ask for."""
+    if kind_of(config.model).counted:
+        return Counting(config.smoothing)
+    return hidden_unit_learner(config) if config.hidden_units else _LEARNERS[config.algorithm](config)
+
+
+def _lbfgs(config: LearningConfig) -> LikelihoodLearner:
+    local = kind_of(config.model).normalised == "locally" or config.model == "logistic"
+    minimiser = LBFGS(l2=config.c2, l1=config.c1, max_iterations=config.max_iterations or 10_000)
+    posterior = Posterior(config.samples, config.posterior, config.temperature, config.seed) if config.samples else None
+    return LikelihoodLearner(minimiser, local, posterior, config.seed)
+
+
+_LEARNERS: dict[Algorithm, Callable[[LearningConfig], Learner]] = {
+    "lbfgs": _lbfgs,
+    "sgd": lambda c: StochasticDescent(l2=c.c2, max_epochs=c.max_iterations or 100, seed=c.seed),
+    "perceptron": lambda c: OnlineLearner("perceptron", max_epochs=c.max_iterations or 50, seed=c.seed),
+    "pa": lambda c: OnlineLearner("pa-1", max_epochs=c.max_iterations or 50, seed=c.seed),
+    "arow": lambda c: OnlineLearner("arow", max_epochs=c.max_iterations or 50, seed=c.seed),
+    "margin": lambda c: MarginLearner(c2=c.c2, max_epochs=c.max_iterations or 30, seed=c.seed),
+    "herding": lambda c: Herding(max_epochs=c.max_iterations or 50, seed=c.seed, samples=c.samples),
+}
+
+
+def hidden_unit_learner(config: LearningConfig) -> HiddenUnitLearner:
+    """Rare attributes begin without a say, as random weights of theirs would only be noise."""
+    epochs = config.max_iterations or 15
+    return HiddenUnitLearner(l2=config.c2, max_epochs=epochs, seed=config.seed, spread_w=0.0, spread_v=0.5)
+
+
+def parameters_of(
+    corpus: Corpus, n_attributes: int, n_labels: int, config: LearningConfig, *, arcs: bool = True
+) -> Parameters:
+    """The weights that the settings ask for, for labels as they are seen; without `arcs` none between neighbours."""
+    found = Parameters.of(
+        corpus.rows, corpus.gold, n_attributes, n_labels, all_states=config.all_states,
+        all_transitions=config.all_transitions, sets=corpus.sets, on_pairs=corpus.on_pairs,
+    )  # fmt: skip
+    found = found.frequent(corpus.rows, corpus.gold, config.min_count, corpus.sets).common(corpus.rows, config.cutoff)
+    return found if arcs else replace(found, arcs=found.arcs[:0])
+
+
+def _check_fit(config: LearningConfig, corpus: Corpus, parameters: Parameters) -> None:
+    """Refuse data that an algorithm cannot learn from."""
+    if parameters.n_pairs:
+        _check_pairs(config, parameters)
+    if config.hidden_units:
+        check_complete("that of hidden units", corpus, PROBABILISTIC)
+    if config.model != "crf":
+        check_complete(config.model, corpus, ["lbfgs of the model crf"])
+    if config.algorithm not in PROBABILISTIC:
+        check_complete(config.algorithm, corpus, PROBABILISTIC)
+
+
+def _check_pairs(config: LearningConfig, parameters: Parameters) -> None:
+    """Refuse templates that look at two labels where only one can be looked at."""
+    templates = "templates such as B01:%x[0,1] need"
+    if parameters.order == 2:
+        raise ScoreError(f"{templates} order 1; got 2; write B alone or leave out the order")
+    if config.algorithm not in ON_PAIRS or config.samples:
+        got = f"{config.algorithm} with {config.samples} samples" if config.samples else config.algorithm
+        wanted = f"the algorithm {', '.join(ON_PAIRS)} without samples"
+        raise ScoreError(f"{templates} {wanted}; got {got}; write B alone or choose another")
+    if config.model != "crf":
+        raise ScoreError(f"{templates} the model crf; got {config.model}; write B alone or choose it")
+
+
+def check_complete(algorithm: str, corpus: Corpus, others: Sequence[str]) -> None:
+    """Refuse unknown labels and sentence weights, which only `others` can learn from."""
+    if len(corpus.gold) and corpus.gold.min() < 0:
+        got = f"labels that are not known need the algorithm {' or '.join(others)}; got {algorithm}"
+        raise ScoreError(f"{got}; label all tokens or choose another")
+    if corpus.sentence_weights is not None:
+        got = f"sentence weights need the algorithm {' or '.join(others)}; got {algorithm}"
+        raise ScoreError(f"{got}; leave them out or choose another")
+
+
+def check_weights(weights: Any, n_sentences: int) -> Array:
+    """Sentence weights as an array; one finite number that is not negative for each sentence."""
+    try:
+        found = np.asarray(weights, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ScoreError(
+            f"weights must be numbers, one for each of {n_sentences} sentences; got {weights!r}"
+        ) from error
+    if found.shape != (n_sentences,):
+        raise ScoreError(f"weights must be {n_sentences} numbers, one per sentence; got the shape {found.shape}")
+    bad = np.flatnonzero(~((found >= 0) & (found < np.inf)))
+    if len(bad):
+        raise ScoreError(f"weights must be at least 0 and finite; got {found[bad[0]]:g} for sentence {bad[0] + 1}")
+    return found

@@ -1,0 +1,68 @@
+"""The negative log-likelihood of a corpus under a feature CRF, and its gradient [S4.113-120]."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data.attributes import AttributeRows
+from trelliswork.models.taggers.features.crf.edges import edge_rows
+from trelliswork.models.taggers.features.crf.observed import follows
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.crf.plan import Plan
+from trelliswork.models.taggers.features.crf.states import StateSpace
+from trelliswork.models.taggers.features.kernels import likelihood as kernels
+from trelliswork.models.taggers.features.kernels import sets as set_kernels
+from trelliswork.models.taggers.features.kernels.records import Observed, PlannedWeights
+
+Array = np.ndarray[Any, Any]
+BLOCK = 8  # sentences whose scores are in the cache at the same time
+
+
+class Likelihood:
+    """`loss, gradient = likelihood(weights)`, without regularizer.
+
+    `gold` has one label a token, or codes for labels that are not known, with `sets` (see `observed`): the loss is
+    Σ_s weights_s (log Z_s - log Z_s of the labels that gold allows) [S4.131]. So it is with latent variables, where
+    gold allows every state of its label [S4.128-133].
+    """
+
+    def __init__(
+        self,
+        rows: AttributeRows,
+        gold: Array,
+        parameters: Parameters,
+        sentence_weights: Array | None = None,
+        sets: Array | None = None,
+    ) -> None:
+        self.parameters, self.plan, self._space = parameters, Plan.of(rows, parameters), StateSpace.of(parameters)
+        codes, sets = self._space.gold(gold, sets, follows(rows))
+        weights = np.ones(len(rows.lengths)) if sentence_weights is None else sentence_weights.astype(np.float64)
+        self._observed = Observed(codes[self.plan.tokens].astype(np.int64), sets, weights[self.plan.order])
+        self._ranges = self.plan.shares(self._space.c**2)
+        self._edges = edge_rows(rows, parameters, self.plan.tokens)
+        self._plain = self._space.is_plain and not parameters.n_pairs and (not len(codes) or int(codes.min()) >= 0)
+
+    def __call__(self, weights: Array) -> tuple[float, Array]:
+        parameters, space = self.parameters, self._space
+        transitions = space.transitions(weights[parameters.arc_weights])
+        pairs = np.ascontiguousarray(weights[parameters.pair_weights])
+        planned = self.plan.spread_out(weights, transitions, pairs)
+        loss, found = self.plan.add_up(partial(self._pass_over, planned), self._ranges)
+        gradient = np.empty(len(parameters))
+        self.plan.collect(found, gradient)
+        gradient[parameters.arc_weights] = space.collect(found.transitions)
+        gradient[parameters.pair_weights] = found.pairs
+        return loss, gradient
+
+    def _pass_over(self, weights: PlannedWeights, first: int, last: int) -> Any:
+        rows, space = self.plan.rows, self._space
+        if self._plain:
+            return kernels.loss_and_gradient(first, last, rows, self._observed, weights, BLOCK)
+        longest = int(rows.lengths[first:last].max(initial=0))
+        room = set_kernels.room_for(longest, space.c, bool(len(self._edges.ids)))
+        return set_kernels.loss_and_gradient(
+            first, last, rows, self._edges, self._observed, weights, space.columns, space.start, room
+        )

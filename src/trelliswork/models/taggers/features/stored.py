@@ -1,0 +1,92 @@
+"""A feature CRF as arrays on disk, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trelliswork.data.attributes import Conjunctions, HashedIndex, KeyIndex
+from trelliswork.models.taggers.features.crf.kinds import kind_of
+from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.crf.parameters import PairWeights, Parameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+
+Array = np.ndarray[Any, Any]
+FEW_STATES = 1000  # as many are taken on trust: their pairs fit into memory
+
+
+def crf_arrays(crf: FeatureCRF) -> dict[str, Array]:
+    """All numbers of a model, by name."""
+    parameters, samples = crf.parameters, getattr(crf, "samples", None)
+    arrays = {
+        **_index_arrays(crf), "conjunctions": crf.conjunctions.pairs, "labels": parameters.labels,
+        "arcs": parameters.arcs, "weights": crf.weights.astype(np.float32),
+    }  # fmt: skip
+    if parameters.pairs is not None:
+        arrays |= {"pair_offsets": parameters.pairs.offsets, "pair_arcs": parameters.pairs.arcs}
+    if samples is not None:
+        arrays["samples"] = samples.astype(np.float32)
+    return arrays
+
+
+def crf_of_arrays(
+    arrays: Mapping[str, Array], labels: tuple[str, ...], n_attributes: int, config: LearningConfig
+) -> FeatureCRF:
+    """The inverse; `ValueError` or `KeyError` if the arrays do not fit one another."""
+    index, offsets = _index_of(arrays, n_attributes, config.hash_bits)
+    conjunctions = Conjunctions(len(index), arrays.get("conjunctions", np.empty((0, 2), np.int32)))
+    conjunctions.check()
+    if config.hidden_units:
+        return _with_units(arrays, labels, index, config.hidden_units)
+    pairs = PairWeights(arrays["pair_offsets"], arrays["pair_arcs"]) if "pair_arcs" in arrays else None
+    n_states = len(labels) * config.latent
+    if n_states > max(FEW_STATES, len(arrays["weights"])):
+        raise ValueError(f"{n_states:,} states are more than there are weights")
+    parameters = Parameters(n_states, offsets, arrays["labels"], arrays["arcs"], pairs, config.latent)
+    parameters.check(conjunctions.n_attributes)
+    weights = _finite(arrays["weights"], (len(parameters),))
+    crf = FeatureCRF(labels, index, parameters, weights, kind_of(config.model).normalised, conjunctions)
+    if "samples" not in arrays:
+        return crf
+    from trelliswork.models.taggers.features.crf.averaged import averaged
+
+    samples = _finite(arrays["samples"], (len(arrays["samples"]), len(parameters)))
+    return averaged(crf, samples, voting=config.algorithm == "herding")
+
+
+def _with_units(
+    arrays: Mapping[str, Array], labels: tuple[str, ...], index: KeyIndex | HashedIndex, n_units: int
+) -> FeatureCRF:
+    from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
+    from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+
+    parameters = HiddenParameters.dense(len(index), len(labels), n_units)
+    weights = _finite(arrays["weights"], (len(parameters),)).astype(np.float32)
+    return HiddenUnitCRF(labels, index, parameters, weights, conjunctions=Conjunctions.none(len(index)))
+
+
+def _finite(array: Array, shape: tuple[int, ...]) -> Array:
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"finite weights {shape} expected, others found")
+    return array.astype(np.float64)
+
+
+def _index_arrays(crf: FeatureCRF) -> dict[str, Array]:
+    """The table of the attributes and where their weights begin; if they are hashed, how many weights each has."""
+    if isinstance(crf.index, HashedIndex):
+        return {"n_weights": np.diff(crf.parameters.offsets).astype(np.uint8 if len(crf.labels) < 256 else np.int32)}
+    table, numbers = crf.index.table.view(np.int64), crf.index.numbers
+    return {"keys": table, "numbers": numbers, "offsets": crf.parameters.offsets}
+
+
+def _index_of(
+    arrays: Mapping[str, Array], n_attributes: int, hash_bits: int | None
+) -> tuple[KeyIndex | HashedIndex, Array]:
+    """The inverse: the index, and where the weights of each attribute begin."""
+    if hash_bits is not None:
+        return HashedIndex(hash_bits), np.concatenate([[0], np.cumsum(arrays["n_weights"], dtype=np.int64)])
+    index = KeyIndex(arrays["keys"].view(np.uint64), arrays["numbers"], n_attributes)
+    index.check()
+    return index, arrays["offsets"]

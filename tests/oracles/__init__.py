@@ -1,0 +1,1 @@
+"""Enumerators: every value of a small structure, one by one. The truth that tests compare with; exponential."""
