@@ -13,7 +13,8 @@ import pytest
 
 from tests.cli.conftest import SMALL, Answer, Cli
 from trelliswork import writing
-from trelliswork.models import Tagger, storage
+from trelliswork.data import weight_files
+from trelliswork.models import Tagger
 
 GOOD = "Ann\tB-PER\nsings\tO\n\n"
 
@@ -147,7 +148,7 @@ def test_a_full_disk_while_tagging(cli: Cli, model: Path, text_file: Path, monke
 
 
 def test_a_full_disk_while_training(cli: Cli, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage.safetensors.torch, "save", full_disk)
+    monkeypatch.setattr(weight_files.safetensors.numpy, "save", full_disk)
     answer = cli("train", data / "dev.conll", "--out", tmp_path / "m", "--epochs", "1", "--quiet", *SMALL)
     assert is_one_sentence(answer)
     assert f"{tmp_path / 'm'}: cannot be written: No space left on device; free space" in answer.err
@@ -235,7 +236,7 @@ def test_traceback_on_request(cli: Cli, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_our_own_mistakes_are_not_hidden(cli: Cli, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stumble(directory: object) -> None:
+    def stumble(directory: object, **given: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(Tagger, "load", stumble)

@@ -58,7 +58,9 @@ def test_confidences_of_a_long_text_take_little_memory(feature_model: Path, data
 @pytest.mark.parametrize("format", ["text", "conll", "jsonl", "csv"])
 def test_a_line_that_is_far_too_long(cli: Cli, model: Path, tmp_path: Path, format: str) -> None:
     path = tmp_path / "long"
-    path.write_bytes(b"word\n" + b"word " * (files.LONGEST_LINE // 5 + 1))
+    path.write_bytes(
+        (b'{"tokens": ["word"]}\n' if format == "jsonl" else b"word\n") + b"word " * (files.LONGEST_LINE // 5 + 1)
+    )
     answer = cli("tag", model, path, "--from", format)
     assert is_one_sentence(answer)
     assert "long:2: expected lines of at most 10,000,000 bytes, got a longer one; break it up" in answer.err

@@ -61,7 +61,7 @@ def test_a_tag_that_training_lacked_counts_as_a_mistake(cli: Cli, tmp_path: Path
 def test_explain_shows_the_votes(cli: Cli, chunker: Path, data: Path, tmp_path: Path) -> None:
     answer = cli("explain", chunker, data / "test.conll", "--limit", 2)
     assert answer.status == 0
-    assert " %" in answer.out and "after " in answer.out and "U02:" in answer.out
+    assert "%" in answer.out and "after " in answer.out and "U02:" in answer.out
     page = tmp_path / "votes.html"
     assert cli("explain", chunker, data / "test.conll", "--html", page).status == 0
     assert page.read_text().count("<table>") == 10

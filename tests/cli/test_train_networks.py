@@ -99,8 +99,8 @@ def test_settings_survive_the_file(tmp_path: Path) -> None:
             "c.toml:1: expected settings under a section, got hidden = 3 outside of all; put it under [model]",
         ),
         ('[data]\ntrain = "x"\n[training]\nlr = nan', "lr must be a finite number; got nan"),
-        ("[training]\n\nthreads = 0", "c.toml:3: expected at least 1 thread, got 0"),
-        (f'[data]\ntrain = "x"\n[training]\nseed = {10**30}', "seed must be a number of at most 63 bits"),
+        ("[training]\n\nthreads = 0", "c.toml:3: expected 1 to 1024 threads, got 0"),
+        (f'[data]\ntrain = "x"\n[training]\nseed = {10**30}', "expected a whole number of at most 64 bits for seed"),
         ('[model]\nname = "bilstm"', "expected a model, one of window, bilstm-crf"),
     ],
 )
