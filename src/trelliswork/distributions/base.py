@@ -135,6 +135,7 @@ class StructuredDistribution(Distribution):
 
     def log_prob(self, value: Any) -> Tensor:
         """log p(value | x) = score(value) - log Z; -inf for a forbidden value, never above 0."""
+        # [S2, tree distribution] is this for trees
         return self._each(value, self._log_prob_rows, check=not self._solver.refuses)
 
     def _score_rows(self, values: Tensor) -> Tensor:
@@ -165,7 +166,7 @@ class StructuredDistribution(Distribution):
     @property
     def argmax(self) -> Any:
         """The value with the highest score; `README.md` says which among ties."""
-        values, possible = self._solver.best()
+        values, possible = self._solver.best()  # [S4.139]
         self._require_values(possible)
         return self._written(self._in_batch(values[None], ()))
 
