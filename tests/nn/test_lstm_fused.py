@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -102,16 +104,27 @@ def test_second_derivatives_where_only_the_weights_learn() -> None:
     assert twice.any()
 
 
+@contextlib.contextmanager
+def where_torch_can() -> Iterator[None]:
+    """On some processors torch's oneDNN has no LSTM in bfloat16; that is not ours to test."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "primitive descriptor" not in str(error):
+            raise
+
+
 def test_torch_reads_where_that_is_as_fast_or_kernels_cannot(packed: list[Packing]) -> None:
     mask = MASKS["ragged"]
     encoder, tokens = problem(mask, dtype=torch.float32)
     with torch.no_grad():
         encoder(tokens, mask)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast("cpu", torch.bfloat16), where_torch_can():
         encoder(tokens, mask)
     encoder(tokens[:2], mask[:2])
     assert not encoder(tokens, torch.zeros_like(mask)).any()
-    encoder.bfloat16()(tokens.bfloat16(), mask)
+    with where_torch_can():
+        encoder.bfloat16()(tokens.bfloat16(), mask)
     encoder.to("meta")(tokens.bfloat16().to("meta"), mask.to("meta"))
     assert not packed
 

@@ -39,7 +39,7 @@ def log_likelihood(
     That is for mixed or half precision, work for several threads, NaN and +inf, wide scores, and segmentations that are
     wrong or forbidden.
     """
-    dtype = segments.dtype
+    dtype = segments.dtype  # the loss of [S0, likelihood]
     given = (start, end) if transitions is None else (start, end, transitions)
     if dtype not in (torch.float32, torch.float64) or any(each.dtype != dtype for each in given):
         return None
