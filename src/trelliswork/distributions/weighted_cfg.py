@@ -13,6 +13,7 @@ from trelliswork.distributions import grammar_inputs as inputs
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
+    require_finite_totals,
     resolve_backend,
     weighted_sum,
 )
@@ -208,6 +209,13 @@ class WeightedCFG(StructuredDistribution):
             )
         found = self.marginals[:, first, last - 1]
         return found.sum(-1) if symbol is None else found[:, symbol]
+
+    def _sampled(self, sample_shape: Sequence[int], generator: torch.Generator | None) -> Tensor:
+        """Samples in their tensor form, whole derivations: NaN leads to symbols without rules."""
+        nodes = super()._sampled(sample_shape, generator)
+        rows = (nodes[..., 0] >= 0).sum(-1).reshape(-1, len(self.lengths)) == 2 * self.lengths - 1
+        require_finite_totals(torch.where(rows.all(0), 0.0, float("nan")))
+        return nodes
 
     @property
     def recognised(self) -> Bool[Tensor, "batch"]:
