@@ -165,7 +165,7 @@ class StructuredDistribution(Distribution):
 
     @property
     def argmax(self) -> Any:
-        """The value with the highest score; `README.md` says which among ties."""
+        """A value with the highest score; among ties the choice is the same every time."""
         values, possible = self._solver.best()  # [S4.139]
         self._require_values(possible)
         return self._written(self._in_batch(values[None], ()))
