@@ -21,6 +21,7 @@ LAYERS = (
     {"distributions"},
     {"nn"},
     {"data", "fst", "metrics"},
+    {"text"},
     {"training"},
     {"models"},
     {"cli", "web", "scale"},

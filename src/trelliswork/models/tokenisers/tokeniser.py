@@ -1,0 +1,210 @@
+"""A trained tokeniser: a CRF says of each visible character whether a token or a sentence ends with it.
+
+    >>> tokeniser = CharacterTokeniser.fit(read_documents("train.conllu"))          # doctest: +SKIP
+    >>> tokeniser.tokenise("Mr. Smith didn't come. Why?")                           # doctest: +SKIP
+
+The classes are those of Straka, Hajič and Straková (2016), "UDPipe: Trainable Pipeline for Processing CoNLL-U Files";
+here they are scored together, by a linear-chain CRF over neighbouring characters and written words. What it knows of a
+language is all in the training text, so it cuts Chinese or Japanese into words as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from trelliswork.data.attributes import AttributeRows, KeyIndex
+from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.models.base import Answer, Description, Model
+from trelliswork.models.card import model_card
+from trelliswork.models.storage import StoredModel, read_model, write_model
+from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.kernels.decoding import best_labels
+from trelliswork.models.taggers.features.learners.base import Corpus, Progress
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.learning import learn, parameters_of
+from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
+from trelliswork.models.tokenisers.character_kernels import N_ATTRIBUTES, Weights, score_characters
+from trelliswork.models.tokenisers.characters import Paragraphs
+from trelliswork.models.tokenisers.multiword import MultiwordTable
+from trelliswork.text import Document, Token, tokenisation_scores
+
+Array = np.ndarray[Any, Any]
+LABELS = ("inside", "token", "sentence")  # what ends with a character
+INSIDE, TOKEN, SENTENCE = range(3)
+DEFAULTS = LearningConfig(c1=0.1, c2=0.01, cutoff=3, max_iterations=60)
+
+
+class CharacterTokeniser(Model):
+    """Tokens and sentences of raw text, learned from documents whose tokens are known."""
+
+    KIND = "CharacterTokeniser"
+    reads = "text"
+
+    def __init__(
+        self, crf: FeatureCRF, multiword: MultiwordTable, config: LearningConfig, *, spaces_inside: bool = False
+    ) -> None:
+        self.crf, self.multiword, self.config = crf, multiword, config
+        self.spaces_inside = spaces_inside  # whether a token may have white space in it
+        self.metrics: dict[str, Any] = {}
+
+    @classmethod
+    def fit(
+        cls,
+        documents: Sequence[Document],
+        config: LearningConfig = DEFAULTS,
+        *,
+        on_progress: Callable[[Progress], bool] | None = None,
+    ) -> Self:
+        """Learn from documents; `on_progress` sees every iteration and stops training when it returns True."""
+        gold = np.concatenate([np.empty(0, np.int64), *map(_gold, documents)])
+        if not len(gold):
+            raise TrellisworkError("expected text with known tokens to learn from, got none; check the data")
+        laid = [Paragraphs.of(document.text) for document in documents]
+        rows, index = _attributes(laid, config.cutoff)
+        parameters = parameters_of(Corpus(rows, gold), len(index), len(LABELS), replace(config, cutoff=0))
+        crf = FeatureCRF(LABELS, index, parameters, np.zeros(len(parameters)))
+        for progress in learn(rows, gold, parameters, config):
+            crf = replace(crf, weights=progress.weights)
+            if on_progress is not None and on_progress(progress):
+                break
+        before_space = np.concatenate([each.before_space for each in laid])
+        tokens = (token for document in documents for sentence in document.sentences for token in sentence)
+        spaces_inside = bool((gold[before_space] == INSIDE).any())
+        return cls(crf.compact()[0], MultiwordTable.of(tokens), config, spaces_inside=spaces_inside)
+
+    # Answers
+
+    def tokenise(self, text: str) -> list[list[Token]]:
+        """The sentences of a text; a blank line always ends one."""
+        laid = Paragraphs.of(text)
+        labels = np.empty(len(laid), np.int64)
+        starts = np.concatenate([[0], np.cumsum(laid.lengths)])
+        best_labels(starts, self.scores(laid), self.crf.parameters.transitions(self.crf.weights), labels)
+        return list(self._sentences(text, laid.places, labels))
+
+    def scores(self, laid: Paragraphs) -> Array:
+        """Scores [visible characters, labels]; -inf where a label is impossible."""
+        index, parameters = self.crf.index, self.crf.parameters
+        assert isinstance(index, KeyIndex), "made by fit"
+        weights = Weights(index.table, index.numbers, parameters.offsets, parameters.labels, self.crf.weights)
+        scores = np.empty((len(laid), len(LABELS)))
+        score_characters(laid.characters, laid.lengths, weights, scores)
+        if not self.spaces_inside:
+            scores[laid.before_space, INSIDE] = -np.inf
+        scores[np.cumsum(laid.lengths) - 1, :SENTENCE] = -np.inf
+        return scores
+
+    def _sentences(self, text: str, places: Array, labels: Array) -> Iterator[list[Token]]:
+        ends = np.flatnonzero(labels != INSIDE)
+        firsts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
+        bounds = zip(places[firsts].tolist(), (places[ends] + 1).tolist(), labels[ends].tolist(), strict=True)
+        sentence: list[Token] = []
+        words: dict[str, tuple[str, ...]] = {}
+        for start, end, label in bounds:
+            form = text[start:end]
+            if form not in words:
+                words[form] = self.multiword.words(form)
+            sentence.append(Token(form, start, end, words[form]))
+            if label == SENTENCE:
+                yield sentence
+                sentence = []
+
+    def predict(self, inputs: Sequence[str], *, top_k: int = 1, pins: Any = None) -> list[Answer]:
+        """The tokens of each text, sentence by sentence."""
+        if top_k != 1 or pins is not None:
+            raise TrellisworkError("a tokeniser gives its best tokens only; leave out top_k and pins")
+        return [self._answer(text) for text in inputs]
+
+    def _answer(self, text: str) -> Answer:
+        sentences = self.tokenise(text)
+        tokens = [token for sentence in sentences for token in sentence]
+        return Answer(
+            [[token.text for token in sentence] for sentence in sentences], None, [each.text for each in tokens]
+        )
+
+    def evaluate(self, gold: Sequence[Document]) -> dict[str, Any]:
+        """F1 of tokens, words and sentences."""
+        found = tokenisation_scores(self, gold)
+        return {"metric": "tokens F1", "score": found["tokens"], **found}
+
+    # What it is
+
+    @property
+    def n_parameters(self) -> int:
+        return len(self.crf.weights)
+
+    def describe(self, top: int = 20) -> Description:
+        sizes = {
+            "attributes": len(self.crf.index),
+            "multi-word tokens": len(self.multiword.whole),
+            "white space in tokens": "yes" if self.spaces_inside else "no",
+        }
+        labels = {"labels": list(LABELS)}
+        return Description("a tokeniser of characters", labels, labels, asdict(self.config), [("characters", sizes)])
+
+    # Disk
+
+    def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
+        """Write the model folder."""
+        config = {
+            "settings": asdict(self.config),
+            "n_attributes": len(self.crf.index),
+            "n_keys": N_ATTRIBUTES,
+            "spaces_inside": self.spaces_inside,
+            "multiword": self.multiword.to_json(),
+        }
+        card = model_card(
+            self.KIND,
+            summary=f"A tokeniser and sentence splitter: a CRF over characters, {len(self.crf.index):,} attributes.",
+            labels=LABELS,
+            settings=asdict(self.config),
+            metrics=self.metrics,
+            n_parameters=self.n_parameters,
+        )
+        write_model(
+            directory, StoredModel(self.KIND, config, crf_arrays(self.crf), self.metrics, card, dict(extra or {}))
+        )
+
+    @classmethod
+    def load(cls, directory: str | Path, *, features: Any = None) -> Self:
+        """Read a model folder; what is missing or does not fit is a `ModelError`."""
+        stored = read_model(directory, cls.KIND)
+        try:
+            config = LearningConfig(**stored.config["settings"])
+            if stored.config["n_keys"] != N_ATTRIBUTES:
+                raise ValueError(f"{N_ATTRIBUTES} attributes expected, {stored.config['n_keys']} found")
+            crf = crf_of_arrays(dict(stored.weights), LABELS, stored.config["n_attributes"], config)
+            multiword = MultiwordTable.from_json(stored.config["multiword"])
+            tokeniser = cls(crf, multiword, config, spaces_inside=bool(stored.config["spaces_inside"]))
+        except (KeyError, TypeError, ValueError, AttributeError, TrellisworkError) as error:
+            raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
+        tokeniser.metrics = dict(stored.metrics)
+        return tokeniser
+
+
+def _attributes(laid: Sequence[Paragraphs], cutoff: int) -> tuple[AttributeRows, KeyIndex]:
+    """The attributes that at least `cutoff` characters have."""
+    index = KeyIndex()
+    ids = [index.add(each.keys()) for each in laid]
+    often = sum((np.bincount(each, minlength=len(index)) for each in ids), np.zeros(len(index), np.int64)) >= cutoff
+    numbers = np.where(often, np.cumsum(often) - 1, -1).astype(np.int32)
+    kept = [numbers[each] for each in ids]
+    counts = np.concatenate([(each.reshape(-1, N_ATTRIBUTES) >= 0).sum(1) for each in kept])
+    entries = np.concatenate([each[each >= 0] for each in kept])
+    lengths = np.concatenate([each.lengths for each in laid])
+    return AttributeRows(lengths, np.concatenate([[0], np.cumsum(counts)]), entries), KeyIndex.of(index.keys()[often])
+
+
+def _gold(document: Document) -> Array:
+    """The label of each visible character."""
+    labels = np.full(len(document.text), INSIDE, np.int64)
+    for sentence in document.sentences:
+        for token in sentence:
+            labels[token.end - 1] = TOKEN
+        labels[sentence[-1].end - 1] = SENTENCE
+    return labels[[not character.isspace() for character in document.text]]

@@ -1,0 +1,32 @@
+"""From raw text to sentences of tokens, with the place of every token in the text.
+
+>>> from trelliswork import text
+>>> [[token.text for token in sentence] for sentence in text.tokenise("Mr. Smith's dog barks. Why?")]
+[['Mr.', 'Smith', "'s", 'dog', 'barks', '.'], ['Why', '?']]
+
+tokens.py       what a tokeniser returns, and its protocol
+rules.py        the default tokeniser: rules for all languages, nothing to train
+offsets.py      places in a text counted in code points, UTF-16 units or bytes
+documents.py    raw texts whose tokens are known: from CoNLL-U, or a text beside its tokens
+scores.py       F1 of tokens, words and sentences against a known tokenisation
+
+`trelliswork.models.tokenisers` has the tokeniser that is trained.
+"""
+
+from trelliswork.text.documents import Document, read_documents
+from trelliswork.text.offsets import OFFSETS, Offsets
+from trelliswork.text.rules import RuleTokeniser, tokenise
+from trelliswork.text.scores import tokenisation_scores
+from trelliswork.text.tokens import Token, Tokeniser
+
+__all__ = [
+    "OFFSETS",
+    "Document",
+    "Offsets",
+    "RuleTokeniser",
+    "Token",
+    "Tokeniser",
+    "read_documents",
+    "tokenisation_scores",
+    "tokenise",
+]
