@@ -6,7 +6,7 @@ import contextlib
 import gzip
 import sys
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -61,17 +61,22 @@ def read_bytes(path: str | Path, n: int = -1) -> bytes:
         raise DataError(name_of(path), _why_unreadable(error)) from error
 
 
-def numbered_lines(path: str | Path) -> Generator[tuple[int, str], None, None]:
+def numbered_lines(
+    path: str | Path, keep: Callable[[bytes], None] | None = None
+) -> Generator[tuple[int, str], None, None]:
     """The lines of a UTF-8 text file without their line ends, numbered from 1; read as they are asked for.
 
     A byte order mark and Windows line ends are dropped. Bytes that are not text are an error with their line, and so is
-    a line without end: memory stays bounded whatever the file unpacks to.
+    a line without end: memory stays bounded whatever the file unpacks to. `keep` is given all bytes, whole lines at a
+    time, before their lines are.
     """
     name = name_of(path)
     number = 0
     try:
         with open_bytes(path) as file:
             for text in _groups(file, one_by_one=str(path) == "-"):
+                if keep is not None:
+                    keep(text)
                 for line in _decoded(text, name, number + 1):
                     number += 1
                     yield number, line

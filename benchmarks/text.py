@@ -1,0 +1,86 @@
+"""Raw text to tokens, words and sentences: what the rules and the trained tokeniser reach on UD English EWT.
+
+    python -m benchmarks.text        # about five minutes of one core; writes docs/results/text.md
+
+Train is for learning, dev was for choosing settings, test is read once. "Wrapped" is the same text broken into lines
+of 80 characters, as the raw files of Universal Dependencies are.
+"""
+
+from __future__ import annotations
+
+import platform
+import textwrap
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import chain
+
+from benchmarks.accuracy.measure import ROOT
+from benchmarks.report import RESULTS, table
+from trelliswork import __version__
+from trelliswork.models.tokenisers import CharacterTokeniser
+from trelliswork.models.tokenisers.tokeniser import DEFAULTS
+from trelliswork.text import Document, RuleTokeniser, Tokeniser, read_documents, tokenisation_scores
+
+EWT = ROOT.parent / "shared/data/ud_english_ewt"
+FILES = {"train": "en_ewt-ud-train.conllu.gz", "dev": "en_ewt-ud-dev.conllu", "test": "en_ewt-ud-test.conllu"}
+ROUNDS = 5
+
+
+def wrapped(document: Document) -> Document:
+    """The same tokens in lines of at most 80 characters."""
+    paragraphs = document.text.split("\n\n")
+    text = "\n\n".join(textwrap.fill(each, 80, break_long_words=False, break_on_hyphens=False) for each in paragraphs)
+    return Document.aligned(text, [[token.text for token in sentence] for sentence in document.sentences])
+
+
+def characters_per_second(tokeniser: Tokeniser, text: str) -> float:
+    """The median over rounds, after one to warm up."""
+    tokeniser.tokenise(text)
+    seconds = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        tokeniser.tokenise(text)
+        seconds.append(time.perf_counter() - began)
+    return len(text) / sorted(seconds)[ROUNDS // 2]
+
+
+def rows(name: str, tokeniser: Tokeniser, parts: dict[str, Sequence[Document]]) -> list[list[str]]:
+    found = {part: tokenisation_scores(tokeniser, documents) for part, documents in parts.items()}
+    return [[name, part, *(f"{scores[each]:.2f}" for each in ("tokens", "words", "sentences"))] for part, scores in found.items()]
+
+
+def main() -> None:
+    read = {part: read_documents(EWT / file) for part, file in FILES.items()}
+    began = time.perf_counter()
+    trained = CharacterTokeniser.fit(read["train"])
+    seconds = time.perf_counter() - began
+    parts: dict[str, Sequence[Document]] = {"dev": read["dev"], "test": read["test"]}
+    plain = {"test, wrapped": [wrapped(each) for each in read["test"]]}
+    text = "\n\n".join(each.text for each in read["dev"])
+    n_train = sum(len(each.text) for each in read["train"])
+    lines = [
+        "# Raw text: tokens, words and sentences",
+        "",
+        "Made by `python -m benchmarks.text`. UD English EWT 2.16, F1 in percent as in the CoNLL 2018 shared task, from",
+        "raw text in which only paragraphs are marked, by a blank line. A wrapped text has no multi-word tokens known,",
+        "so its words are its tokens.",
+        "",
+        *table(["tokeniser", "part", "tokens", "words", "sentences"],
+               list(chain(rows("rules", RuleTokeniser(), parts), rows("trained", trained, {**parts, **plain})))),
+        "",
+        f"Trained in {seconds:.0f} s on {n_train:,} characters; {trained.n_parameters:,} weights. Speed on dev, one core:",
+        f"trained {characters_per_second(trained, text):,.0f} characters/s, rules "
+        f"{characters_per_second(RuleTokeniser(), text):,.0f} characters/s.",
+        "",
+        "Settings: " + ", ".join(f"{name}={value}" for name, value in asdict(DEFAULTS).items() if name in ("c1", "c2", "cutoff", "max_iterations")) + ".",
+        "",
+        f"One core; Trelliswork {__version__}, Python {platform.python_version()}.",
+        "",
+    ]  # fmt: skip
+    (RESULTS / "text.md").write_text("\n".join(lines), encoding="utf-8")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

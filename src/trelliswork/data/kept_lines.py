@@ -1,0 +1,129 @@
+r"""A file given back as it is, with one column, cell or member of each token replaced: all other bytes stay.
+
+The reader hands everything that it reads to `KeptLines`, which keeps it until the answers to a sentence are there.
+
+>>> replaced_column("1\tAnn\tann\tX\n", "\t", 4, "PROPN")
+'1\tAnn\tann\tPROPN\n'
+>>> replaced_column("Ann  NNP\n", None, 3, "B-PER")
+'Ann  NNP  B-PER\n'
+>>> replaced_cell('Ann,"a, b",X\r\n', ",", 3, "B-PER")
+'Ann,"a, b",B-PER\r\n'
+>>> replaced_member('{"id": 1.0, "tags": ["X"]}\n', "tags", ["B-PER"])
+'{"id": 1.0, "tags": ["B-PER"]}\n'
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from trelliswork.data.sentence import Sentence
+
+_TOKENS = re.compile(r"[^ \t\r\n]+")
+_WHITE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+Change = Callable[[int, str], str]  # the i-th token of a sentence, and its line
+
+
+class KeptLines:
+    """The lines of a file between the reader, which is ahead, and the writer."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[str] = deque()
+        self._n_written = 0
+
+    def keep(self, text: bytes) -> None:
+        """Whole lines as they were read; that they are UTF-8 is for the reader to check."""
+        lines = text.decode("utf-8", errors="surrogateescape").split("\n")
+        self._waiting.extend(line + "\n" for line in lines[:-1])
+        if lines[-1]:
+            self._waiting.append(lines[-1])
+
+    def changed(self, sentence: Sentence, change: Change) -> str:
+        """All lines up to the last one of a sentence, those of its tokens changed."""
+        places = {sentence.line_of(i): i for i in range(len(sentence))}
+        out: list[str] = []
+        while self._waiting and self._n_written < max(places, default=0):
+            line = self._waiting.popleft()
+            self._n_written += 1
+            i = places.get(self._n_written)
+            out.append(line if i is None else change(i, line))
+        return "".join(out)
+
+    def rest(self) -> str:
+        """What comes after the last sentence."""
+        rest = "".join(self._waiting)
+        self._n_written += len(self._waiting)
+        self._waiting.clear()
+        return rest
+
+
+def replaced_column(line: str, delimiter: str | None, column: int, value: str) -> str:
+    """A line with `value` in a column (from 1), or behind its last one if it has fewer; None is any white space."""
+    body = line.rstrip("\r\n")
+    if delimiter is None:
+        spans = [match.span() for match in _TOKENS.finditer(body)]
+        gap = body[spans[-2][1] : spans[-1][0]] if len(spans) > 1 else " "
+    else:
+        spans, gap = _between(body, delimiter), delimiter
+    return _put(line, spans, column, value, gap)
+
+
+def _between(body: str, delimiter: str) -> list[tuple[int, int]]:
+    spans, start = [], 0
+    for cell in body.split(delimiter):
+        spans.append((start, start + len(cell)))
+        start += len(cell) + len(delimiter)
+    return spans
+
+
+def replaced_cell(row: str, delimiter: str, column: int, value: str) -> str:
+    """A row of a CSV file (whose cells in quotes may hold line ends) with `value` in a column."""
+    body, start, quoted = row.rstrip("\r\n"), 0, False
+    spans = []
+    for place, character in enumerate(body):
+        quoted ^= character == '"'
+        if character == delimiter and not quoted:
+            spans.append((start, place))
+            start = place + 1
+    spans.append((start, len(body)))
+    cell = io.StringIO()
+    csv.writer(cell, delimiter=delimiter, lineterminator="").writerow([value])
+    return _put(row, spans, column, cell.getvalue(), delimiter)
+
+
+def _put(line: str, spans: list[tuple[int, int]], column: int, value: str, gap: str) -> str:
+    """`value` in the place of a span, or behind the last if there are fewer."""
+    if column > len(spans):
+        end = spans[-1][1]
+        return line[:end] + gap + value + line[end:]
+    start, end = spans[column - 1]
+    return line[:start] + value + line[end:]
+
+
+def replaced_member(line: str, key: str, value: Any) -> str:
+    """A line that is one JSON object with `value` under a key; a new key comes last."""
+    written = json.dumps(value, ensure_ascii=False)
+    place = _after_white(line, line.index("{") + 1)
+    is_empty = line[place] == "}"
+    while line[place] != "}":
+        name, place = _DECODER.raw_decode(line, place)
+        start = _after_white(line, _after_white(line, place) + 1)  # behind the colon
+        _, end = _DECODER.raw_decode(line, start)
+        if name == key:
+            return line[:start] + written + line[end:]
+        place = _after_white(line, end)
+        if line[place] == ",":
+            place = _after_white(line, place + 1)
+    comma = "" if is_empty else ", "
+    return f"{line[:place].rstrip()}{comma}{json.dumps(key, ensure_ascii=False)}: {written}{line[place:]}"
+
+
+def _after_white(text: str, place: int) -> int:
+    match = _WHITE.match(text, place)
+    return place if match is None else match.end()
