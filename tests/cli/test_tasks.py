@@ -179,9 +179,7 @@ def test_a_model_of_vectors_is_shown(cli: Cli, letters: Path) -> None:
 
 
 def test_what_is_no_tagger_of_sentences_says_how_to_load_it(both: Path, letters: Path) -> None:
-    with pytest.raises(
-        ModelError, match=r"got a MultiTagger; use trelliswork\.load or MultiTagger\.load"
-    ):
+    with pytest.raises(ModelError, match=r"got a MultiTagger; use trelliswork\.load or MultiTagger\.load"):
         Tagger.from_pretrained(both)
     with pytest.raises(ModelError, match="got a VectorTagger"):
         Tagger.from_pretrained(letters)

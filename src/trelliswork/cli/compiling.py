@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -32,6 +33,7 @@ def compile_kernels() -> None:
 
 def small_networks() -> Iterator[Model]:
     """Networks that together call the kernels of every network."""
-    sentences, sizes = [Sentence(("Ann", "Lee"), ("B-X", "I-X"))], dict(word_dim=2, hidden=16, segment_dim=4)
+    sentences = [Sentence(("Ann", "Lee"), ("B-X", "I-X"))]
+    sizes: dict[str, Any] = dict(word_dim=2, hidden=16, segment_dim=4)
     yield Segmenter.from_data(sentences, TaggerConfig(segments="pyramid", max_length=2, **sizes))
     yield Tagger.from_data(sentences, TaggerConfig(encoder="lstm", scorer="hidden-units", hidden_units=4, **sizes))

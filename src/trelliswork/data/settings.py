@@ -147,7 +147,7 @@ class About:
 
 def setting(default: Any, help: str = "", *, option: str | bool | None = False, **about: Any) -> Any:
     """A field of settings; `option` is True for an option of the same name, the rest as in `About`."""
-    name = {False: "", True: "="}.get(option, option)  # type: ignore[call-overload]
+    name = ("=" if option else "") if isinstance(option, bool) else option
     return field(default=default, metadata={"about": About(help, option=name, **about)})
 
 
@@ -183,7 +183,7 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, fit for JSON."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
+        return asdict(self)  # type: ignore[call-overload]
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Self:

@@ -97,7 +97,7 @@ def span_confidences(
     if not any(spans):
         return [[] for _ in spans]
     names = labels.vocabulary.to_list()
-    found = distribution.span_probabilities(spans, tags=names, scheme=labels.scheme)
+    found: Sequence[Any] = distribution.span_probabilities(spans, tags=names, scheme=labels.scheme)
     return [
         [SpanConfidence(*span, probability) for span, probability in zip(row, probabilities.tolist(), strict=True)]
         for row, probabilities in zip(spans, found, strict=True)

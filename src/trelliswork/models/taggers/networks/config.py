@@ -42,7 +42,7 @@ class TaggerConfig(Settings):
     column_dim: int = setting(20, "Width of column vectors.", at_least=1, option=True)
     prefix_lengths: tuple[int, ...] = setting((2, 3, 4), "Lengths of prefixes.")
     suffix_lengths: tuple[int, ...] = setting((2, 3, 4), "Lengths of suffixes.")
-    min_count: int = setting(1, "Words seen fewer times than this map to <unknown>.", at_least=1, option=True)
+    min_count: int = setting(1, "Words seen fewer times than this are unknown.", at_least=1, option=True)
     affix_min_count: int = setting(3, "The same for affixes and characters.", at_least=1)
     lowercase: bool = setting(True, "Look words up in lower case.")
     digits_to_zero: bool = setting(True, "Read every digit as 0.")

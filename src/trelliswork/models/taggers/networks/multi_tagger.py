@@ -169,7 +169,8 @@ class MultiTagger(StoredNetwork):
         alone = one_sentence(inputs)
         given = cast("Sequence[Sentence]", inputs) if alone is None else [alone]
         bare = [Sentence(sentence.words) for sentence in given]
-        known, asked = pins or {}, dict(top_k=top_k, confidence=confidence, threshold=threshold)
+        asked: dict[str, Any] = dict(top_k=top_k, confidence=confidence, threshold=threshold)
+        known = pins or {}
         found = {task: head.predict(bare, pins=known.get(task), **asked) for task, head in self._heads.items()}
         return [_together({task: answers[i] for task, answers in found.items()}) for i in range(len(bare))]
 

@@ -185,10 +185,15 @@ class VectorTagger(StoredNetwork):
         return results
 
     def predict(
-        self, inputs: Sequence[VectorSequence], *, top_k: int = 1, pins: Sequence[Mapping[int, str]] | None = None
+        self,
+        inputs: Sequence[VectorSequence],
+        *,
+        top_k: int = 1,
+        pins: Sequence[Mapping[int, str]] | None = None,
+        confidence: bool = True,
     ) -> list[Answer]:
         """The best labels of each sequence with exact probabilities, and the `top_k` best; pins are known labels."""
-        return [self._answer(each, top_k, {} if pins is None else pins[i]) for i, each in enumerate(inputs)]
+        return [self._answer(each, max(top_k, 1), {} if pins is None else pins[i]) for i, each in enumerate(inputs)]
 
     def _answer(self, sequence: VectorSequence, top_k: int, pins: Mapping[int, str]) -> Answer:
         if not len(sequence):
