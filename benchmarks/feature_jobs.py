@@ -164,10 +164,11 @@ def ours_train(settings: dict[str, Any], folder: str) -> dict[str, Any]:
 def ours_tag(settings: dict[str, Any], folder: str) -> dict[str, Any]:
     import torch
 
-    from trelliswork.cli.answers import Question, answers
-    from trelliswork.cli.inputs import choices_of, open_untagged
+    from trelliswork.cli.answering import Question, answers
+    from trelliswork.cli.inputs import choices_of
     from trelliswork.cli.writers import conll_writer
     from trelliswork.data import Choices, atomic_write
+    from trelliswork.data.readers import open_untagged
     from trelliswork.models import load_tagger
 
     torch.set_num_threads(1)
@@ -180,8 +181,8 @@ def ours_tag(settings: dict[str, Any], folder: str) -> dict[str, Any]:
         sentences = open_untagged(str(DATA / "test.txt"), "conll", choices_of(tagger, Choices()))[1]
         write = conll_writer(" ")
         with atomic_write(settings["out"]) as file:
-            for answer in answers(tagger, sentences, Question()):
-                file.write(write(answer))
+            for found in answers(tagger, sentences, Question()):
+                file.write(write(*found))
 
     return {"loading": loading, "pass": _least(pass_over)}
 

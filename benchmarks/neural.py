@@ -18,10 +18,11 @@ from torch_struct import LinearChainCRF
 from benchmarks.grconv_cells import by_cells, forward_backward, problem
 from benchmarks.report import OURS, Contest, main
 from benchmarks.timing import Candidate
-from trelliswork.cli.answers import Question, answers
-from trelliswork.cli.inputs import choices_of, open_untagged
+from trelliswork.cli.answering import Question, answers
+from trelliswork.cli.inputs import choices_of
 from trelliswork.cli.writers import conll_writer
 from trelliswork.data import Choices, Sentence, open_conll
+from trelliswork.data.readers import open_untagged
 from trelliswork.models import Tagger, TaggerConfig
 from trelliswork.nn import CRF
 from trelliswork.nn.encoders import RecurrentEncoder
@@ -151,8 +152,8 @@ def tag_file(tagger: Tagger, source: Path, target: Path) -> None:
     _, sentences = open_untagged(str(source), "conll", choices_of(tagger, Choices()))
     write = conll_writer(" ")
     with target.open("w") as file:
-        for answer in answers(tagger, sentences, Question()):
-            file.write(write(answer))
+        for found in answers(tagger, sentences, Question()):
+            file.write(write(*found))
 
 
 def tagging_contests(folder: Path) -> Iterator[Contest]:

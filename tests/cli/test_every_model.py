@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import SMALL, Cli
-from trelliswork.cli.commands.train import MODELS, OVER_FEATURES
 from trelliswork.data import open_conll
 from trelliswork.models import load_tagger
+from trelliswork.models.families import FAMILIES, MODELS
 from trelliswork.models.taggers.networks.presets import PRESETS
 
+OVER_FEATURES = FAMILIES[1].phrases
 NETWORK = ["--epochs", "1", *SMALL]
 OPTIONS = {name: ["--max-iterations", "3"] for name in OVER_FEATURES} | {
     "hmm": [],

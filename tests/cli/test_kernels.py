@@ -16,12 +16,12 @@ from trelliswork.models import Segmenter, Tagger, TaggerConfig
 SENTENCES = [Sentence(("Ann", "Lee", "sings"), ("B-X", "I-X", "O"))]
 FRESH = """
 from tests.cli.test_kernels import some_models
-from trelliswork.cli import kernels
+from trelliswork.cli import compile_kernels, kernels
 
-kernels.compile_kernels()
+compile_kernels()
 assert all(kernel.signatures for kernel in kernels._entry_kernels())
 for tagger in some_models():
-    kernels.compile_own_kernels(tagger)
+    tagger.rehearse()
     found = tagger.own_kernels()
     print(*found)
     assert all(kernel.signatures for own in found.values() for kernel in own), found

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import SMALL, Cli
-from trelliswork.cli.commands.train import MODELS
 from trelliswork.data import read_conll
+from trelliswork.models.families import MODELS
 from trelliswork.models.taggers.networks.presets import PRESETS
 
 NETWORK = ["--epochs", "1", "--segment-dim", "4", *SMALL]

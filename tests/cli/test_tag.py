@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
-from trelliswork.cli.answers import Question, answers
+from trelliswork.cli.answering import Question, answers
 from trelliswork.data import Sentence, read_conll
 from trelliswork.models import Tagger
 

@@ -10,10 +10,10 @@ import torch
 
 from tests.cli.conftest import SMALL, Cli
 from trelliswork.cli.main import run
-from trelliswork.cli.tasks import task_names
 from trelliswork.data import Sentence, VectorSequence, open_conll
 from trelliswork.errors import ModelError
 from trelliswork.models import MultiTagger, Tagger, VectorTagger, VectorTaggerConfig, load_tagger
+from trelliswork.models.taggers.networks.tasks import task_names
 
 TASKS = ["--model", "multi-task", "--tag-columns", "2,4", "--tasks", "pos,entity"]
 QUICK = ["--epochs", "2", "--quiet", *SMALL]
@@ -179,7 +179,7 @@ def test_a_model_of_vectors_is_shown(cli: Cli, letters: Path) -> None:
 
 
 def test_what_is_no_tagger_of_sentences_says_how_to_load_it(both: Path, letters: Path) -> None:
-    with pytest.raises(ModelError, match=r"got a MultiTagger; use MultiTagger\.load or load_tagger"):
+    with pytest.raises(ModelError, match=r"got a MultiTagger; use trelliswork\.load or MultiTagger\.load"):
         Tagger.from_pretrained(both)
     with pytest.raises(ModelError, match="got a VectorTagger"):
         Tagger.from_pretrained(letters)

@@ -89,8 +89,8 @@ def test_explain_needs_features(cli: Cli, model: Path, data: Path) -> None:
         ),
         (["--features", "nowhere"], "expected package.module:function, got 'nowhere'"),
         (["--hash-bits", "50"], "hash_bits must lie in 1..28; got 50"),
-        (["--induce", "-1"], "induce must be a whole number from 0 on; got -1"),
-        (["--cutoff", "-1"], "cutoff must be a whole number from 0 on; got -1"),
+        (["--induce", "-1"], "induce must be at least 0; got -1"),
+        (["--cutoff", "-1"], "cutoff must be at least 0; got -1"),
     ],
 )
 def test_bad_input(cli: Cli, data: Path, tmp_path: Path, options: list[str], message: str) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import Cli
-from trelliswork.cli.train_features import Report, describe
 from trelliswork.models import FeatureTagger
 from trelliswork.models.taggers.features.crf.averaged import AveragedCRF
 from trelliswork.models.taggers.features.learners.base import Progress
+from trelliswork.training.progress import make_progress
 
 
 @pytest.mark.parametrize(
@@ -61,27 +61,22 @@ class Terminal(io.StringIO):
         return True
 
 
-class Scored:
-    def evaluate(self, dev: object) -> dict[str, object]:
-        return {"metric": "f1", "score": 0.9321}
-
-
 def test_a_terminal_gets_a_bar_and_the_scored_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    with Report([], quiet=False, max_iterations=20) as report:
+    with make_progress() as progress:
         for number in range(1, 21):
-            report(Progress(number, np.zeros(1), 10.0 / number, 0.5), Scored())  # type: ignore[arg-type]
+            scored = number % 10 == 0
+            line = Progress(number, np.zeros(1), 10.0 / number, 0.5).line() + (", dev f1 93.21" if scored else "")
+            progress.iteration(number, line, most=20, stays=scored)
     shown = screen.getvalue()
     assert "iteration 10: loss 1, gradient 0.5" in shown and "dev f1 93.21" in shown
-    assert report.iterations == 20 and not report.interrupted
 
 
-def test_quiet_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    with Report([], quiet=True) as report:
-        report(Progress(10, np.zeros(1), 1.0), Scored())  # type: ignore[arg-type]
-    assert capsys.readouterr().err == ""
+def test_quiet_is_silent(cli: Cli, data: Path, tmp_path: Path) -> None:
+    options = ["--model", "crf", "--max-iterations", 10, "--quiet"]
+    assert cli("train", data / "train.conll", "--out", tmp_path / "model", *options).err == ""
 
 
 def test_a_line_has_what_the_learner_says() -> None:
-    assert describe(Progress(2, np.zeros(1), 3.25, measures={"gap": 0.5})) == "iteration 2: loss 3.25, gap 0.5"
+    assert Progress(2, np.zeros(1), 3.25, measures={"gap": 0.5}).line() == "iteration 2: loss 3.25, gap 0.5"

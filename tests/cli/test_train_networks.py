@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors.numpy import load_file
 
 from tests.cli.conftest import SMALL, Cli
 from trelliswork.cli.config_file import config_text, read_config
-from trelliswork.cli.train_network import plan_of
-from trelliswork.models import Segmenter, Tagger
+from trelliswork.models import Segmenter, Tagger, load
+from trelliswork.models.families import recipe_of
 from trelliswork.models.taggers.networks.presets import PRESETS
 
 QUICK = ["--epochs", "1", "--quiet", "--feature-columns", "none", *SMALL]
@@ -28,9 +29,9 @@ def small(data: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_are_settings_that_exist(name: str) -> None:
-    plan = plan_of({"model": name, "hidden": 7, "epochs": 3})
+    plan: Any = recipe_of({"model": name, "hidden": 7, "epochs": 3})
     assert plan.kind.__name__ == PRESETS[name].kind
-    assert (plan.network.hidden, plan.learning.epochs) == (7, 3)
+    assert (plan.network.hidden, plan.training.epochs) == (7, 3)
     expected = {**PRESETS[name].network, "hidden": 7}
     assert {key: getattr(plan.network, key) for key in expected} == expected
 
@@ -40,7 +41,7 @@ def test_a_segmenter_is_trained_tagged_evaluated_and_shown(cli: Cli, small: Path
     trained = cli("train", small, "--model", "grsemicrf", "--max-length", 2, "--out", out, *QUICK)
     assert trained.status == 0, trained.err
     assert "with spans of more than 2 tokens left out; --max-length" in trained.err
-    assert isinstance(Tagger.from_pretrained(out), Segmenter)
+    assert isinstance(load(out), Segmenter)
     tagged = cli("tag", out, small, "--confidence", "--top-k", "2", "--format", "jsonl")
     assert tagged.status == 0 and '"analyses"' in tagged.out
     assert "precision" in cli("evaluate", out, small).out

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.conftest import Cli
 from trelliswork.cli.tune_space import default_space
 from trelliswork.models import Tagger
+from trelliswork.models.families import recipe_of
 from trelliswork.models.taggers.networks.presets import PRESETS
 
 pytest.importorskip("optuna", reason="the extra [tune] is not installed")
@@ -141,10 +142,7 @@ def test_every_model_has_a_space_around_its_own_settings(name: str) -> None:
     options: dict[str, Any] = {"model": name} if name in PRESETS else {"model": name, "smoothing": 0.1, **features}
     space = default_space(options)
     if name in PRESETS:
-        from trelliswork.cli.train_network import plan_of
-
-        plan = plan_of(options)
-        options = {**plan.network.to_dict(), **plan.learning.to_dict()}
+        options = recipe_of(options).settings()
     assert all(choice.holds(options[key]) for key, choice in space.items())
 
 

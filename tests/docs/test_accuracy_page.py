@@ -12,7 +12,7 @@ from benchmarks.accuracy.quotes import QUOTES, quoted
 from benchmarks.accuracy.runs import ENTITIES, FEATURES, NETWORKS, PARTS_OF_SPEECH, RUNS, Run
 from benchmarks.report import RESULTS
 
-from trelliswork.cli.commands.train import MODELS
+from trelliswork.models.families import MODELS
 
 BY_NAME = {run.name: run for run in RUNS}
 

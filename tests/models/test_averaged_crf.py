@@ -14,7 +14,7 @@ from trelliswork.data.attributes import AttributeRows
 from trelliswork.distributions import LinearChain, average_chain, average_log_prob
 from trelliswork.errors import ModelError, ScoreError
 from trelliswork.models import FeatureTagger, LearningConfig
-from trelliswork.models.taggers.features.crf.averaged import AveragedCRF, averaged
+from trelliswork.models.taggers.features.crf.averaged import AveragedCRF, averaged_crf
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.config import METHODS, Method
 from trelliswork.models.taggers.features.learners.learning import learn
@@ -161,8 +161,8 @@ def test_the_model_averages_over_its_members() -> None:
     parameters = Parameters.of(rows, gold, 40, 3)
     samples = np.random.default_rng(0).normal(size=(3, len(parameters)))
     plain = model_of(rows, parameters, samples.mean(0))
-    assert averaged(plain, None) is plain
-    model = averaged(plain, samples)
+    assert averaged_crf(plain, None) is plain
+    model = averaged_crf(plain, samples)
     wanted = [np.mean(each, 0) for each in zip(*(member.marginals(rows) for member in model.members), strict=True)]  # type: ignore[attr-defined]
     for found, table in zip(model.marginals(rows), wanted, strict=True):
         np.testing.assert_allclose(found, table, atol=1e-12)
@@ -196,7 +196,7 @@ def test_a_tagger_with_samples_is_saved_whole(algorithm: str, tmp_path: Path) ->
 
 def test_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     tagger = FeatureTagger.fit(SENTENCES, LearningConfig(samples=2, max_iterations=3))
-    broken = averaged(tagger.crf, np.ones((2, 3)))
+    broken = averaged_crf(tagger.crf, np.ones((2, 3)))
     tagger.crf = broken
     tagger.save(tmp_path / "model")
     with pytest.raises(ModelError, match=r"finite weights \(2, "):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +118,35 @@ def test_a_new_kind_of_model_trains_loads_answers_and_is_described(
     assert loaded.evaluate(texts) == {"metric": "accuracy", "score": 1.0}
     assert run(["info", str(tmp_path / "topics")]) == 0
     assert "a classifier of topics, 8 parameters" in capsys.readouterr().out
+
+
+def test_a_new_kind_of_model_works_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = [Sentence(("goal", "match"), ("sport",) * 2), Sentence(("vote", "law", "vote"), ("politics",) * 3)] * 4
+    model = TopicClassifier.from_data(texts)
+    train(model, texts, texts, TrainingConfig(epochs=5, lr=0.5), out=tmp_path / "m", progress=make_progress(False))
+    (tmp_path / "new.txt").write_text("goal goal\nlaw\n")
+    (tmp_path / "gold.conll").write_text("vote politics\nlaw politics\n\nmatch sport\n")
+
+    def shown(*arguments: object) -> str:
+        assert run([str(each) for each in arguments]) == 0
+        return capsys.readouterr().out
+
+    command = ("predict", tmp_path / "m", tmp_path / "new.txt", "--text")
+    assert shown(*command) == "goal goal\tsport\nlaw\tpolitics\n"
+    assert [line.split("\t")[:2] for line in shown(*command, "--top-k", "2").splitlines()] == [
+        ["goal goal", "sport"], ["goal goal", "politics"], ["law", "politics"], ["law", "sport"],
+    ]  # fmt: skip
+    assert shown(*command, "--format", "pretty") == shown(*command)
+    records = [json.loads(line) for line in shown(*command, "--format", "jsonl", "--top-k", "1").splitlines()]
+    assert [record["value"] for record in records] == ["sport", "politics"]
+    assert records[0]["alternatives"][0]["probability"] > 0.5
+    scored = shown("evaluate", tmp_path / "m", tmp_path / "gold.conll", "--json", tmp_path / "scores.json")
+    assert "2 sentences, 3 tokens" in scored and "accuracy" in scored and "100.00" in scored
+    assert json.loads((tmp_path / "scores.json").read_text()) == {"metric": "accuracy", "score": 1.0}
+    assert "a classifier of topics" in shown("info", tmp_path / "m")
+
+
+def test_a_threshold_leaves_the_probability_of_all_tasks_unknown() -> None:
+    model = MultiTagger.from_data(TWO_TASKS, ("pos", "ner"), SMALL)
+    answer = model.predict("Ann sings", top_k=0)[0]
+    assert answer.probability is None and answer.value == model.tag("Ann sings")

@@ -47,15 +47,17 @@ class TopicClassifier(StoredNetwork):
 
     # Answers
 
-    def predict(self, inputs: Sequence[Sentence], *, top_k: int = 1, pins: Any = None) -> list[Answer]:
+    def predict(
+        self, inputs: Sequence[Sentence], *, top_k: int = 1, pins: Any = None, confidence: bool = True
+    ) -> list[Answer]:
         with self.evaluating():
             return [self._answer(row, text, top_k) for row, text in zip(self._log_probs(inputs), inputs, strict=True)]
 
     def _answer(self, log_probs: Tensor, text: Sentence, top_k: int) -> Answer:
-        best = log_probs.exp().topk(min(top_k, len(self.topics)))
+        best = log_probs.exp().topk(min(max(top_k, 1), len(self.topics)))
         pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         found = [Alternative(self.topics[topic], probability) for topic, probability in pairs]
-        return Answer(found[0].value, found[0].probability, text.words, alternatives=found)
+        return Answer(found[0].value, found[0].probability, text.words, alternatives=found[:top_k])
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
         right = [answer.value in (text.tags or ()) for answer, text in zip(self.predict(gold), gold, strict=True)]

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tests.training.test_loop import Toy, run
-from trelliswork.cli.answers import Question, answers
+from trelliswork.cli.answering import Question, answers
 from trelliswork.data import Sentence
 from trelliswork.data.corpus import as_sentences, builtin_corpus
 from trelliswork.errors import DataError, ModelError, OutputError, ScoreError, TrellisworkError

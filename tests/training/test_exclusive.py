@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from trelliswork.data import Sentence
 from trelliswork.errors import OutputError
+from trelliswork.models import FeatureTagger, LearningConfig
 from trelliswork.models.storage import check_output
 from trelliswork.training import exclusive as module
 from trelliswork.training.exclusive import exclusive
@@ -142,3 +144,21 @@ def test_a_whole_checkpoint_stays(tmp_path: Path) -> None:
         (folder / name).write_text("")
     with exclusive(tmp_path):
         assert names(folder) == ["best-1.safetensors", "state.safetensors"]
+
+
+def test_saving_from_python_respects_the_lock(tmp_path: Path) -> None:
+    train = [Sentence(("Ann", "sings"), ("B-PER", "O"))] * 2
+    tagger = FeatureTagger.fit(train, LearningConfig(max_iterations=2))
+    tagger.save(tmp_path / "m")
+    with exclusive(tmp_path / "m"):
+        tagger.save(tmp_path / "m")  # by the one who holds it
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path / "m")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None and process.stdout.readline() == b"held\n"
+    with pytest.raises(OutputError, match="another run is training there"):
+        tagger.save(tmp_path / "m")
+    process.kill()
+    process.wait()
+    tagger.save(tmp_path / "m")
+    assert LOCK not in names(tmp_path / "m")

@@ -153,9 +153,9 @@ def test_nothing_to_train_on() -> None:
         ({"objective": "mse"}, "objective must be one of likelihood, local, perceptron, margin, risk; got 'mse'"),
         ({"warmup": 1.0}, r"warmup must lie in \[0, 1\); got 1.0"),
         ({"max_sentence_length": 0}, "max_sentence_length must be at least 1, or None for no limit; got 0"),
-        ({"checkpoint_every": -1.0}, "decay_rate and checkpoint_every must not be negative"),
+        ({"checkpoint_every": -1.0}, "checkpoint_every must be at least 0; got -1.0"),
         ({"epochs": 0}, "epochs must be at least 1; got 0"),
-        ({"lr": -1.0}, "lr and clip must be positive"),
+        ({"lr": -1.0}, "lr must be above 0 and finite, or None for that of the optimizer; got -1.0"),
     ],
 )
 def test_bad_settings(settings: dict[str, Any], message: str) -> None:

@@ -1,1 +1,24 @@
+"""The command line: one file for each command in `commands/`, and what they share.
 
+main.py, entry.py, commands/    the table of commands; errors become sentences
+panels.py, options.py           options, made from the settings of models
+config_file.py, toml_file.py    the same settings in TOML files
+inputs.py, tasks.py, pins.py    what commands are given
+training.py, train_data.py      the one way in which every model is trained
+tune_*.py                       the search for settings
+answering.py, writers.py        answers about a stream of sentences, as text
+kernels.py, compiling.py        kernels are compiled at an announced moment; compiling.py needs torch
+story.py, report/               the demo and its page
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trelliswork.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from trelliswork.cli.compiling import compile_kernels, small_networks
+
+__all__ = ["compile_kernels", "small_networks"]
+__getattr__ = lazy_names(__name__, dict.fromkeys(__all__, "compiling"))

@@ -7,15 +7,14 @@ is the option --model. Paths are seen from where the command runs.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from trelliswork.cli.panels import Columns
 from trelliswork.cli.toml_file import TomlFile
-from trelliswork.data.setting_kinds import kinds_of
+from trelliswork.data.settings import keys_of
 from trelliswork.errors import TrellisworkError
-from trelliswork.models import TaggerConfig
-from trelliswork.models.taggers.networks.presets import PRESETS
-from trelliswork.training import TrainingConfig
+from trelliswork.models.families import FAMILIES, family_of
 from trelliswork.training.folder_names import SETTINGS
 
 CONFIG_FILE = SETTINGS
@@ -25,20 +24,22 @@ _HEAD = "# Every setting of this model; trelliswork train {name}{features} --out
 
 Settings = dict[str, Any]
 
-_DATA = dict(train="str", dev="str", out="str", vectors="str", pretrain="str", delimiter="str", scheme="str")
-_DATA |= dict(word_column="int", tag_column="int", feature_columns="tuple[int, ...]")
-_DATA |= dict(tag_columns="tuple[int, ...]", tasks="str")
-_FEATURES = dict(template="str", features="str", algorithm="str", posterior="str", partial="bool")
-_FEATURES |= dict(c1="float", c2="float", temperature="float", smoothing="float", min_freq="float")
-_FEATURES |= dict(max_iterations="int", samples="int", cutoff="int", hash_bits="int", induce="int", latent="int")
-_FEATURES |= dict(order="int", hidden_units="int", all_states="bool", all_transitions="bool")
+_FILES = ("train", "dev", "out")
 
 
 def known_settings(model: str) -> dict[str, dict[str, str]]:
     """The keys of each section, with their types, for a model of that name."""
-    own = kinds_of(TaggerConfig) if model in PRESETS else _FEATURES
-    learning = kinds_of(TrainingConfig) if model in PRESETS else {"seed": "int"}
-    return {"data": _DATA, "model": {MODEL_NAME: "str", **own}, "training": {**learning, "threads": "int"}}
+    family = family_of(model)
+    files = [config for each in FAMILIES for config in each.data]
+    return {
+        "data": {**dict.fromkeys(_FILES, "str"), **_keys(files), **keys_of(Columns)},
+        "model": {MODEL_NAME: "str", **_keys(family.model)},
+        "training": {"seed": "int", **_keys(family.training), "threads": "int"},
+    }
+
+
+def _keys(configs: Iterable[type]) -> dict[str, str]:
+    return {key: kind for config in configs for key, kind in keys_of(config).items()}
 
 
 def read_config(path: str, model: str | None, others: tuple[str, ...] = ()) -> Settings:

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import Any, Literal
+from typing import Any
 
 from trelliswork.cli.visible import visible
-from trelliswork.data import (
-    Choices,
-    ColumnFormat,
-    CsvFormat,
-    FileKind,
-    Sentence,
-    file_kind,
-    open_conll,
-    open_csv,
-    read_crfsuite,
-    read_jsonl,
-)
-from trelliswork.data.files import name_of, numbered_lines
+from trelliswork.data import Choices, ColumnFormat, CsvFormat, file_kind
+from trelliswork.data.files import name_of
+from trelliswork.data.readers import InputKind
 from trelliswork.errors import DataError
 from trelliswork.models.base import Model
 
-InputKind = FileKind | Literal["text"]
 DATA = "data"  # the entry of a model's metrics that says what it was trained on
 
 
@@ -39,47 +27,11 @@ def kind_of(path: str, wanted: str | None = None, tagger: Model | None = None) -
     return kind
 
 
-def open_tagged(
-    path: str, choices: Choices, kind: InputKind | None = None
-) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
-    """The sentences of a tagged file, and its layout if it has columns."""
-    kind = kind or file_kind(path)
-    if kind == "csv":
-        return open_csv(path, choices)
-    if kind in ("jsonl", "crfsuite"):
-        return None, read_jsonl(path) if kind == "jsonl" else read_crfsuite(path)
-    return open_conll(path, choices)
-
-
-def open_untagged(path: str, kind: InputKind, choices: Choices) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
-    """The sentences of a file whose tags, if any, do not matter."""
-    if kind == "csv":
-        return open_csv(path, choices, with_tags=False)
-    if kind in ("jsonl", "crfsuite"):
-        return None, (read_jsonl if kind == "jsonl" else read_crfsuite)(path, with_tags=False)
-    if kind == "text":
-        return None, read_text(path)
-    return open_conll(path, choices, with_tags=False)
-
-
 def layout(format: ColumnFormat | None, kind: InputKind) -> str:
     """How a file is read, in one line."""
     if format is not None:
         return format.describe()
     return "attributes as CRFsuite has them" if kind == "crfsuite" else "JSON lines"
-
-
-def read_text(path: str) -> Iterator[Sentence]:
-    """One sentence a line, tokens apart by white space; empty lines are skipped."""
-    name = name_of(path)
-    n_sentences = 0
-    for number, line in numbered_lines(path):
-        words = tuple(line.split())
-        if words:
-            n_sentences += 1
-            yield Sentence(words, line=number, file=name)
-    if n_sentences == 0:
-        raise DataError(name, "expected at least one line of text, got none; the file is empty")
 
 
 def choices_of(tagger: Any, given: Choices, kind: InputKind = "conll") -> Choices:
@@ -140,12 +92,3 @@ def say(text: str, *, quiet: bool = False) -> None:
     """A line about what is being done, beside the result: on standard error."""
     if not quiet:
         print(visible(text), file=sys.stderr, flush=True)
-
-
-def count(n: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> count(1, "sentence"), count(1200, "token")
-    ('1 sentence', '1,200 tokens')
-    """
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")

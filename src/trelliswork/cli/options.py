@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
+from trelliswork.data import Choices
 from trelliswork.errors import TrellisworkError
-
-COLUMNS = "Columns of the data (inferred when left out)"
 
 ModelFolder = Annotated[str, typer.Argument(metavar="DIR", help="Folder of a trained model.", show_default=False)]
 Features = Annotated[
@@ -26,36 +26,6 @@ Threshold = Annotated[
         help="Take all spans with probability P or more that do not overlap, not the best tags; half the F1 is best.",
         show_default=False,
     ),
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(help="What stands between columns: tab, space or any text.", rich_help_panel=COLUMNS),
-]
-WordColumn = Annotated[int | None, typer.Option(help="Column of the words, from 1.", min=1, rich_help_panel=COLUMNS)]
-TagColumn = Annotated[int | None, typer.Option(help="Column of the tags, from 1.", min=1, rich_help_panel=COLUMNS)]
-TagColumns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N,N,...",
-        help="Columns of the tags of each task (multi-task); all but the words when left out.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Tasks = Annotated[
-    str | None,
-    typer.Option(metavar="NAME,NAME,...", help="What to call the tasks (multi-task).", rich_help_panel=COLUMNS),
-]
-FeatureColumns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N,N,...",
-        help="Further columns that the model reads, such as 2 or 2,3; none for words alone.",
-        rich_help_panel=COLUMNS,
-    ),
-]
-Scheme = Annotated[
-    str | None,
-    typer.Option(help="How tags spell spans: IOB1, IOB2, IOBES or plain.", rich_help_panel=COLUMNS),
 ]
 MOST_THREADS = 1024  # the libraries below break at numbers that no machine has
 # One by default: a second thread gains at most a fifth on small networks, and on a busy machine the two wait for
@@ -96,3 +66,11 @@ def parse_columns(text: str | None, option: str = "--feature-columns") -> tuple[
     if min(columns) < 1:
         raise TrellisworkError(f"{option} must be numbers from 1 such as 2,3 or the word none; got {text!r}")
     return columns
+
+
+def layout_in(options: Mapping[str, Any]) -> Choices:
+    """The layout of a file as far as the options of columns say it."""
+    names = ("word_column", "tag_column", "scheme")
+    columns = parse_columns(options["feature_columns"])
+    given = {name: options[name] for name in names if name in options}
+    return Choices(parse_delimiter(options["delimiter"]), feature_columns=columns, **given)

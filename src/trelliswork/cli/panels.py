@@ -1,4 +1,4 @@
-"""The settings of models as options, declared once: a line for each, in the panels of --help.
+"""The settings of models as options: a panel of --help for each dataclass of settings.
 
 A command takes whole panels with `@with_options(...)` and finds what was given in `ctx.params`.
 """
@@ -6,15 +6,18 @@ A command takes whole panels with `@with_options(...)` and finds what was given 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import Field, dataclass
 from typing import Annotated, Any
 
 import typer
 
-from trelliswork.cli.options import Delimiter, FeatureColumns, Scheme, TagColumn, TagColumns, Tasks, WordColumn
+from trelliswork.data.settings import About, Settings, kinds_of, setting, settings_in
+from trelliswork.models.families import FAMILIES
 
 Panel = dict[str, tuple[Any, Any]]  # the name of each option, with its type (and what typer knows of it) and default
 Command = Callable[..., None]
+_TYPES: dict[str, Any] = {"int": int, "float": float, "bool": bool}  # others are text
 
 
 def with_options(*panels: Panel) -> Callable[[Command], Command]:
@@ -34,97 +37,57 @@ def with_options(*panels: Panel) -> Callable[[Command], Command]:
     return extended
 
 
-class _Maker:
-    """Options of one panel; those `of_model` have the default of the model that is chosen."""
-
-    def __init__(self, title: str) -> None:
-        self.title = title
-
-    def __call__(self, kind: Any, default: Any, help: str, *names: str, **more: Any) -> tuple[Any, Any]:
-        return Annotated[kind, typer.Option(*names, help=help, rich_help_panel=self.title, **more)], default
-
-    def of_model(self, kind: Any, help: str, **more: Any) -> tuple[Any, Any]:
-        return self(kind | None, None, help, show_default="by the model", **more)
-
-    def file(self, help: str, metavar: str = "FILE", **more: Any) -> tuple[Any, Any]:
-        return self(str | None, None, help, metavar=metavar, **{"show_default": False, **more})
+def panel_of(config: type[Settings], names: Sequence[str] | None = None) -> Panel:
+    """The options of a dataclass of settings, or those with some names."""
+    options = {about.option: _option(config, each, about) for each, about in settings_in(config) if about.option}
+    return options if names is None else {name: options[name] for name in names}
 
 
-_learning, _network = _Maker("Learning"), _Maker("Network")
-_features = _Maker("Features (crf, hucrf, memm, logistic, hmm, naive-bayes)")
+def _option(config: type[Settings], each: Field[Any], about: About) -> tuple[Any, Any]:
+    kind = _TYPES.get(kinds_of(config)[each.name], str)
+    default = each.default if about.option_default is None else about.option_default
+    more: dict[str, Any] = {"metavar": about.metavar} if about.metavar else {}
+    if config.BY_MODEL and about.option_default is None:
+        default, kind, more["show_default"] = None, kind | None, "by the model"
+    elif default is None:
+        kind, more["show_default"] = kind | None, about.default_text or False
+    if config is Columns and kind == int | None:
+        more["min"] = about.at_least
+    flag = [f"--{str(about.option).replace('_', '-')}"] if default is False else []
+    return Annotated[kind, typer.Option(*flag, help=about.text, rich_help_panel=config.PANEL, **more)], default
 
-COLUMNS: Panel = dict(
-    delimiter=(Delimiter, None),
-    word_column=(WordColumn, None),
-    tag_column=(TagColumn, None),
-    feature_columns=(FeatureColumns, None),
-    tag_columns=(TagColumns, None),
-    tasks=(Tasks, None),
-    scheme=(Scheme, None),
-)
 
-LEARNING: Panel = dict(
-    epochs=_learning.of_model(int, "Passes over the data, at most."),
-    patience=_learning.of_model(int, "Stop after so many without gain."),
-    seed=_learning(int, 0, "The same seed gives the same model."),
-    seeds=_learning(int, 1, "Train so often, from --seed on; print the mean.", min=1),
-    batch_tokens=_learning.of_model(int, "Tokens in a batch."),
-    objective=_learning.of_model(str, "likelihood, local, perceptron, margin or risk."),
-    optimizer=_learning.of_model(str, "adamw, adam, sgd or momentum."),
-    lr=_learning.of_model(float, "Learning rate."),
-    decay=_learning.of_model(str, "linear, constant, inverse, cosine or triangular."),
-    l2=_learning.of_model(float, "Weight decay."),
-    checkpoint_every=_learning.of_model(float, "Seconds between checkpoints."),
-)
+@dataclass(frozen=True)
+class Columns(Settings):
+    """The layout of files with columns."""
 
-NETWORK: Panel = dict(
-    encoder=_network.of_model(str, "window, sentence, lstm, gru, transformer, dilated, deep or none."),
-    characters=_network.of_model(str, "Words letter by letter: none, cnn or lstm."),
-    vectors=_network.file("Pretrained vectors as text, also .gz (GloVe, word2vec, fastText)."),
-    tune_vectors=_network.of_model(bool, "Train the pretrained vectors on."),
-    window=_network.of_model(int, "Tokens that are seen at once."),
-    hidden=_network.of_model(int, "Hidden units (in each direction)."),
-    layers=_network.of_model(int, "Layers of the encoder."),
-    pretrain_epochs=_network.of_model(int, "Passes of the layers over words without tags (deep).", min=0),
-    max_length=_network.of_model(int, "Tokens of the longest segment (semi-CRFs).", min=1),
-    segment_dim=_network.of_model(int, "Width of segment vectors (semi-CRFs)."),
-    word_dim=_network.of_model(int, "Width of word vectors."),
-    affix_dim=_network.of_model(int, "Width of affix vectors."),
-    column_dim=_network.of_model(int, "Width of column vectors."),
-    min_count=_network.of_model(int, "Rarer words are unknown."),
-    dropout=_network.of_model(float, "Share of inputs dropped."),
-    hidden_dropout=_network.of_model(float, "Share of encoded dimensions dropped."),
-    unknown_dropout=_network.of_model(float, "Share of words read as unknown."),
-    scorer=_network.of_model(str, "linear, context (neighbours), hidden-units or tensor."),
-    label_scheme=_network.of_model(str, "Learn tags as IOBES, or as in the data."),
-    constrained=_network.of_model(bool, "Forbid illegal tag sequences."),
-)
+    PANEL = "Columns of the data (inferred when left out)"
 
-FEATURES: Panel = dict(
-    template=_features.file("CRF++ templates.", show_default="chosen by the columns"),
-    features=_features.file(
-        "A Python function that is given a sentence and returns a dict or a list of names for each token.",
-        "MODULE:FUNCTION",
-    ),
-    algorithm=_features(str, "lbfgs", "lbfgs, sgd, perceptron, pa, arow, margin or herding."),
-    c1=_features(float, 0.0, "L1 term c1 |w|."),
-    c2=_features(float, 1.0, "L2 term c2 w^2, without 1/2."),
-    max_iterations=_features(int | None, None, "Iterations, at most.", show_default="that of the algorithm"),
-    samples=_features(int, 0, "Average over so many weight vectors (lbfgs, herding)."),
-    posterior=_features(str, "laplace", "How lbfgs draws them: laplace or hamiltonian."),
-    temperature=_features(float, 0.03, "Width of the posterior; 1 is the exact one."),
-    smoothing=_features(float, 0.1, "hmm, naive-bayes: added to every count."),
-    min_freq=_features(float, 0.0, "Rarer pairs (attribute or tag, tag) are left out."),
-    cutoff=_features(int, 0, "Rarer attributes are left out, whatever their tags."),
-    hash_bits=_features(
-        int | None, None, "Number attributes by 2^N hashes: bounded size, no names.", show_default="names are kept"
-    ),
-    induce=_features(int, 0, "Add the N pairs of attributes that gain most.", metavar="N"),
-    all_states=_features(bool, False, "Weights for unseen pairs too.", "--all-states"),
-    all_transitions=_features(bool, False, "The same for pairs of tags.", "--all-transitions"),
-    latent=_features(int, 1, "Hidden states of each tag."),
-    order=_features(int, 1, "Tags before a tag that count: 1 or 2."),
-    partial=_features(bool, False, "Read the tag ? as unknown, A|B as one of these.", "--partial"),
-    hidden_units=_features(int, 100, "Binary units between features and tags (hucrf)."),
-    pretrain=_features.file("Untagged file of the same columns to learn the units from first (hucrf)."),
-)
+    delimiter: str | None = setting(None, "What stands between columns: tab, space or any text.", option=True)
+    word_column: int | None = setting(None, "Column of the words, from 1.", at_least=1, option=True)
+    tag_column: int | None = setting(None, "Column of the tags, from 1.", at_least=1, option=True)
+    feature_columns: tuple[int, ...] | None = setting(
+        None, "Further columns that the model reads, such as 2 or 2,3; none for words alone.", option=True,
+        metavar="N,N,...",
+    )  # fmt: skip
+    tag_columns: tuple[int, ...] | None = setting(
+        None, "Columns of the tags of each task (multi-task); all but the words when left out.", option=True,
+        metavar="N,N,...",
+    )  # fmt: skip
+    tasks: str | None = setting(None, "What to call the tasks (multi-task).", option=True, metavar="NAME,NAME,...")
+    scheme: str | None = setting(None, "How tags spell spans: IOB1, IOB2, IOBES or plain.", option=True)
+
+
+COLUMNS = panel_of(Columns)
+TO_READ = panel_of(Columns, ("delimiter", "word_column", "feature_columns"))
+TO_COMPARE = panel_of(Columns, ("delimiter", "word_column", "tag_column", "feature_columns", "scheme"))
+SEEDS: Panel = {
+    "seeds": (
+        Annotated[
+            int,
+            typer.Option(help="Train this often, from --seed on; print the mean.", min=1, rich_help_panel="Learning"),
+        ],
+        1,
+    )
+}
+OF_MODELS = [panel_of(config) for family in FAMILIES for config in family.settings]

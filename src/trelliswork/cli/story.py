@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trelliswork.cli.inputs import format_to_store
-from trelliswork.cli.scores import Scores, compare, score
 from trelliswork.data import ColumnFormat, MajorityBaseline, Sentence
 from trelliswork.data.corpus import as_sentences, builtin_corpus, write_corpus
 from trelliswork.draw import Drawing, trellis
 from trelliswork.models import Analysis, Confidences, Tagger, TaggerConfig
+from trelliswork.models.taggers.scores import Scores, compare, score
 from trelliswork.training import EpochRecord, TrainingConfig, TrainingResult, train
 from trelliswork.training.progress import Progress
 
@@ -102,7 +102,7 @@ def examine(tagger: Tagger, corpus: Corpus, history: list[EpochRecord]) -> Outco
         corpus,
         history,
         compare(gold, guessed, "IOB2"),
-        score(tagger, corpus.test),
+        score(tagger.confidences(corpus.test), corpus.test, tagger.scheme),
         explain(tagger, SENTENCE),
         tagger.confidences([SENTENCE], [{position - 1: tag}])[0],
         choose_examples(tagger, corpus.test),

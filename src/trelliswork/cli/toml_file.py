@@ -10,7 +10,7 @@ from typing import Any
 
 from trelliswork.cli.options import MOST_THREADS
 from trelliswork.data.files import open_text
-from trelliswork.data.setting_kinds import misfit
+from trelliswork.data.settings import misfit
 from trelliswork.errors import DataError
 
 

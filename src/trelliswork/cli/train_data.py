@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from trelliswork.cli.config_file import CONFIG_FILE
-from trelliswork.cli.gold import first_unknown
-from trelliswork.cli.inputs import count, format_to_store, kind_of, layout, open_tagged, say
+from trelliswork.cli.inputs import format_to_store, kind_of, layout, say
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence, atomic_write
+from trelliswork.data.readers import open_tagged
 from trelliswork.errors import DataError, OutputError
-from trelliswork.models import FeatureTagger, SentenceTagger
+from trelliswork.models.base import count
+from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import CONFIG, check_output
-from trelliswork.tags.schemes import violations
-from trelliswork.training.checkpoint import Checkpoint
 from trelliswork.training.exclusive import exclusive
+from trelliswork.training.folder_names import CheckpointFolder
 
 HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
 
@@ -35,7 +35,7 @@ def reserved(out: Path, force: bool, resume: bool = False) -> Iterator[None]:
 def check_folder(out: Path, force: bool, resume: bool = False) -> None:
     """Refuse early what could not or should not be written."""
     check_output(out)
-    unfinished, is_model = Checkpoint(out).exists, (out / CONFIG).exists()
+    unfinished, is_model = CheckpointFolder(out).exists, (out / CONFIG).exists()
     if resume and is_model and not unfinished:
         raise OutputError(f"{out}: its training is finished, there is nothing to resume; train anew with --force")
     if resume or force:
@@ -44,12 +44,6 @@ def check_folder(out: Path, force: bool, resume: bool = False) -> None:
         raise OutputError(f"{out}: holds an unfinished run; add --resume to go on, or --force to begin anew")
     if is_model:
         raise OutputError(f"{out}: holds a model already; add --force to replace it or choose another folder")
-
-
-def save_whole(tagger: FeatureTagger, out: Path) -> None:
-    """Save a model that is trained in one go; the checkpoint of a network that it replaces goes."""
-    tagger.save(out)
-    Checkpoint(out).clear()
 
 
 @contextmanager
@@ -82,21 +76,22 @@ def _content_of(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def read_data(
-    train_file: str, dev_file: str | None, choices: Choices, quiet: bool
-) -> tuple[ColumnFormat | None, list[Sentence], list[Sentence]]:
+def read_data(options: Options, choices: Choices) -> Material:
     """Training and dev sentences, in one layout; without a dev file the last part of the training file."""
+    train_file, dev_file, quiet = options["train"], options["dev"], options["quiet"]
     format, stream = open_tagged(train_file, choices)
     train = list(stream)
+    again = columns_of(format, choices)
     if dev_file is not None:
-        dev = list(open_tagged(dev_file, columns_of(format, choices))[1])
+        dev = list(open_tagged(dev_file, again)[1])
     else:
         train, dev = hold_out(train, train_file)
     say(f"{train_file}: {layout(format, kind_of(train_file))}", quiet=quiet)
     if dev_file is None:
         say(f"dev: the last {len(dev):,} of the sentences (10%), as there is no --dev", quiet=quiet)
     say(f"train: {_size(train)}; dev: {_size(dev)}", quiet=quiet)
-    return format, train, dev
+    scheme = choices.scheme or (format.scheme if format is not None else None)
+    return Material(train, dev, format, scheme, again, _provenance(options, train, dev, format))
 
 
 def columns_of(format: ColumnFormat | None, choices: Choices) -> Choices:
@@ -116,38 +111,14 @@ def hold_out(sentences: list[Sentence], file: str) -> tuple[list[Sentence], list
     return sentences[:-n_dev], sentences[-n_dev:]
 
 
-def known_tags(tagger: SentenceTagger, dev: list[Sentence]) -> None:
-    """Say how many dev tags the training data lacks: the model can never get them right."""
-    unknown = [found for found in (first_unknown(tagger.labels, sentence) for sentence in dev) if found]
-    if unknown:
-        line, tag = unknown[0]
-        say(
-            f"note: {count(len(unknown), 'dev sentence')} with tags that the training data lacks, "
-            f"first {tag!r} at {dev[0].file}:{line}; they count as mistakes"
-        )
-
-
-def broken_tags(tagger: SentenceTagger, train: list[Sentence]) -> None:
-    """Say how many training tags break their scheme: converting them reads each as a span of its own."""
-    scheme = tagger.labels.data_scheme
-    broken = [(each, at, why) for each in train for at, why in violations(each.tags or (), scheme)]
-    if broken:
-        sentence, at, why = broken[0]
-        say(
-            f"note: {count(len(broken), 'training tag')} broke the {scheme} scheme, first at "
-            f"{sentence.file}:{sentence.line_of(at)} ({why}); read as conlleval reads them; "
-            "see all with trelliswork check"
-        )
-
-
-def provenance(
-    train_file: str, dev_file: str | None, train: list[Sentence], dev: list[Sentence], format: ColumnFormat | None
+def _provenance(
+    options: Options, train: list[Sentence], dev: list[Sentence], format: ColumnFormat | None
 ) -> dict[str, Any]:
     """What the model remembers of its data: sizes, date and the layout of the columns."""
     return {
         "date": datetime.date.today().isoformat(),
-        "train": Path(train_file).name,
-        "dev": Path(dev_file).name if dev_file is not None else "last 10% of train",
+        "train": Path(options["train"]).name,
+        "dev": Path(options["dev"]).name if options["dev"] is not None else "last 10% of train",
         "train_sentences": len(train),
         "train_tokens": sum(map(len, train)),
         "dev_sentences": len(dev),

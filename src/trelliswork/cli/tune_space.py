@@ -7,10 +7,10 @@ from typing import Any
 
 from trelliswork.cli.config_file import MODEL_NAME, SPACE, known_settings
 from trelliswork.cli.toml_file import TomlFile
-from trelliswork.cli.train_network import plan_of
+from trelliswork.data.settings import settings_in
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.taggers.networks.presets import PRESETS
-from trelliswork.training.search_space import Numbers, OneOf, Space
+from trelliswork.models.families import family_of, recipe_of
+from trelliswork.training.search_space import Around, Numbers, OneOf, Space
 
 _RANGE = {"low": "float", "high": "float", "log": "bool", "step": "float"}
 _NUMBERS = ("int", "float")
@@ -60,40 +60,14 @@ def _choice(file: TomlFile, name: str, value: Any, kind: str) -> Numbers | OneOf
 
 
 def default_space(options: Mapping[str, Any]) -> Space:
-    """A space around the settings of a model, whatever they are."""
-    return _network_space(options) if options["model"] in PRESETS else _features_space(options)
-
-
-def _network_space(options: Mapping[str, Any]) -> Space:
-    plan = plan_of(options)
-    network, learning = plan.network, plan.learning
-    space: dict[str, Numbers | OneOf] = {
-        "lr": Numbers(learning.learning_rate / 8, learning.learning_rate * 8, log=True),
-        "batch_tokens": _around(learning.batch_tokens, 4),
-        "dropout": Numbers(0.0, 0.7, step=0.05),
-        "hidden_dropout": Numbers(0.0, 0.6, step=0.05),
-        "hidden": _around(network.hidden, 3),
-        "word_dim": _around(network.word_dim, 2),
-        "l2": OneOf((0.0, 0.001, 0.01, 0.1)),
-    }
-    if plan.kind.__name__ == "Segmenter":
-        space["segment_dim"] = _around(network.segment_dim, 2)
+    """A space around the settings of a model: those that say where to search, if they matter for it."""
+    values, space = recipe_of(options).search_values(), {}
+    for config in family_of(options["model"]).settings:
+        for each, about in settings_in(config):
+            matters = all(values.get(name) in allowed for name, allowed in about.searched_with.items())
+            where = about.search
+            if isinstance(where, Around):
+                where = where.of(values[each.name]) if values[each.name] else None
+            if where is not None and matters:
+                space[about.option or each.name] = where
     return space
-
-
-def _around(value: int, factor: int) -> Numbers:
-    return Numbers(max(1, value // factor), value * factor, log=True, whole=True)
-
-
-def _features_space(options: Mapping[str, Any]) -> Space:
-    if options["model"] in ("hmm", "naive-bayes"):
-        return {"smoothing": Numbers(0.001, 10.0, log=True)}
-    algorithm, rare = options["algorithm"], {"min_freq": OneOf((0.0, 2.0, 3.0, 5.0))}
-    c2 = {"c2": Numbers(0.01, 10.0, log=True)}
-    if options["model"] == "hucrf":
-        return {**c2, **rare, "hidden_units": _around(options["hidden_units"], 2)}
-    if algorithm == "lbfgs":
-        return {**c2, **rare} if options["samples"] else {"c1": Numbers(0.0, 1.0), **c2, **rare}
-    if algorithm in ("sgd", "margin"):
-        return {**c2, **rare}
-    return {"max_iterations": Numbers(5, 100, log=True, whole=True), **rare}

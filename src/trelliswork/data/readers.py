@@ -1,4 +1,4 @@
-"""The reader that fits a file's name."""
+"""The reader that fits a file: by its name, or by what is said of it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from trelliswork.data.conll import read_conll
+from trelliswork.data.conll import Choices, ColumnFormat, open_conll, read_conll
 from trelliswork.data.crfsuite import is_crfsuite, read_crfsuite
-from trelliswork.data.csv_files import is_csv, read_csv
+from trelliswork.data.csv_files import is_csv, open_csv, read_csv
+from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.jsonl import read_jsonl
 from trelliswork.data.sentence import Sentence
+from trelliswork.errors import DataError
 
 FileKind = Literal["conll", "jsonl", "csv", "crfsuite"]
+InputKind = FileKind | Literal["text"]
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _READERS: dict[FileKind, Callable[..., Iterator[Sentence]]] = {
     "conll": read_conll, "jsonl": read_jsonl, "csv": read_csv, "crfsuite": read_crfsuite,
@@ -38,3 +41,39 @@ def reader_for(path: str | Path) -> Callable[..., Iterator[Sentence]]:
     ('read_jsonl', 'read_csv', 'read_conll')
     """
     return _READERS[file_kind(path)]
+
+
+def open_tagged(
+    path: str, choices: Choices, kind: InputKind | None = None
+) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
+    """The sentences of a tagged file, and its layout if it has columns."""
+    kind = kind or file_kind(path)
+    if kind == "csv":
+        return open_csv(path, choices)
+    if kind in ("jsonl", "crfsuite"):
+        return None, read_jsonl(path) if kind == "jsonl" else read_crfsuite(path)
+    return open_conll(path, choices)
+
+
+def open_untagged(path: str, kind: InputKind, choices: Choices) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
+    """The sentences of a file whose tags, if any, do not matter."""
+    if kind == "csv":
+        return open_csv(path, choices, with_tags=False)
+    if kind in ("jsonl", "crfsuite"):
+        return None, (read_jsonl if kind == "jsonl" else read_crfsuite)(path, with_tags=False)
+    if kind == "text":
+        return None, read_text(path)
+    return open_conll(path, choices, with_tags=False)
+
+
+def read_text(path: str) -> Iterator[Sentence]:
+    """One sentence a line, tokens apart by white space; empty lines are skipped."""
+    name = name_of(path)
+    n_sentences = 0
+    for number, line in numbered_lines(path):
+        words = tuple(line.split())
+        if words:
+            n_sentences += 1
+            yield Sentence(words, line=number, file=name)
+    if n_sentences == 0:
+        raise DataError(name, "expected at least one line of text, got none; the file is empty")

@@ -5,8 +5,9 @@ Names are imported when first used: a feature CRF is trained without torch, whic
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from trelliswork.lazy import lazy_names
 
 if TYPE_CHECKING:
     from trelliswork.models.loading import load, load_tagger
@@ -67,9 +68,4 @@ __all__ = [
     "pretrain_encoder",
     "token_calibration",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOME)

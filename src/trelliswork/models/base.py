@@ -25,6 +25,15 @@ Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name
 Rows = Mapping[str, Any]
 
 
+def count(n: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> count(1, "sentence"), count(1200, "token")
+    ('1 sentence', '1,200 tokens')
+    """
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
 @dataclass(frozen=True)
 class PartProbability:
     """A part of an answer, such as a token with its tag or a span: positions [start, end), label and probability."""
@@ -71,6 +80,14 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Report:
+    """How good a model is on gold data: for people, and as plain values for JSON."""
+
+    text: str
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Description:
     """What a model is: `kind` in a few words, its labels by title, its own sections of rows, and what it has learned.
 
@@ -90,6 +107,8 @@ class Model:
 
     reads: ClassVar[str] = "words"
     explains: ClassVar[bool] = False  # whether `explain` tells which features voted for which tag
+    answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
+    uses_chains: ClassVar[bool] = False  # whether answers come from the kernels of chains, through torch
     metrics: dict[str, Any]
 
     @property
@@ -98,8 +117,11 @@ class Model:
         """Number of trained values."""
 
     @abstractmethod
-    def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None) -> list[Answer]:
-        """An answer for each input with its `top_k` best values; `pins` are parts of the answers that are known."""
+    def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
+        """An answer for each input with its `top_k` best values; `pins` are parts of the answers that are known.
+
+        Without `confidence` and with `top_k=0` the value alone is wanted, which may take less time.
+        """
 
     @abstractmethod
     def evaluate(self, gold: Any) -> Scores:
@@ -114,14 +136,42 @@ class Model:
         """Write the model folder."""
 
     @property
+    def n_columns(self) -> int:
+        """How many columns beside the words it learns from."""
+        return 0
+
+    @property
+    def scheme(self) -> str:
+        """How its tags spell spans; plain if they do not."""
+        return "plain"
+
+    @property
+    def size(self) -> str:
+        """How large it is, in a few words."""
+        return f"{self.n_parameters:,} parameters"
+
+    def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
+        """All that there is to say about its answers on gold data; `threshold` as for `predict`."""
+        scores = self.evaluate(gold)
+        value = f"{100 * scores['score']:6.2f}"
+        return Report(f"{scores['metric']:<24}{value}", dict(scores))
+
+    def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
+        """Gold data as the model reads it, and notes about what was changed; answers it cannot give are an error."""
+        return list(gold), []
+
+    def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
+        """What is worth knowing about the data that it learns from."""
+        return []
+
+    @property
     def heads(self) -> Mapping[str, Any]:
         """The model of each task by name; one of a single task stands alone, under the empty name."""
         return {"": self}
 
-    def gold_by_head(self, gold: Sequence[Sentence]) -> dict[str, list[Sentence]]:
-        """The gold data of each of `heads`."""
-        return {"": list(gold)}
-
     def own_kernels(self) -> dict[str, list[Any]]:
         """The compiled functions that it calls beside those of chains, by a name for people."""
         return {}
+
+    def rehearse(self) -> None:
+        """Call all of `own_kernels`, so that they are compiled."""

@@ -12,7 +12,8 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from trelliswork.data.folder_files import read_object
 from trelliswork.data.weight_files import check_finite, packed, read_arrays
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.stored_metrics import check_metrics
+from trelliswork.training.exclusive import exclusive_unless_held
 from trelliswork.training.folder_names import OF_TRAINING, is_stray
 from trelliswork.writing import PART, part_prefix, removed_at_end
 
@@ -51,20 +53,27 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
     """Write `model` under a temporary name beside `directory`, then rename.
 
     An earlier model of that name is replaced; other files in its folder are kept. A folder that is not a model is
-    refused.
+    refused, and one that a run is training in.
     """
     target = Path(directory)
     check_output(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=part_prefix(target), suffix=PART, dir=target.parent))
-        with removed_at_end(partial):
+        with exclusive_unless_held(target) if target.exists() else nullcontext(), _beside(target) as partial:
             partial.chmod(0o755)
             _write_files(partial, model)
             _replace(target, partial)
     except (OSError, safetensors.SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise OutputError(f"{target}: cannot be written: {reason}; free space or choose another folder") from error
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A new folder beside `target`, which is gone in the end."""
+    partial = Path(tempfile.mkdtemp(prefix=part_prefix(target), suffix=PART, dir=target.parent))
+    with removed_at_end(partial):
+        yield partial
 
 
 def check_output(directory: str | Path) -> None:

@@ -1,26 +1,35 @@
 """Training: the common loop, its settings, objectives, optimizers, schedules, checkpoints and progress.
 
+loop.py, run.py, state.py                          the loop, its steps, and all that the next step depends on
+config.py, objectives.py, optimizers.py,           what is minimized and how
+schedules.py, averaging.py, early_stopping.py
+checkpoint.py, fingerprint.py, finished.py         runs that are killed go on bit for bit
+exclusive.py, folder_names.py, strays.py           one run at a time in a folder
+interrupts.py, failures.py                         Ctrl-C between steps; batches that cannot be learned from
+progress.py, tensorboard.py, result.py,            what is shown and told
+seeds_result.py, search_result.py
+seeds.py, trials.py, search_space.py               several seeds, the search for settings
+lbfgs.py, vector_kernels.py                        L-BFGS and OWL-QN over numpy arrays
+trainable.py                                       what the loop asks of a model
+
 What needs torch is imported when first used.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from trelliswork.lazy import lazy_names
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.progress import EpochRecord, make_progress
+from trelliswork.training.result import TrainingResult
 from trelliswork.training.search_space import Numbers, OneOf
+from trelliswork.training.seeds_result import SeedsResult
+from trelliswork.training.trials import search
 
 if TYPE_CHECKING:
     from trelliswork.training.loop import train
-    from trelliswork.training.result import TrainingResult
-    from trelliswork.training.seeds import SeedsResult, train_seeds
-    from trelliswork.training.trials import search
-
-_HOME = {
-    "SeedsResult": "seeds", "TrainingResult": "result", "search": "trials", "train": "loop", "train_seeds": "seeds",
-}  # fmt: skip
+    from trelliswork.training.seeds import train_seeds
 
 __all__ = [
     "EpochRecord",
@@ -34,9 +43,4 @@ __all__ = [
     "train",
     "train_seeds",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, {"train": "loop", "train_seeds": "seeds"})

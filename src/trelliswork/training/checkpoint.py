@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -26,23 +25,12 @@ from torch import Tensor
 from trelliswork.data.json_values import BadJSONError, parse_json
 from trelliswork.data.weight_files import read_arrays, with_checksum
 from trelliswork.errors import ModelError, OutputError
-from trelliswork.training.folder_names import CHECKPOINT
+from trelliswork.training.folder_names import STATE, CheckpointFolder
 from trelliswork.writing import PART
 
-STATE = "state.safetensors"
 
-
-class Checkpoint:
-    """The checkpoint of one output folder."""
-
-    def __init__(self, out: str | Path) -> None:
-        self.out = Path(out)
-        self.folder = self.out / CHECKPOINT
-
-    @property
-    def exists(self) -> bool:
-        """Whether there is something to go on from."""
-        return (self.folder / STATE).is_file()
+class Checkpoint(CheckpointFolder):
+    """The checkpoint of one output folder, to write and to read."""
 
     def write(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Replace the state; bests other than `state["best_epoch"]` are no longer needed."""
@@ -67,18 +55,6 @@ class Checkpoint:
     def read_best(self, epoch: int) -> dict[str, Tensor]:
         """What `write_best` was given for this epoch."""
         return _read(self.folder / _best_name(epoch))[0]
-
-    def clear(self) -> None:
-        """Remove the checkpoint; the state goes first, so that no half of one is left to go on from."""
-        (self.folder / STATE).unlink(missing_ok=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def clear_partial(self) -> None:
-        """Remove what a killed run has left half-written; without a state, the whole folder is that."""
-        if self.folder.is_dir() and not self.exists:
-            self.clear()
-        for path in self.folder.glob(f".*.safetensors{PART}"):
-            path.unlink(missing_ok=True)
 
     def _write(self, name: str, tensors: Mapping[str, Tensor], header: dict[str, str]) -> None:
         path = self.folder / name

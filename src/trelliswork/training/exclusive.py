@@ -10,7 +10,8 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from trelliswork import ctrl_c
@@ -24,6 +25,16 @@ else:
     import fcntl
 
 UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}  # some network file systems have no locks
+
+
+_HELD: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())  # folders that the caller has locked
+
+
+@contextmanager
+def exclusive_unless_held(out: Path) -> Iterator[None]:
+    """`exclusive`, but for one who holds the folder already: what trains in a folder also saves there."""
+    with nullcontext() if out.resolve() in _HELD.get() else exclusive(out):
+        yield
 
 
 @contextmanager
@@ -48,11 +59,13 @@ def exclusive(out: Path | None) -> Iterator[None]:
         _release(path, descriptor)
         _unmake(made)
 
+    before = _HELD.set(_HELD.get() | {out.resolve()})
     with ctrl_c.Undone(release):
         try:
             clear_strays(out)
             yield
         finally:
+            _HELD.reset(before)
             release()
 
 

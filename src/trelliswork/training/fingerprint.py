@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.training.config import TrainingConfig
+
+if TYPE_CHECKING:
+    from torch import nn
 
 NO_MATTER = ("checkpoint_every",)  # settings that may change between one start and the next
 

@@ -10,10 +10,9 @@ from typing import Any
 from trelliswork.data.folder_files import read_object, read_regular
 from trelliswork.data.json_values import BadJSONError, parse_json
 from trelliswork.errors import ModelError
-from trelliswork.training.checkpoint import Checkpoint
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.fingerprint import NO_MATTER, refuse_differences
-from trelliswork.training.folder_names import HISTORY
+from trelliswork.training.folder_names import HISTORY, CheckpointFolder
 from trelliswork.training.progress import EpochRecord
 from trelliswork.training.result import TrainingResult
 
@@ -26,7 +25,7 @@ def finished_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingRe
     It is finished when it has left a model, a history that ends with the last epoch or without patience, and no
     checkpoint.
     """
-    if Checkpoint(folder).folder.exists() or not (folder / HISTORY).is_file():
+    if CheckpointFolder(folder).folder.exists() or not (folder / HISTORY).is_file():
         return None
     stored, metrics = (_object_in(folder / name) for name in ("config.json", METRICS))
     if not stored or not metrics:

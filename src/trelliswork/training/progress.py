@@ -44,6 +44,8 @@ class EpochRecord:
 class Progress:
     """Says nothing; the base of those that do. Used as a context manager around a run."""
 
+    shows = False  # whether anybody reads it
+
     def __enter__(self) -> Progress:
         return self
 
@@ -59,38 +61,50 @@ class Progress:
     def epoch(self, record: EpochRecord) -> None:
         """An epoch is done and evaluated."""
 
+    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False) -> None:
+        """An iteration of a learner without epochs is done, of `most` at most; what `stays` is worth keeping."""
+
     def note(self, text: str) -> None:
         """Something happened that the user should know."""
 
 
 class LineProgress(Progress):
-    """One plain line per epoch."""
+    """One plain line per epoch or iteration."""
+
+    shows = True
 
     def __init__(self, stream: TextIO | None = None):
-        self.stream = stream or sys.stderr
+        self.stream, self._last = stream or sys.stderr, 0
 
     def epoch(self, record: EpochRecord) -> None:
         self.note(record.line())
+
+    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False) -> None:
+        if number != self._last:  # the last one may come again, with the weights that are kept
+            self.note(text)
+        self._last = number
 
     def note(self, text: str) -> None:
         print(text, file=self.stream, flush=True)
 
 
 class BarProgress(Progress):
-    """A bar that fills in each epoch, with loss, last dev score and speed, and a line for every epoch done."""
+    """A bar that fills in each epoch, with loss, last dev score and speed, or over iterations; what is done and scored
+    has a line that stays."""
+
+    shows = True
 
     def __init__(self) -> None:
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("loss {task.fields[loss]:.4f}{task.fields[dev]}"),
-            TextColumn("{task.fields[rate]:,.0f} tokens/s"),
+            TextColumn("{task.fields[text]}"),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
         )
         self._dev = ""
-        self._task = self._bar.add_task("training", total=None, loss=float("nan"), rate=0.0, dev="")
+        self._task = self._bar.add_task("training", total=None, text="")
 
     def __enter__(self) -> Progress:
         self._bar.start()
@@ -100,23 +114,30 @@ class BarProgress(Progress):
         self._bar.stop()
 
     def start_epoch(self, epoch: int, n_epochs: int, n_tokens: int) -> None:
-        name = self.title(epoch, n_epochs)
-        self._bar.reset(self._task, total=n_tokens, description=name, loss=float("nan"), rate=0.0, dev=self._dev)
+        name = self.title(f"epoch {epoch}/{n_epochs}")
+        self._bar.reset(self._task, total=n_tokens, description=name, text=self._text(float("nan"), 0.0))
 
-    def title(self, epoch: int, n_epochs: int) -> str:
+    def title(self, text: str) -> str:
         """What stands before the bar."""
-        return f"epoch {epoch}/{n_epochs}"
+        return text
+
+    def _text(self, loss: float, rate: float) -> str:
+        return f"loss {loss:.4f}{self._dev}  {rate:,.0f} tokens/s"
 
     def batch(self, n_tokens: int, loss: float) -> None:
         task = self._bar.tasks[0]
-        elapsed = task.elapsed or 1e-9
-        rate = (task.completed + n_tokens) / elapsed
-        self._bar.update(self._task, advance=n_tokens, loss=loss, rate=rate)
+        rate = (task.completed + n_tokens) / (task.elapsed or 1e-9)
+        self._bar.update(self._task, advance=n_tokens, text=self._text(loss, rate))
 
     def epoch(self, record: EpochRecord) -> None:
-        self.note(record.line())
         if record.score is not None:
             self._dev = f", dev {record.metric} {100 * record.score:.2f}"
+        self.note(record.line())
+
+    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False) -> None:
+        self._bar.update(self._task, completed=number, total=most, description=self.title("learning"), text=text)
+        if stays:
+            self.note(text)
 
     def note(self, text: str) -> None:
         self._bar.console.print(text, highlight=False, markup=False)

@@ -21,3 +21,13 @@ class TrainingResult:
     def seconds(self) -> float:
         """Wall-clock time of all epochs."""
         return sum(record.seconds for record in self.history)
+
+    @property
+    def metric(self) -> str:
+        """What the score is."""
+        return self.history[-1].metric if self.history else ""
+
+    @property
+    def summary(self) -> str:
+        """In a few words."""
+        return f"best epoch {self.best_epoch} of {len(self.history)}, {self.seconds:.1f} s"

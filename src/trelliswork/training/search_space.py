@@ -80,4 +80,17 @@ class OneOf:
         return " or ".join(str(self.label(value)) for value in self.values)
 
 
+@dataclass(frozen=True)
+class Around:
+    """A range around the value that a model has, from a `factor` below it to a `factor` above it."""
+
+    factor: int
+
+    def of(self, value: float) -> Numbers:
+        """The range around this value; of whole numbers, if it is one."""
+        if isinstance(value, int):
+            return Numbers(max(1, value // self.factor), value * self.factor, log=True, whole=True)
+        return Numbers(value / self.factor, value * self.factor, log=True)
+
+
 Space = Mapping[str, Numbers | OneOf]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from trelliswork.training.checkpoint import Checkpoint
-from trelliswork.training.folder_names import clear_partial, is_stray
+from trelliswork.training.folder_names import CheckpointFolder, clear_partial, is_stray
 
 
 def clear_strays(out: Path) -> None:
     """Remove half-written files of dead runs; only for the one who holds the lock of the folder."""
     clear_partial(out)
-    Checkpoint(out).clear_partial()
+    CheckpointFolder(out).clear_partial()
     for path in out.iterdir():
         if is_stray(path.name):
             with suppress(OSError):

@@ -48,5 +48,8 @@ class TensorBoardProgress(Progress):
                 self.writer.add_scalar(name, value, record.epoch)
         self.shown.epoch(record)
 
+    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False) -> None:
+        self.shown.iteration(number, text, most=most, stays=stays)
+
     def note(self, text: str) -> None:
         self.shown.note(text)

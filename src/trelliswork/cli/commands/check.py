@@ -4,35 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from trelliswork.cli.findings import Finding, Survey, overlap
-from trelliswork.cli.inputs import kind_of, layout, open_tagged
-from trelliswork.cli.options import (
-    Delimiter,
-    FeatureColumns,
-    Scheme,
-    TagColumn,
-    WordColumn,
-    parse_columns,
-    parse_delimiter,
-)
+from trelliswork.cli.inputs import kind_of, layout
+from trelliswork.cli.options import layout_in
+from trelliswork.cli.panels import TO_COMPARE, with_options
 from trelliswork.cli.visible import visible
 from trelliswork.data import Choices
+from trelliswork.data.readers import open_tagged
 
 SHOWN = 10
 
 
+@with_options(TO_COMPARE)
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Tagged files, the training file first.")],
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if tags break the scheme.")] = False,
-    delimiter: Delimiter = None,
-    word_column: WordColumn = None,
-    tag_column: TagColumn = None,
-    feature_columns: FeatureColumns = None,
-    scheme: Scheme = None,
+    **columns: Any,
 ) -> None:
     """Look at tagged files before training on them.
 
@@ -44,7 +35,7 @@ def check(
     Example:
       trelliswork check train.conll dev.conll test.conll
     """
-    choices = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
+    choices = layout_in(columns)
     surveys: list[Survey] = []
     for file in files:
         survey, layout = _survey(file, choices)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from trelliswork.cli.inputs import count
-from trelliswork.cli.train_data import reserved, save_whole
+from trelliswork.cli.train_data import reserved
 from trelliswork.models import AttributeTagger
+from trelliswork.models.base import count
 
 
 def convert(
@@ -30,12 +30,12 @@ def convert(
     \b
     Examples:
       trelliswork convert ner.crfsuite --out ner
-      trelliswork tag ner new.crfsuite --confidence
+      trelliswork predict ner new.crfsuite --confidence
       trelliswork info ner --top-features 30
     """
     with reserved(Path(out), force):
         tagger = AttributeTagger.from_crfsuite(model)
-        save_whole(tagger, Path(out))
+        tagger.save(out)
     labels, weights = count(len(tagger.crf.labels), "label"), count(tagger.n_parameters, "weight")
     print(f"{model}: {labels}, {count(len(tagger.crf.index), 'attribute')}, {weights}")
-    print(f"\nmodel: {out}\nnext:  trelliswork tag {out} FILE.crfsuite --confidence")
+    print(f"\nmodel: {out}\nnext:  trelliswork predict {out} FILE.crfsuite --confidence")

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
 from trelliswork.cli.kernels import prepare_kernels
@@ -18,6 +17,7 @@ from trelliswork.data import atomic_write
 from trelliswork.errors import OutputError
 from trelliswork.models import Confidences
 from trelliswork.models.storage import check_output
+from trelliswork.runtime.threads import use_threads
 from trelliswork.training import make_progress
 
 
@@ -40,7 +40,7 @@ def demo(
       trelliswork demo --out demo-output
     """
     began = time.perf_counter()
-    torch.set_num_threads(threads)
+    use_threads(threads)
     folder = Path(out)
     check_output(folder / "model")
     _make_folder(folder / "data")
@@ -115,17 +115,18 @@ def _one_sentence(outcome: Outcome) -> str:
 
 
 def _shown(words: tuple[str, ...], answer: Confidences) -> str:
-    return marked_text(words, answer.tags, "IOB2", answer)
+    return marked_text(words, answer.tags, "IOB2", answer.spans)
 
 
 def _where(folder: Path, seconds: float) -> str:
+    text = "echo 'Dr Jordan visited Lincoln on Monday .'"
     return (
         f"\n5. Written in {seconds:.0f} s\n"
         f"   {folder / 'report.html'}  the report: open it in a browser\n"
         f"   {folder / 'model'}        the tagger\n"
         f"   {folder / 'data'}         the corpus\n\n"
         "   Try\n"
-        f"   echo 'Dr Jordan visited Lincoln on Monday .' | trelliswork tag {folder / 'model'} - --text --confidence\n"
+        f"   {text} | trelliswork predict {folder / 'model'} - --text --confidence\n"
         f"   trelliswork evaluate {folder / 'model'} {folder / 'data' / 'test.conll'}\n"
         f"   trelliswork check {folder / 'data' / 'train.conll'} {folder / 'data' / 'test.conll'}"
     )

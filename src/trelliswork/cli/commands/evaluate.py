@@ -3,47 +3,33 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
-import torch
 import typer
 
 from trelliswork.cli.given_function import given_function
-from trelliswork.cli.gold import in_scheme_of, require_known
-from trelliswork.cli.inputs import choices_of, count, kind_of, layout, open_tagged, say
+from trelliswork.cli.inputs import choices_of, kind_of, layout, say
 from trelliswork.cli.kernels import prepare_kernels
-from trelliswork.cli.options import (
-    Delimiter,
-    FeatureColumns,
-    Features,
-    ModelFolder,
-    Quiet,
-    Scheme,
-    TagColumn,
-    Threads,
-    Threshold,
-    WordColumn,
-    parse_columns,
-    parse_delimiter,
-)
-from trelliswork.cli.scores import score, score_text
-from trelliswork.cli.tasks import Part, load_reader, parts_of
-from trelliswork.data import Choices, atomic_write
+from trelliswork.cli.options import Features, ModelFolder, Quiet, Threads, Threshold, layout_in
+from trelliswork.cli.panels import TO_COMPARE, with_options
+from trelliswork.cli.tasks import load_reader
+from trelliswork.cli.visible import visible
+from trelliswork.data import atomic_write
+from trelliswork.data.readers import open_tagged
+from trelliswork.models.base import count
+from trelliswork.runtime.threads import use_threads
 
 
+@with_options(TO_COMPARE)
 def evaluate(
     model: ModelFolder,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Tagged file, or - for standard input.")],
     json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the scores as JSON.")] = None,
-    delimiter: Delimiter = None,
-    word_column: WordColumn = None,
-    tag_column: TagColumn = None,
-    feature_columns: FeatureColumns = None,
-    scheme: Scheme = None,
     threshold: Threshold = None,
     threads: Threads = 1,
     quiet: Quiet = False,
     features: Features = None,
+    **columns: Any,
 ) -> None:
     """Score a model on a tagged file.
 
@@ -51,36 +37,24 @@ def evaluate(
     them, strict F1 (only well-formed spans count), token accuracy, and how
     far the confidences are off. Plain tags get accuracy alone, each task of
     a model of several tasks a table of its own. --threshold scores what
-    tag --threshold would write.
+    predict --threshold would write.
 
     \b
     Examples:
       trelliswork evaluate ner test.conll
       trelliswork evaluate ner test.conll --json scores.json
     """
-    torch.set_num_threads(threads)
-    given = Choices(parse_delimiter(delimiter), word_column, tag_column, parse_columns(feature_columns), scheme)
-    tagger = load_reader(model, given_function(features))
-    kind = kind_of(file, tagger=tagger)
-    format, stream = open_tagged(file, choices_of(tagger, given, kind), kind)
-    parts = [_known(part, scheme, quiet) for part in parts_of(tagger, list(stream))]
-    say(f"{file}: {layout(format, kind)}", quiet=quiet)
-    prepare_kernels(tagger, quiet=quiet)
-    scores = {part.name: score(part.tagger, part.sentences, threshold) for part in parts}
-    first = scores[parts[0].name]
-    print(f"{count(first.n_sentences, 'sentence')}, {count(first.n_tokens, 'token')}\n")
-    print("\n\n".join(part.heading + score_text(scores[part.name]) for part in parts))
+    use_threads(threads)
+    loaded = load_reader(model, given_function(features))
+    kind = kind_of(file, tagger=loaded)
+    format, stream = open_tagged(file, choices_of(loaded, layout_in(columns), kind), kind)
+    sentences, notes = loaded.readable_gold(list(stream), columns["scheme"])
+    for note in [*notes, f"{file}: {layout(format, kind)}"]:
+        say(note, quiet=quiet)
+    prepare_kernels(loaded, quiet=quiet)
+    report = loaded.report(sentences, threshold=threshold)
+    print(f"{count(len(sentences), 'sentence')}, {count(sum(map(len, sentences)), 'token')}\n")
+    print(visible(report.text))
     if json_file is not None:
-        by_task = {"tasks": {name: each.to_dict() for name, each in scores.items()}}
         with atomic_write(json_file) as target:
-            target.write(json.dumps(by_task if parts[0].name else first.to_dict(), indent=1) + "\n")
-
-
-def _known(part: Part, scheme: str | None, quiet: bool) -> Part:
-    """The part with its gold tags in the scheme of the model, which must know them."""
-    labels = part.tagger.labels
-    sentences, found = in_scheme_of(labels, part.sentences, scheme)
-    require_known(labels, sentences)
-    if found != labels.data_scheme:
-        say(f"tags converted from {found} to {labels.data_scheme}, as the model has them", quiet=quiet)
-    return part._replace(sentences=sentences)
+            target.write(json.dumps(report.record, indent=1) + "\n")

@@ -8,33 +8,26 @@ from typing import Annotated, Any
 import typer
 
 from trelliswork.cli.given_function import given_function
-from trelliswork.cli.inputs import choices_of, kind_of, open_untagged, say
-from trelliswork.cli.options import (
-    Delimiter,
-    FeatureColumns,
-    Features,
-    ModelFolder,
-    WordColumn,
-    parse_columns,
-    parse_delimiter,
-)
+from trelliswork.cli.inputs import choices_of, kind_of, say
+from trelliswork.cli.options import Features, ModelFolder, layout_in
+from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.visible import visible
-from trelliswork.data import Choices, atomic_write
+from trelliswork.data import atomic_write
 from trelliswork.data.attributes.hashing import HINT
+from trelliswork.data.readers import open_untagged
 from trelliswork.errors import ModelError
 from trelliswork.models import load
 
 
+@with_options(TO_READ)
 def explain(
     model: ModelFolder,
     file: Annotated[str, typer.Argument(metavar="FILE", help="File to explain, or - for standard input.")],
     text: Annotated[bool, typer.Option("--text", help="FILE is plain text: one sentence a line.")] = False,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page with tables instead of text.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Sentences, at most.")] = 10,
-    delimiter: Delimiter = None,
-    word_column: WordColumn = None,
-    feature_columns: FeatureColumns = None,
     features: Features = None,
+    **columns: Any,
 ) -> None:
     """Show which features voted for which tag.
 
@@ -53,9 +46,8 @@ def explain(
     if not tagger.explains:
         problem = f"expected a model of kind FeatureTagger, got {type(tagger).__name__}"
         raise ModelError(f"{model}: {problem}; train one with --model crf")
-    given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
     kind = kind_of(file, "text" if text else None, tagger)
-    _, stream = open_untagged(file, kind, choices_of(tagger, given, kind))
+    _, stream = open_untagged(file, kind, choices_of(tagger, layout_in(columns), kind))
     found = tagger.explain(list(itertools.islice(stream, limit)))
     if tagger.hashed:
         say(f"note: {HINT}")

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import IO, Annotated, Any
 
-import torch
 import typer
 from rich.console import Console
 
-from trelliswork.cli.answers import BATCH, Question, answers_of_tasks
+from trelliswork.cli.answering import BATCH, Question, answers
 from trelliswork.cli.given_function import given_function
-from trelliswork.cli.inputs import choices_of, kind_of, open_untagged, say, text_in_columns
+from trelliswork.cli.inputs import choices_of, kind_of, say, text_in_columns
 from trelliswork.cli.kernels import prepare_kernels
-from trelliswork.cli.options import (
-    Delimiter,
-    FeatureColumns,
-    Features,
-    ModelFolder,
-    Threads,
-    Threshold,
-    WordColumn,
-    parse_columns,
-    parse_delimiter,
-)
+from trelliswork.cli.options import Features, ModelFolder, Threads, Threshold, layout_in
+from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.pins import parse_pins
-from trelliswork.cli.task_writers import TasksWriter, conll_tasks_writer, jsonl_tasks_writer, pretty_tasks_writer
-from trelliswork.cli.tasks import load_reader, words_alone
+from trelliswork.cli.tasks import bare, load_reader, words_alone
 from trelliswork.cli.writers import Writer, conll_writer, jsonl_writer, pretty_writer
-from trelliswork.data import Choices, ColumnFormat, atomic_write
+from trelliswork.data import ColumnFormat, atomic_write
+from trelliswork.data.readers import open_untagged
 from trelliswork.errors import TrellisworkError
-from trelliswork.models import SentenceTagger
+from trelliswork.models.base import Model
+from trelliswork.runtime.threads import use_threads
 
 
 class Output(StrEnum):
@@ -54,6 +45,7 @@ class Input(StrEnum):
     text = "text"
 
 
+@with_options(TO_READ)
 def predict(
     model: ModelFolder,
     file: Annotated[str, typer.Argument(metavar="FILE", help="File to tag, or - for standard input.")],
@@ -76,12 +68,10 @@ def predict(
     text: Annotated[
         bool, typer.Option("--text", help="FILE is plain text: one sentence a line (--from text).")
     ] = False,
-    delimiter: Delimiter = None,
-    word_column: WordColumn = None,
-    feature_columns: FeatureColumns = None,
     threshold: Threshold = None,
     threads: Threads = 1,
     features: Features = None,
+    **columns: Any,
 ) -> None:
     """Tag new text, with confidences and alternatives if wanted.
 
@@ -105,27 +95,33 @@ def predict(
       trelliswork predict ner new.txt --text --format pretty --top-k 3
       trelliswork predict ner new.txt --text --pin 1=B-LOC
     """
-    torch.set_num_threads(threads)
-    tagger = load_reader(model, given_function(features))
-    heads = tagger.heads
-    if pin and any(heads):
-        raise TrellisworkError("--pin is for models of one task, and this one has several; leave it out")
-    given = Choices(parse_delimiter(delimiter), word_column, None, parse_columns(feature_columns))
-    kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None, tagger)
-    pins = parse_pins(pin, next(iter(heads.values())).labels) if pin else ()
-    question = Question(confidence, top_k, pins, threshold)
-    choices = choices_of(tagger, given, kind)
-    columns, sentences = open_untagged(file, kind, words_alone(choices) if any(heads) else choices)
-    if columns is not None and read_as is None and (doubt := text_in_columns(columns, tagger)):
+    use_threads(threads)
+    loaded = load_reader(model, given_function(features))
+    several = any(loaded.heads)
+    kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None, loaded)
+    question = Question(confidence, top_k, _pins(pin, loaded), threshold)
+    choices = choices_of(loaded, layout_in(columns), kind)
+    format_read, sentences = open_untagged(file, kind, words_alone(choices) if several else choices)
+    if format_read is not None and read_as is None and (doubt := text_in_columns(format_read, loaded)):
         say(doubt)
-    prepare_kernels(tagger)
+    prepare_kernels(loaded)
+    if top_k or pin or threshold is not None:
+        prepare_kernels()  # these need chains, whatever the model
     batch = 1 if file == "-" and sys.stdin.isatty() else BATCH  # answer line by line to someone who types
     with _target(out) as target:
-        write = _writer(format, columns, heads, target)
-        for found in answers_of_tasks(heads, sentences, question, batch=batch):
-            target.write(write(found))
+        write = _writer(format, format_read, loaded, target)
+        for found in answers(loaded, map(bare, sentences) if several else sentences, question, batch=batch):
+            target.write(write(*found))
             if batch == 1:
                 target.flush()
+
+
+def _pins(texts: list[str] | None, model: Any) -> Any:
+    if not texts:
+        return ()
+    if any(model.heads):
+        raise TrellisworkError("--pin is for models of one task, and this one has several; leave it out")
+    return parse_pins(texts, model.labels)
 
 
 @contextlib.contextmanager
@@ -137,26 +133,13 @@ def _target(out: str | None) -> Iterator[IO[Any]]:
             yield file
 
 
-def _writer(
-    format: Output, columns: ColumnFormat | None, heads: Mapping[str, SentenceTagger], target: IO[Any]
-) -> TasksWriter:
-    """What turns the answers of all tasks about a sentence into text."""
-    tasks = [name for name in heads if name]
+def _writer(format: Output, columns: ColumnFormat | None, model: Model, target: IO[Any]) -> Writer:
+    """What turns answers into text."""
     if format is Output.jsonl:
-        return jsonl_tasks_writer(tasks) if tasks else _of_one(jsonl_writer())
+        return jsonl_writer()
     if format is Output.conll:
         spaced = columns is not None and columns.n_columns > 1 and columns.delimiter == " "
-        delimiter = " " if spaced else "\t"
-        return conll_tasks_writer(tasks, delimiter) if tasks else _of_one(conll_writer(delimiter))
-    writers = [_pretty(head.labels.data_scheme, target) for head in heads.values()]
-    return pretty_tasks_writer(tasks, writers) if tasks else _of_one(writers[0])
-
-
-def _of_one(write: Writer) -> TasksWriter:
-    return lambda answers: write(answers[0])
-
-
-def _pretty(scheme: str, target: IO[Any]) -> Writer:
+        return conll_writer(" " if spaced else "\t")
     console = Console(file=target, soft_wrap=True, highlight=False)
 
     def render(text: Any) -> str:
@@ -164,4 +147,4 @@ def _pretty(scheme: str, target: IO[Any]) -> Writer:
             console.print(text, soft_wrap=True)
         return captured.get()
 
-    return pretty_writer(scheme, render)
+    return pretty_writer({name: head.scheme for name, head in model.heads.items()}, render)

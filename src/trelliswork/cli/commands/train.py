@@ -10,31 +10,17 @@ import typer
 
 from trelliswork.cli.config_file import read_config
 from trelliswork.cli.options import Quiet, Threads, parse_columns, parse_delimiter
-from trelliswork.cli.panels import COLUMNS, FEATURES, LEARNING, NETWORK, with_options
+from trelliswork.cli.panels import COLUMNS, OF_MODELS, SEEDS, with_options
 from trelliswork.cli.tasks import chosen_columns
-from trelliswork.cli.train_features import train_features
-from trelliswork.cli.train_network import train_network
+from trelliswork.cli.training import train_model
 from trelliswork.data import Choices
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.taggers.networks.presets import PRESETS
+from trelliswork.models.families import FAMILIES, MODELS
 
-OVER_FEATURES = {
-    "crf": "all tags of a sentence judged together",
-    "hucrf": "the same with hidden units",
-    "memm": "each tag given the one before",
-    "logistic": "each tag alone",
-    "hmm": "memm by counting alone, in seconds and less accurate",
-    "naive-bayes": "logistic by counting alone",
-}
-MODELS = (*PRESETS, *OVER_FEATURES)
-
-
-def _phrases(found: Mapping[str, str]) -> str:
-    return "; ".join(f"{name}: {phrase}" for name, phrase in found.items())
-
-
-MODEL_HELP = f"""Networks. {_phrases({name: preset.phrase for name, preset in PRESETS.items()})}.
-Over features. {_phrases(OVER_FEATURES)}."""
+MODEL_HELP = "\n".join(
+    f"{family.title}. {'; '.join(f'{name}: {phrase}' for name, phrase in family.phrases.items())}."
+    for family in FAMILIES
+)
 
 
 TrainFile = Annotated[
@@ -50,7 +36,7 @@ ModelName = Annotated[str, typer.Option(help=MODEL_HELP, metavar="NAME")]
 ConfigFile = Annotated[str | None, typer.Option(metavar="FILE", help="Settings in TOML; options given here go before.")]
 
 
-@with_options(COLUMNS, LEARNING, NETWORK, FEATURES)
+@with_options(COLUMNS, SEEDS, *OF_MODELS)
 def train(
     ctx: typer.Context,
     train: TrainFile = None,
@@ -96,19 +82,7 @@ def train(
       trelliswork train few.txt --model hucrf --pretrain many.txt --out chunker
     """
     options = resolve(ctx)
-    choices = choices_in(options)
-    check_pretrain(options)
-    if options["model"] in PRESETS:
-        train_network(options, choices)
-    else:
-        train_features(options, choices)
-
-
-def check_pretrain(options: Mapping[str, Any]) -> None:
-    """Refuse a file to pre-train on for a model that cannot be."""
-    name = options["model"]
-    if options["pretrain"] is not None and name != "hucrf":
-        raise TrellisworkError(f"--pretrain needs --model hucrf, got --model {name}; add it or leave it out")
+    train_model(options, choices_in(options))
 
 
 def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from trelliswork.cli.commands.train import (
     DevFile,
     ModelName,
     TrainFile,
-    check_pretrain,
     choices_in,
     given_in,
     resolve,
@@ -22,10 +21,10 @@ from trelliswork.cli.commands.train import (
 from trelliswork.cli.config_file import read_config
 from trelliswork.cli.inputs import say
 from trelliswork.cli.options import Quiet, Threads
-from trelliswork.cli.panels import COLUMNS, FEATURES, LEARNING, NETWORK, with_options
+from trelliswork.cli.panels import COLUMNS, OF_MODELS, SEEDS, with_options
 from trelliswork.cli.tune_folder import reserved_search, settle
 from trelliswork.cli.tune_space import default_space, read_space
-from trelliswork.cli.tune_trials import Trials, make_trials
+from trelliswork.cli.tune_trials import Trials
 from trelliswork.errors import TrellisworkError
 from trelliswork.training.search_result import SearchResult, TrialRow, shown
 from trelliswork.training.search_space import Space
@@ -35,7 +34,7 @@ SPACE = "space"
 NO_MATTER = ("out", "resume", "force", "quiet", "trials", "threads", "config", "checkpoint_every")
 
 
-@with_options(COLUMNS, LEARNING, NETWORK, FEATURES)
+@with_options(COLUMNS, SEEDS, *OF_MODELS)
 def tune(
     ctx: typer.Context,
     train: TrainFile = None,
@@ -78,12 +77,11 @@ def tune(
       trelliswork train search/best.toml
     """
     options = resolve(ctx, (SPACE,))
-    check_pretrain(options)
     require_optuna()
     folder = Path(options["out"])
     with reserved_search(folder, force=force, resume=resume):
         space = space_of(ctx, options)
-        found = make_trials({**options, "resume": False}, choices_in(options))
+        found = Trials({**options, "resume": False}, choices_in(options))
         _announce(space, quiet)
         result = _search(folder, space, found, options)
     _show(folder, result, found)
@@ -97,7 +95,7 @@ def _search(folder: Path, space: Space, trials: Trials, options: Mapping[str, An
         space,
         trials=options["trials"],
         seed=options["seed"],
-        first={name: value for name, value in trials.own_settings().items() if name in space},
+        first={name: value for name, value in trials.own_settings.items() if name in space},
         out=folder,
         resume=options["resume"],
         unpruned_steps=trials.unpruned_steps,

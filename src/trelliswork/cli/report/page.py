@@ -12,8 +12,8 @@ from trelliswork.cli.report.marking import analysis_items, marked_sentence
 from trelliswork.cli.report.matrix import confusion_picture
 
 if TYPE_CHECKING:
-    from trelliswork.cli.scores import Scores
     from trelliswork.cli.story import Outcome
+    from trelliswork.models.taggers.scores import Scores
     from trelliswork.training import EpochRecord
 
 TITLE = "Finding names with a neural CRF"

@@ -17,8 +17,9 @@ from trelliswork.data.attributes.function import FeatureFunction, Function
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description
 from trelliswork.models.loading import load, model_folders
+from trelliswork.models.taggers.chain_tagger import ChainTagger
 from trelliswork.models.taggers.features.averaged_tagger import AveragedTagger
-from trelliswork.models.taggers.sentence_tagger import ChainTagger, Pins
+from trelliswork.models.taggers.sentence_tagger import Pins
 
 if TYPE_CHECKING:
     from trelliswork.distributions import LinearChain
@@ -32,7 +33,7 @@ class Ensemble(AveragedTagger):
             raise TrellisworkError("expected taggers to put together, got none; give one at least")
         first = taggers[0]
         for i, tagger in enumerate(taggers, 1):
-            if not isinstance(tagger, ChainTagger):
+            if not tagger.answers_together:
                 raise TrellisworkError(
                     f"expected taggers with a tag for each token, got a {type(tagger).__name__} as number {i}; drop it"
                 )

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trelliswork.data import Sentence
+from trelliswork.models.base import PartProbability
 from trelliswork.models.taggers.labels import Labels
 from trelliswork.tags.schemes import spans_of
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Int
     from torch import Tensor
 
     from trelliswork.distributions.grouped_chain import TagDistribution
+    from trelliswork.models.taggers.features.crf.array_chain import ArrayChain
 
-
+Array = np.ndarray[Any, Any]
 INF = float("inf")
 
 
@@ -30,14 +32,8 @@ class Analysis:
     probability: float
 
 
-@dataclass(frozen=True)
-class SpanConfidence:
-    """A predicted span [start, end) and the probability that these tokens are one span of this label."""
-
-    start: int
-    end: int
-    label: str
-    probability: float
+# A predicted span [start, end) and the probability that these tokens are one span of this label.
+SpanConfidence = PartProbability
 
 
 @dataclass(frozen=True)
@@ -73,11 +69,15 @@ def tags_of_best(distribution: TagDistribution, labels: Labels, sentences: Seque
     return _tags_of_rows(distribution.argmax, labels, sentences)
 
 
-def _tags_of_rows(rows: Int[Tensor, "batch n"], labels: Labels, sentences: Sequence[Sentence]) -> list[list[str]]:
+def _tags_of_rows(
+    rows: Array | Int[Tensor, "batch n"], labels: Labels, sentences: Sequence[Sentence]
+) -> list[list[str]]:
     return [labels.tags(row[: len(sentence)].tolist()) for row, sentence in zip(rows, sentences, strict=True)]
 
 
-def confidences_of(distribution: TagDistribution, labels: Labels, sentences: Sequence[Sentence]) -> list[Confidences]:
+def confidences_of(
+    distribution: TagDistribution | ArrayChain, labels: Labels, sentences: Sequence[Sentence]
+) -> list[Confidences]:
     """Token marginals and span probabilities of the best tags of each sentence."""
     best = distribution.argmax  # (batch, n)
     tokens = tag_probabilities(distribution.marginals, best, labels)
@@ -90,36 +90,40 @@ def confidences_of(distribution: TagDistribution, labels: Labels, sentences: Seq
 
 
 def span_confidences(
-    distribution: TagDistribution, labels: Labels, tags: Sequence[Sequence[str]]
+    distribution: TagDistribution | ArrayChain, labels: Labels, tags: Sequence[Sequence[str]]
 ) -> list[list[SpanConfidence]]:
     """P(exactly this span) for each span that the tags spell out."""
     spans = [spans_of(row, labels.data_scheme) for row in tags]
     if not any(spans):
         return [[] for _ in spans]
     names = labels.vocabulary.to_list()
-    found = distribution.span_probabilities(spans, tags=names, scheme=labels.scheme)
+    found: Sequence[Any] = distribution.span_probabilities(spans, tags=names, scheme=labels.scheme)
     return [
         [SpanConfidence(*span, probability) for span, probability in zip(row, probabilities.tolist(), strict=True)]
         for row, probabilities in zip(spans, found, strict=True)
     ]
 
 
-def token_confidences(
-    marginals: Float[Tensor, "batch n c"], labels: Labels, tags: Sequence[Sequence[str]]
-) -> list[list[float]]:
+def token_confidences(marginals: Any, labels: Labels, tags: Sequence[Sequence[str]]) -> list[list[float]]:
     """P(the token has this tag) for each token of some sentences and tags in the scheme of the data."""
     known = np.zeros(marginals.shape[:2], np.int64)
     for row, of_row in enumerate(tags):
         known[row, : len(of_row)] = labels.indices(Sentence(("",) * len(of_row), tuple(of_row)))
-    found = tag_probabilities(marginals, marginals.new_tensor(known).long(), labels).tolist()
+    found = tag_probabilities(marginals, known, labels).tolist()
     return [shares[: len(of_row)] for shares, of_row in zip(found, tags, strict=True)]
 
 
-def tag_probabilities(
-    marginals: Float[Tensor, "batch n c"], best: Int[Tensor, "batch n"], labels: Labels
-) -> Float[Tensor, "batch n"]:
-    """P(the token has this tag): the labels that mean the same tag in the data are added up."""
-    same = marginals.new_zeros(len(labels.vocabulary), len(labels.vocabulary))
+def tag_probabilities(marginals: Any, best: Any, labels: Labels) -> Array:
+    """P(the token has this tag) [batch, n]: the labels that mean the same tag in the data are added up.
+
+    `marginals` [batch, n, c] and `best` [batch, n] are arrays or tensors.
+    """
+    shares = _array(marginals)
+    same = np.zeros((len(labels.vocabulary), len(labels.vocabulary)), shares.dtype)
     for label, group in enumerate(labels.same_tag):
         same[label, group] = 1
-    return (marginals * same[best]).sum(-1).clamp(max=1)
+    return np.minimum((shares * same[_array(best)]).sum(-1), 1)
+
+
+def _array(values: Any) -> Array:
+    return values if isinstance(values, np.ndarray) else np.asarray(values.detach().cpu())

@@ -6,34 +6,26 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.errors import DataError, ModelError, TrellisworkError, is_out_of_memory
-from trelliswork.models.base import Alternative, Answer, Model, PartProbability
+from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
 from trelliswork.models.loading import load
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.explanation import (
     Analysis,
     Confidences,
     SpanConfidence,
-    analyses_of,
-    confidences_of,
-    tags_of_best,
-    token_confidences,
 )
+from trelliswork.models.taggers.gold import broken_note, in_scheme_of, require_known, unknown_note
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
-from trelliswork.models.taggers.span_choice import check_threshold, choose_spans, likely_spans
+from trelliswork.models.taggers.scores import score, score_text
+from trelliswork.models.taggers.span_choice import check_threshold, choose_spans
 from trelliswork.tags.schemes import tags_of
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool
-    from torch import Tensor
-
     from trelliswork.data.attributes.function import Function
-    from trelliswork.distributions.grouped_chain import TagDistribution
 
 TAGGING_BUDGET = 4096  # tokens, padding included, that are tagged at a time
 
@@ -47,10 +39,11 @@ class SentenceTagger(Model):
     labels: Labels
     metrics: dict[str, Any]
 
+    uses_chains = True
+
     @property
-    @abstractmethod
-    def n_columns(self) -> int:
-        """How many columns beside the words it reads."""
+    def scheme(self) -> str:
+        return self.labels.data_scheme
 
     def evaluating(self) -> AbstractContextManager[Any]:
         """Inside, answers are given and nothing is learned."""
@@ -79,17 +72,18 @@ class SentenceTagger(Model):
         """The probability of each of some tags."""
 
     @classmethod
-    def from_pretrained(cls, directory: str | Path, *, features: Function | str | None = None) -> SentenceTagger:
-        """The tagger of sentences in a model folder, whichever kind it is; `load_tagger` loads all others too.
+    def from_pretrained(cls, directory: str | Path, *, features: Function | str | None = None) -> Self:
+        """The tagger in a model folder, which must be one of this class; `trelliswork.load` loads every model.
 
         >>> Tagger.from_pretrained("chunker").tag("Ann sings .")     # doctest: +SKIP
         ['B-NP', 'B-VP', 'O']
         """
         found = load(directory, features=features)
-        if not isinstance(found, SentenceTagger):
+        if not isinstance(found, cls):
             kind = type(found).__name__
-            problem = f"expected a tagger that gives each word one tag, got a {kind}"
-            raise ModelError(f"{directory}: {problem}; use {kind}.load or load_tagger")
+            raise ModelError(
+                f"{directory}: expected a {cls.__name__}, got a {kind}; use trelliswork.load or {kind}.load"
+            )
         return found
 
     @overload
@@ -141,14 +135,21 @@ class SentenceTagger(Model):
         *,
         top_k: int = 1,
         pins: Sequence[Pins] | None = None,
+        confidence: bool = True,
         threshold: float | None = None,
     ) -> list[Answer]:
         """The best tags of each sentence with exact probabilities, and the `top_k` best; the rest as for `tag`."""
         alone = one_sentence(inputs)
         sentences = cast("Sequence[Sentence]", inputs) if alone is None else [alone]
-        found = self.confidences(sentences, pins, threshold=threshold)
-        best = self.analyses(sentences, top_k, pins)
-        return [_answer(*each) for each in zip(sentences, found, best, strict=True)]
+        sure = self.confidences(sentences, pins, threshold=threshold) if confidence else None
+        best = self.analyses(sentences, top_k, pins) if top_k else [[] for _ in sentences]
+        if sure is not None:
+            tags = [each.tags for each in sure]
+        elif top_k and threshold is None:
+            tags = [each[0].tags for each in best]
+        else:
+            tags = self.tag(sentences, pins, threshold=threshold)
+        return [_answer(each, tags[i], None if sure is None else sure[i], best[i]) for i, each in enumerate(sentences)]
 
     def analyses(
         self, sentences: Sequence[Sentence], top_k: int = 3, pins: Sequence[Pins] | None = None
@@ -214,6 +215,26 @@ class SentenceTagger(Model):
         found = self.tag(sentences) if threshold is None else self.tag(sentences, threshold=threshold)
         return evaluate_tags(gold, found, self.labels.data_scheme)
 
+    def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
+        """Span F1 under both readings, accuracy, and how far the confidences are off."""
+        scores = score(self.confidences(gold, threshold=threshold), gold, self.labels.data_scheme)
+        return Report(score_text(scores), scores.to_dict())
+
+    def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
+        """Gold tags in the scheme of the model, which must know them."""
+        sentences, found = in_scheme_of(self.labels, gold, scheme)
+        require_known(self.labels, sentences)
+        wanted = self.labels.data_scheme
+        note = f"tags converted from {found} to {wanted}, as the model has them"
+        return sentences, [] if found == wanted else [note]
+
+    def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
+        return [*unknown_note(self.labels, dev), *broken_note(self.labels, train)]
+
+    @property
+    def size(self) -> str:
+        return f"{len(self.labels.vocabulary)} labels, {self.n_parameters:,} parameters"
+
     def _in_batches(
         self,
         sentences: Sequence[Sentence],
@@ -257,15 +278,15 @@ def _sparing(
     return _sparing(answer, batch[:half], first) + _sparing(answer, batch[half:], second)
 
 
-def _answer(sentence: Sentence, found: Confidences, best: Sequence[Analysis]) -> Answer:
+def _answer(sentence: Sentence, tags: list[str], sure: Confidences | None, best: Sequence[Analysis]) -> Answer:
     known = {tuple(analysis.tags): analysis.probability for analysis in reversed(best)}
-    tokens = enumerate(zip(found.tags, found.tokens, strict=True))
+    tokens = enumerate(zip(tags, () if sure is None else sure.tokens, strict=sure is not None))
     return Answer(
-        found.tags,
-        known.get(tuple(found.tags)),
+        tags,
+        known.get(tuple(tags)),
         sentence.words,
         parts=[PartProbability(i, i + 1, tag, probability) for i, (tag, probability) in tokens],
-        spans=[PartProbability(span.start, span.end, span.label, span.probability) for span in found.spans],
+        spans=() if sure is None else sure.spans,
         alternatives=[Alternative(analysis.tags, analysis.probability) for analysis in best],
     )
 
@@ -280,60 +301,3 @@ def one_sentence(given: str | Sentence | Sequence[str] | Sequence[Sentence]) -> 
     if words and len(words) < len(given):
         raise TrellisworkError("expected words or sentences, got a mixture; give a list of one kind")
     return Sentence(words) if words else None
-
-
-class ChainTagger(SentenceTagger):
-    """A tagger whose subclass brings the scores of a batch as a `chain`."""
-
-    @abstractmethod
-    def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
-        """p(labels | words) of a batch of sentences; values are indices into `labels.vocabulary`."""
-
-    def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> TagDistribution:
-        """p(labels | words, pins) of a batch of sentences.
-
-        `pins` holds, for each sentence, tags that are known: `{0: "B-NP"}` says that the first token begins an NP.
-        """
-        with self.evaluating():
-            chain = self.chain(sentences)
-            return chain if pins is None or not any(pins) else chain.constrain(self._allowed(sentences, pins, chain))
-
-    def _decode(self, sentences: Sequence[Sentence]) -> list[list[int]]:
-        """The best labels of a batch."""
-        best = self.chain(sentences).argmax.tolist()
-        return [row[: len(sentence)] for row, sentence in zip(best, sentences, strict=True)]
-
-    def _allowed(
-        self, sentences: Sequence[Sentence], pins: Sequence[Pins], chain: TagDistribution
-    ) -> Bool[Tensor, "batch n c"]:
-        """True for each label that the pins leave."""
-        shape = (*chain.batch_shape, *chain.event_shape, len(self.labels.vocabulary))
-        allowed = np.ones(shape, bool)
-        for row, (sentence, known) in enumerate(zip(sentences, pins, strict=True)):
-            for i, tag in known.items():
-                if not 0 <= i < len(sentence):
-                    raise TrellisworkError(f"a pin must be on token 0..{len(sentence) - 1}; got {i} ({tag!r})")
-                allowed[row, i] = False
-                allowed[row, i, self.labels.meaning(tag)] = True
-        return chain.log_partition.new_tensor(allowed).bool()
-
-    def _best_tags(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
-        if pins is not None:
-            return tags_of_best(self.distribution(batch, pins), self.labels, batch)
-        return [self.labels.tags(labels) for labels in self._decode(batch)]
-
-    def _analyses(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int) -> list[list[Analysis]]:
-        return analyses_of(self.distribution(batch, pins), self.labels, batch, top_k)
-
-    def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]:
-        return confidences_of(self.distribution(batch, pins), self.labels, batch)
-
-    def _likely_spans(
-        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
-    ) -> list[list[SpanConfidence]]:
-        return likely_spans([self.distribution(batch, pins)], self.labels, list(map(len, batch)), threshold)
-
-    def _token_confidences(
-        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]
-    ) -> list[list[float]]:
-        return token_confidences(self.distribution(batch, pins).marginals, self.labels, tags)

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from trelliswork.data.attributes import Conjunctions, HashedIndex, KeyIndex
+from trelliswork.models.taggers.features import crf as parts
 from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import PairWeights, Parameters
+from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
+from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 
 Array = np.ndarray[Any, Any]
@@ -50,18 +53,13 @@ def crf_of_arrays(
     crf = FeatureCRF(labels, index, parameters, weights, kind_of(config.model).normalised, conjunctions)
     if "samples" not in arrays:
         return crf
-    from trelliswork.models.taggers.features.crf.averaged import averaged
-
     samples = _finite(arrays["samples"], (len(arrays["samples"]), len(parameters)))
-    return averaged(crf, samples, voting=config.algorithm == "herding")
+    return parts.averaged_crf(crf, samples, voting=config.algorithm == "herding")
 
 
 def _with_units(
     arrays: Mapping[str, Array], labels: tuple[str, ...], index: KeyIndex | HashedIndex, n_units: int
 ) -> FeatureCRF:
-    from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
-    from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
-
     parameters = HiddenParameters.dense(len(index), len(labels), n_units)
     weights = _finite(arrays["weights"], (len(parameters),)).astype(np.float32)
     return HiddenUnitCRF(labels, index, parameters, weights, conjunctions=Conjunctions.none(len(index)))

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +20,19 @@ from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.function import Function
 from trelliswork.data.attributes.hashing import HINT, HashedNames
 from trelliswork.data.attributes.rows import owners_of
-from trelliswork.data.setting_kinds import check_settings
 from trelliswork.errors import ModelError, TrellisworkError
-from trelliswork.models.base import Description
+from trelliswork.models.base import Description, count
 from trelliswork.models.card import model_card
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
+from trelliswork.models.taggers.chain_tagger import ChainTagger
+from trelliswork.models.taggers.explanation import Confidences, confidences_of
+from trelliswork.models.taggers.features import crf as parts
 from trelliswork.models.taggers.features.corpus import FeatureCorpus, attributes_of, check_units, columns_of, gold_of
 from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.kernels import confidences, decoding
 from trelliswork.models.taggers.features.learners.base import Progress
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.induction import Round
@@ -38,12 +41,15 @@ from trelliswork.models.taggers.features.names import NAMES, names_text, read_na
 from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
 from trelliswork.models.taggers.features.votes import Explanation, explain
 from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
-from trelliswork.models.taggers.sentence_tagger import ChainTagger, Pins
+from trelliswork.models.taggers.sentence_tagger import Pins
+from trelliswork.training.folder_names import CheckpointFolder
 
 if TYPE_CHECKING:
     from trelliswork.distributions.grouped_chain import TagDistribution
 
 Array = np.ndarray[Any, Any]
+FEATURE_MODELS = "feature models"
+ANSWERING = (decoding.best_labels, confidences.label_probabilities, confidences.span_probabilities)
 
 
 class FeatureTagger(ChainTagger):
@@ -54,6 +60,16 @@ class FeatureTagger(ChainTagger):
 
     KIND = "FeatureTagger"
     explains = True
+
+    @property
+    def uses_chains(self) -> bool:  # type: ignore[override]
+        return not self.crf.has_array_chain
+
+    def own_kernels(self) -> dict[str, list[Any]]:
+        return {FEATURE_MODELS: list(ANSWERING)}
+
+    def rehearse(self) -> None:
+        rehearse()
 
     def __init__(
         self,
@@ -118,9 +134,7 @@ class FeatureTagger(ChainTagger):
                 break
         del steps  # and what the learner held
         if samples is not None:
-            from trelliswork.models.taggers.features.crf.averaged import averaged
-
-            tagger.crf = averaged(tagger.crf, samples, voting=config.algorithm == "herding")
+            tagger.crf = parts.averaged_crf(tagger.crf, samples, voting=config.algorithm == "herding")
         tagger.crf, kept = tagger.crf.compact()
         tagger.names = corpus.names(tagger.crf, kept)
         return tagger
@@ -145,6 +159,11 @@ class FeatureTagger(ChainTagger):
     def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:
         return self.crf.chain(self.rows(sentences))
 
+    def _confidences(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Confidences]:
+        if not self.crf.has_array_chain or any(pins or ()):
+            return super()._confidences(batch, pins)
+        return confidences_of(self.crf.array_chain(self.rows(batch)), self.labels, batch)
+
     def explain(self, sentences: Sequence[Sentence]) -> list[Explanation]:
         """Which features voted for which tag, token by token; sentences must have words."""
         if isinstance(self.crf.parameters, HiddenParameters):
@@ -159,6 +178,10 @@ class FeatureTagger(ChainTagger):
     @property
     def n_parameters(self) -> int:
         return len(self.crf.weights)
+
+    @property
+    def size(self) -> str:
+        return f"{count(self.n_parameters, 'weight')} of {count(len(self.names), 'attribute')}"
 
     @property
     def hashed(self) -> bool:
@@ -177,9 +200,9 @@ class FeatureTagger(ChainTagger):
             f"{kind_of(self.config.model).phrase} over features",
             labels=labels_described(self.labels),
             record={"features": listed, **record_of_labels(self.labels)},
-            settings=asdict(self.config),
+            settings=self.config.to_dict(),
             sections=[
-                ("features", sizes | asdict(self.config)),
+                ("features", sizes | self.config.to_dict()),
                 ("strongest features (score added to a tag)", votes),
             ],
             transitions=sorted(self.crf.arc_names(), reverse=True),
@@ -194,7 +217,7 @@ class FeatureTagger(ChainTagger):
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
         """Write the model folder (see `storage`)."""
         config = {
-            "settings": asdict(self.config),
+            "settings": self.config.to_dict(),
             "data_scheme": self.labels.data_scheme,
             "labels": self.labels.vocabulary.to_list(),
             "templates": [template.text for template in self.templates.templates],
@@ -206,6 +229,7 @@ class FeatureTagger(ChainTagger):
         names = {} if self.hashed else {NAMES: names_text(self.names)}
         texts = {**names, **(extra or {})}
         write_model(directory, StoredModel(self.KIND, config, crf_arrays(self.crf), self.metrics, self.card(), texts))
+        CheckpointFolder(directory).clear()  # of a network that it replaces
 
     def card(self) -> str:
         """The text of MODEL_CARD.md."""
@@ -216,7 +240,7 @@ class FeatureTagger(ChainTagger):
             self.KIND,
             summary=f"{kind[0].upper()}{kind[1:]} over {len(self.names):,} attributes, {data}.",
             labels=self.labels.vocabulary.to_list(),
-            settings=asdict(self.config),
+            settings=self.config.to_dict(),
             metrics=self.metrics,
             n_parameters=self.n_parameters,
         )
@@ -252,8 +276,7 @@ class FeatureTagger(ChainTagger):
             raise ValueError("labels that are all text expected, others found")
         try:
             labels = Labels.from_stored(config["labels"], config["data_scheme"], config["data_scheme"])
-            check_settings(LearningConfig, config["settings"])
-            settings = LearningConfig(**config["settings"])
+            settings = LearningConfig.from_dict(config["settings"])
             crf = crf_of_arrays(arrays, tuple(config["labels"]), config["n_attributes"], settings)
             return cls(cls._stored_templates(config), labels, crf, settings)
         except TrellisworkError as error:
@@ -262,6 +285,14 @@ class FeatureTagger(ChainTagger):
     @classmethod
     def _stored_templates(cls, config: Mapping[str, Any]) -> Templates:
         return Templates.parse(config["templates"], skip_outside=config["skip_outside"])
+
+
+def rehearse() -> None:
+    """Learn from two sentences and answer about them, so that the kernels are compiled."""
+    sentences = [Sentence(("Ann", "sings"), ("B-X", "O")), Sentence(("Stop",), ("O",))]
+    tagger = FeatureTagger.fit(sentences, LearningConfig(max_iterations=2))
+    tagger.tag(sentences)
+    tagger.confidences(sentences)
 
 
 def strongest(tagger: FeatureTagger, n: int) -> Iterator[tuple[float, str, str]]:

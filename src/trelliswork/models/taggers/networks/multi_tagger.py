@@ -19,7 +19,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.base import Answer, Description
+from trelliswork.models.base import Answer, Description, Report
+from trelliswork.models.recipe import Material, Options
 from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.description import network_described
@@ -27,6 +28,7 @@ from trelliswork.models.taggers.networks.features import TokenFeatures
 from trelliswork.models.taggers.networks.neural_tagger import EncodedSentence
 from trelliswork.models.taggers.networks.stored_network import StoredNetwork
 from trelliswork.models.taggers.networks.tagger import Tagger
+from trelliswork.models.taggers.networks.tasks import task_names
 from trelliswork.models.taggers.sentence_tagger import Pins, one_sentence
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ class MultiTagger(StoredNetwork):
     A sentence brings the tags of the last task as its `tags` and those of the others as its `features`, in order, which
     is how a CoNLL file with the columns word, pos, chunk, entity is read. `heads[task]` is a `Tagger` like any other.
     """
+
+    uses_chains = True
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Mapping[str, Labels]) -> None:
         super().__init__()
@@ -101,6 +105,12 @@ class MultiTagger(StoredNetwork):
             model = cls(config, features, labels)
         model.first.begin(words, vectors, seed)
         return model
+
+    @classmethod
+    def from_material(cls, material: Material, config: TaggerConfig, options: Options, seed: int) -> Self:
+        """A new model, as the command line asks for it."""
+        names = task_names(options.get("tasks"), material.format, material.train)
+        return cls.from_data(material.train, names, config, vectors=material.files, seed=seed)
 
     @property
     def n_columns(self) -> int:
@@ -152,13 +162,16 @@ class MultiTagger(StoredNetwork):
         *,
         top_k: int = 1,
         pins: Mapping[str, Sequence[Pins]] | None = None,
+        confidence: bool = True,
+        threshold: float | None = None,
     ) -> list[Answer]:
         """The answers of all tasks; given the words they are independent. `pins` are by task."""
         alone = one_sentence(inputs)
         given = cast("Sequence[Sentence]", inputs) if alone is None else [alone]
         bare = [Sentence(sentence.words) for sentence in given]
+        asked: dict[str, Any] = dict(top_k=top_k, confidence=confidence, threshold=threshold)
         known = pins or {}
-        found = {task: head.predict(bare, top_k=top_k, pins=known.get(task)) for task, head in self._heads.items()}
+        found = {task: head.predict(bare, pins=known.get(task), **asked) for task, head in self._heads.items()}
         return [_together({task: answers[i] for task, answers in found.items()}) for i in range(len(bare))]
 
     def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
@@ -192,11 +205,38 @@ class MultiTagger(StoredNetwork):
     # What it is
 
     def gold_by_head(self, gold: Sequence[Sentence]) -> dict[str, list[Sentence]]:
+        """The sentences of each task, with its tags."""
         by_task = [of_tasks(sentence, self.tasks) for sentence in gold]
         return {task: [each[task] for each in by_task] for task in self.tasks}
 
+    def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
+        """A report of each task."""
+        by_task = self.gold_by_head(gold)
+        found = {task: head.report(by_task[task], threshold=threshold) for task, head in self._heads.items()}
+        text = "\n\n".join(f"{task}:\n{each.text}" for task, each in found.items())
+        return Report(text, {"tasks": {task: each.record for task, each in found.items()}})
+
+    def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
+        by_task = self.gold_by_head(gold)
+        found = {task: head.readable_gold(by_task[task], scheme) for task, head in self._heads.items()}
+        columns = zip(*([each.tags or () for each in sentences] for sentences, _ in found.values()), strict=True)
+        sentences = [replace(each, features=tags[:-1], tags=tags[-1]) for each, tags in zip(gold, columns, strict=True)]
+        return sentences, [note for _, notes in found.values() for note in notes]
+
+    def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
+        of_train, of_dev = self.gold_by_head(train), self.gold_by_head(dev)
+        return [note for task, head in self._heads.items() for note in head.notes(of_train[task], of_dev[task])]
+
+    @property
+    def size(self) -> str:
+        labels = [f"{len(head.labels.vocabulary)} labels of {task}" for task, head in self._heads.items()]
+        return f"{', '.join(labels)}, {self.n_parameters:,} parameters"
+
     def own_kernels(self) -> dict[str, list[Any]]:
         return self.first.own_kernels()
+
+    def rehearse(self) -> None:
+        self.first.rehearse()
 
     def describe(self, top: int = 20) -> Description:
         structure = f"{Tagger.STRUCTURE} for each of {', '.join(self.tasks)}"
@@ -246,8 +286,9 @@ def of_tasks(sentence: Sentence, tasks: Sequence[str]) -> dict[str, Sentence]:
 
 
 def _together(answers: Mapping[str, Answer]) -> Answer:
-    """One answer of all tasks: its probability is the product of theirs."""
-    probability = math.prod(answer.probability or 0.0 for answer in answers.values())
+    """One answer of all tasks: its probability is the product of theirs, if all are known."""
+    known = [answer.probability for answer in answers.values() if answer.probability is not None]
+    probability = math.prod(known) if len(known) == len(answers) else None
     words = next(iter(answers.values())).inputs
     return Answer({task: each.value for task, each in answers.items()}, probability, words, tasks=dict(answers))
 

@@ -8,37 +8,20 @@ from torch import nn
 from trelliswork.data import WordVectors
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.features import CHARACTERS, VECTOR, TokenFeatures
-from trelliswork.nn.encoders import (
-    DeepEncoder,
-    DilatedConvolution,
-    IdentityEncoder,
-    RecurrentEncoder,
-    SentenceConvolution,
-    TokenEncoder,
-    TransformerEncoder,
-    WindowEncoder,
-)
+from trelliswork.models.taggers.networks.parts import CHARACTERS as CHARACTER_INPUTS
+from trelliswork.models.taggers.networks.parts import ENCODERS, SCORERS, SEGMENT_SCORERS
+from trelliswork.nn.encoders import TokenEncoder
 from trelliswork.nn.encoders.pretrained import PretrainedEncoder
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.nn.inputs import (
     UNKNOWN,
-    CharacterCNN,
-    CharacterLSTM,
     DirectConnections,
     LookupTables,
     NgramBag,
     TokenInputs,
     VariationalDropout,
 )
-from trelliswork.nn.scorers import (
-    ContextScorer,
-    EndpointScorer,
-    HiddenUnitScorer,
-    LinearScorer,
-    PyramidScorer,
-    TensorScorer,
-    TransitionScorer,
-)
+from trelliswork.nn.scorers import TransitionScorer
 
 
 def make_inputs(config: TaggerConfig, features: TokenFeatures) -> TokenInputs:
@@ -52,11 +35,8 @@ def make_inputs(config: TaggerConfig, features: TokenFeatures) -> TokenInputs:
     initialize_fan_in(lookup, config.initialization)
     if VECTOR in features.names:
         lookup.tables[features.names.index(VECTOR)].requires_grad_(config.tune_vectors)
-    characters: CharacterCNN | CharacterLSTM | None = None
-    if config.characters != "none":
-        kind = CharacterCNN if config.characters == "cnn" else CharacterLSTM
-        n_characters = len(features.vocabularies[CHARACTERS])
-        characters = kind(n_characters, dim=config.character_dim, hidden=config.character_hidden)
+    spelled = CHARACTER_INPUTS[config.characters]
+    characters = None if spelled is None else spelled.make(config, len(features.vocabularies[CHARACTERS]))
     ngrams = NgramBag(config.ngram_buckets, dim=config.ngram_dim) if config.ngrams else None
     return TokenInputs(lookup, characters, ngrams, make_pretrained(config, features), word_dropout=config.word_dropout)
 
@@ -79,32 +59,14 @@ def make_direct_connections(config: TaggerConfig, features: TokenFeatures, n_lab
 
 def make_encoder(config: TaggerConfig, dim: int) -> TokenEncoder:
     """What looks at the neighbours of tokens."""
-    hidden, layers, dropout = config.hidden, config.layers, config.hidden_dropout
-    if config.encoder == "window":
-        return WindowEncoder(dim, window=config.window, hidden=hidden, initialization=config.initialization)
-    if config.encoder == "sentence":
-        return SentenceConvolution(dim, window=config.window, hidden=hidden, initialization=config.initialization)
-    if config.encoder == "transformer":
-        return TransformerEncoder(dim, hidden=hidden, layers=layers, heads=config.heads, dropout=dropout)
-    if config.encoder == "dilated":
-        return DilatedConvolution(
-            dim, hidden=hidden, layers=layers, width=config.width, causal=config.causal, dropout=dropout
-        )
-    if config.encoder == "deep":
-        return DeepEncoder(dim, window=config.window, hidden=hidden, layers=layers, dropout=dropout)
-    if config.encoder == "none":
-        return IdentityEncoder(dim)
-    return RecurrentEncoder(dim, hidden=hidden, layers=layers, cell=config.encoder, dropout=dropout)
+    found: TokenEncoder = ENCODERS[config.encoder].make(config, dim)
+    return found
 
 
 def make_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:
     """From vectors of tokens to scores of labels."""
-    if config.scorer == "hidden-units":
-        return HiddenUnitScorer(dim, n_labels, config.hidden_units, initialization=config.initialization)
-    if config.scorer == "tensor":
-        return TensorScorer(dim, n_labels, slices=config.tensor_slices, initialization=config.initialization)
-    kind = LinearScorer if config.scorer == "linear" else ContextScorer
-    return kind(dim, n_labels, initialization=config.initialization)
+    found: nn.Module = SCORERS[config.scorer].make(config, dim, n_labels)
+    return found
 
 
 def make_transition_scorer(config: TaggerConfig, dim: int, n_labels: int) -> TransitionScorer | None:
@@ -113,14 +75,14 @@ def make_transition_scorer(config: TaggerConfig, dim: int, n_labels: int) -> Tra
 
 
 def make_segment_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:
-    if config.segments == "pyramid":
-        return PyramidScorer(dim, config.segment_dim, n_labels, config.max_length)
-    return EndpointScorer(dim, config.segment_dim, n_labels, config.max_length)
+    """From vectors of tokens to scores of segments."""
+    found: nn.Module = SEGMENT_SCORERS[config.segments].make(config, dim, num_labels=n_labels)
+    return found
 
 
 def make_dropout(config: TaggerConfig, share: float) -> nn.Module:
     """The same dimensions at all tokens where a recurrent network carries them on, others at each token elsewhere."""
-    return VariationalDropout(share) if config.encoder in ("lstm", "gru") else nn.Dropout(share)
+    return VariationalDropout(share) if "cell" in ENCODERS[config.encoder].settings else nn.Dropout(share)
 
 
 def load_vectors(table: nn.Module, vectors: WordVectors) -> None:

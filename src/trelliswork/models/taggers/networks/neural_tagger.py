@@ -13,6 +13,7 @@ from torch import Tensor
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description
+from trelliswork.models.recipe import Material, Options
 from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.description import network_described
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 
+_SMALL: dict[str, Any] = dict(
+    word_dim=2, hidden=16, heads=2, layers=1, segment_dim=4, max_length=2, hidden_units=4, pretrain_epochs=0,
+    pretrained="", templates=(), ngrams=(), min_count=1,
+)  # fmt: skip
 PRETRAINING_RATE = 5e-3  # of RBMs over real values, for which that of binary values is too large
 
 
@@ -81,6 +86,11 @@ class NeuralTagger(StoredNetwork, SentenceTagger):
             model = cls(config, features, labels)
         model.begin(train, vectors, seed)
         return model
+
+    @classmethod
+    def from_material(cls, material: Material, config: TaggerConfig, options: Options, seed: int) -> Self:
+        """A new model, as the command line asks for it."""
+        return cls.from_data(material.train, config, scheme=material.scheme, vectors=material.files, seed=seed)
 
     def begin(self, train: Sequence[Sentence], vectors: WordVectors | None, seed: int) -> None:
         """First weights from pretrained vectors and from the training words, as far as the settings want them."""
@@ -150,6 +160,16 @@ class NeuralTagger(StoredNetwork, SentenceTagger):
         if self.config.scorer == "hidden-units":
             found["hidden units"] = public_kernels(softplus_kernels)
         return found
+
+    def rehearse(self) -> None:
+        """Learn and answer with a small network of the same kind."""
+        sentences = [Sentence(("Ann", "Lee", "sings"), ("B-X", "I-X", "O")), Sentence(("Stop",), ("O",))] * 4
+        with torch.random.fork_rng(devices=[]):
+            small = type(self).from_data(sentences, replace(self.config, **_SMALL))
+            small.loss(sentences).backward()  # a batch that is large enough for every kernel
+        small.tag(sentences)
+        small.confidences(sentences[:2], [{0: "B-X"}, {}])
+        small.analyses(sentences, 2)
 
     # Disk
 

@@ -18,6 +18,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.models.base import count
+from trelliswork.models.recipe import Material, Note
 from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.networks.config import TaggerConfig
@@ -32,7 +34,7 @@ from trelliswork.nn.scorers.segments import sums_over_segments
 from trelliswork.nn.semi_crf import SemiCRF
 from trelliswork.runtime.compilation import public_kernels
 from trelliswork.structures.segments import likelihood_kernels, path_kernels, scaled_kernels
-from trelliswork.tags.schemes import spans_of, split_tag, tags_of
+from trelliswork.tags.schemes import canonical, infer_scheme, spans_of, split_tag, tags_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -55,6 +57,23 @@ class Segmenter(NeuralTagger):
         self.scorer = make_segment_scorer(config, self.encoder.dim, len(self.kinds))
         self.direct = make_direct_connections(config, features, len(self.kinds))
         self.crf = SemiCRF.from_labels(self.kinds, config.max_length, outside=OUTSIDE)
+
+    @classmethod
+    def learnable(cls, material: Material, config: TaggerConfig, file: str, note: Note) -> list[Sentence]:
+        """The sentences without a span of more tokens than a segmenter can see, and a note about the others."""
+        train, scheme, longest = material.train, material.scheme, config.max_length
+        found = canonical(scheme) if scheme is not None else infer_scheme([sentence.tags or () for sentence in train])
+        if found == "plain":
+            return train
+        kept = [each for each in train if longest_span(each, found) <= longest]
+        n_left, needed = len(train) - len(kept), max(longest_span(each, found) for each in train)
+        if not kept:
+            problem = f"every sentence has a span of more than {longest} tokens"
+            raise DataError(file, f"{problem}; add --max-length {needed}")
+        if n_left:
+            left = f"{count(n_left, 'training sentence')} with spans of more than {longest} tokens left out"
+            note(f"note: {left}; --max-length {needed} keeps all")
+        return kept
 
     def gold(self, sentence: Sentence) -> list[int]:
         """The kind of the segment at its first token, -1 at its others; a segment that is too long is an error."""
@@ -207,6 +226,11 @@ class Segmenter(NeuralTagger):
     @property
     def summary(self) -> str:
         return f"A network ({self.config.encoder}) under a {self.STRUCTURE}, for {self.labels.data_scheme} tags."
+
+
+def longest_span(sentence: Sentence, scheme: str) -> int:
+    """In tokens; 0 without spans."""
+    return max((end - start for start, end, _ in spans_of(sentence.tags or (), scheme)), default=0)
 
 
 def _lengths(encoded: Sequence[EncodedSentence], scores: Tensor) -> Tensor:

@@ -11,9 +11,11 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from trelliswork.data import Sentence
 from trelliswork.errors import ModelError
 from trelliswork.models.base import Model
 from trelliswork.models.card import model_card
+from trelliswork.models.recipe import Material, Note
 from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
 from trelliswork.models.taggers.networks.size_guard import SizeGuard
 
@@ -59,6 +61,11 @@ class StoredNetwork(Model, nn.Module):
                 yield
         finally:
             self.train(was_training)
+
+    @classmethod
+    def learnable(cls, material: Material, config: Any, file: str, note: Note) -> list[Sentence]:
+        """The training data that such a model can learn from; a note says what is left out."""
+        return material.train
 
     def check_output(self, directory: str | Path) -> None:
         """Raise `OutputError` if `save` could not write there."""

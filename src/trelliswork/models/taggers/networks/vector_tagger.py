@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import VectorSequence, Vocabulary, token_budget_batches
-from trelliswork.data.setting_kinds import check_settings
+from trelliswork.data.settings import Settings, setting
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability
 from trelliswork.models.taggers.evaluation import evaluate_tags
@@ -40,7 +40,7 @@ VectorScorer = Literal["linear", "hidden-units"]
 
 
 @dataclass(frozen=True)
-class VectorTaggerConfig:
+class VectorTaggerConfig(Settings):
     """What a `VectorTagger` is made of.
 
     `layers` hidden layers of `hidden` units see a `window` of vectors; `dropout` between and behind them,
@@ -48,23 +48,15 @@ class VectorTaggerConfig:
     [S4.141-144]; `transitions="network"` lets the network score pairs of labels too [S4.213-215].
     """
 
-    window: int = 1
-    hidden: int = 200
-    layers: int = 2
-    activation: Activation = "sigmoid"
-    dropout: float = 0.0
-    input_dropout: float = 0.0
-    scorer: VectorScorer = "linear"
-    n_units: int = 100
-    transitions: Transitions = "fixed"
-
-    def __post_init__(self) -> None:
-        for name, choices in (("scorer", get_args(VectorScorer)), ("transitions", get_args(Transitions))):
-            if getattr(self, name) not in choices:
-                raise TrellisworkError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}")
-        for name in ("dropout", "input_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise TrellisworkError(f"{name} must lie in [0, 1); got {getattr(self, name)}; try 0.3")
+    window: int = setting(1, "Vectors that are seen at once.")
+    hidden: int = setting(200, "Units of a hidden layer.")
+    layers: int = setting(2, "Hidden layers.")
+    activation: Activation = setting("sigmoid", "Of the hidden layers", choices=get_args(Activation))
+    dropout: float = setting(0.0, "Share of units dropped.", at_least=0, below=1)
+    input_dropout: float = setting(0.0, "Share of inputs dropped.", at_least=0, below=1)
+    scorer: VectorScorer = setting("linear", "From vectors to scores of labels", choices=get_args(VectorScorer))
+    n_units: int = setting(100, "Binary units of the scorer hidden-units.")
+    transitions: Transitions = setting("fixed", "What scores pairs of labels", choices=get_args(Transitions))
 
 
 class EncodedVectors(tuple[Tensor, Tensor]):
@@ -193,10 +185,15 @@ class VectorTagger(StoredNetwork):
         return results
 
     def predict(
-        self, inputs: Sequence[VectorSequence], *, top_k: int = 1, pins: Sequence[Mapping[int, str]] | None = None
+        self,
+        inputs: Sequence[VectorSequence],
+        *,
+        top_k: int = 1,
+        pins: Sequence[Mapping[int, str]] | None = None,
+        confidence: bool = True,
     ) -> list[Answer]:
         """The best labels of each sequence with exact probabilities, and the `top_k` best; pins are known labels."""
-        return [self._answer(each, top_k, {} if pins is None else pins[i]) for i, each in enumerate(inputs)]
+        return [self._answer(each, max(top_k, 1), {} if pins is None else pins[i]) for i, each in enumerate(inputs)]
 
     def _answer(self, sequence: VectorSequence, top_k: int, pins: Mapping[int, str]) -> Answer:
         if not len(sequence):
@@ -225,8 +222,8 @@ class VectorTagger(StoredNetwork):
             f"a deep network over vectors of {self.dim} numbers under a linear-chain CRF",
             labels={"labels": f"{len(names)}: {', '.join(names)}"},
             record={"labels": names},
-            settings=asdict(self.config),
-            sections=[("network", asdict(self.config))],
+            settings=self.config.to_dict(),
+            sections=[("network", self.config.to_dict())],
             transitions=strongest_transitions(self.crf, names),
         )
 
@@ -237,12 +234,11 @@ class VectorTagger(StoredNetwork):
     # Disk
 
     def stored_config(self) -> dict[str, Any]:
-        return {"settings": asdict(self.config), "dim": self.dim, "labels": self.labels.to_list()}
+        return {"settings": self.config.to_dict(), "dim": self.dim, "labels": self.labels.to_list()}
 
     @classmethod
     def from_stored(cls, config: Mapping[str, Any]) -> Self:
-        check_settings(VectorTaggerConfig, config["settings"])
-        return cls(VectorTaggerConfig(**config["settings"]), config["dim"], Vocabulary(config["labels"]))
+        return cls(VectorTaggerConfig.from_dict(config["settings"]), config["dim"], Vocabulary(config["labels"]))
 
     @property
     def label_names(self) -> list[str]:

@@ -33,6 +33,10 @@ class AveragedCRF(FeatureCRF):
         return None
 
     @property
+    def has_array_chain(self) -> bool:
+        return False
+
+    @property
     def members(self) -> list[FeatureCRF]:
         """One feature CRF for each weight vector."""
         return [FeatureCRF(**{**_fields(self), "weights": weights}) for weights in self.samples]
@@ -69,7 +73,7 @@ def _plain(chain: TagDistribution) -> LinearChain:
     return chain
 
 
-def averaged(crf: FeatureCRF, samples: Array | None, *, voting: bool = False) -> FeatureCRF:
+def averaged_crf(crf: FeatureCRF, samples: Array | None, *, voting: bool = False) -> FeatureCRF:
     """The model itself, or with samples the one that averages over them."""
     if samples is None or not len(samples):
         return crf

@@ -12,12 +12,15 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex, KeyIndex
 from trelliswork.data.attributes.rows import offsets_of, owners_of
+from trelliswork.models.taggers.features import crf as parts
+from trelliswork.models.taggers.features.crf.array_chain import ArrayChain
 from trelliswork.models.taggers.features.crf.edges import edge_rows
 from trelliswork.models.taggers.features.crf.kinds import Normalised
 from trelliswork.models.taggers.features.crf.marks import MARK_KEYS, marked
 from trelliswork.models.taggers.features.crf.parameters import ANY, PairWeights, Parameters
 from trelliswork.models.taggers.features.crf.states import StateSpace
 from trelliswork.models.taggers.features.kernels.decoding import best_labels, score_tokens
+from trelliswork.models.taggers.features.kernels.local import local_arrays
 from trelliswork.models.taggers.features.kernels.records import EdgeRows
 from trelliswork.models.taggers.features.kernels.sets import add_pairs
 
@@ -93,17 +96,21 @@ class FeatureCRF:
 
     def chain(self, rows: AttributeRows) -> TagDistribution:
         """p(labels | attributes) of all sentences as one batch."""
-        return self._chain(rows, self.emissions(rows), np.arange(len(rows.lengths)))
+        return parts.distribution(self.space, self.array_chain(rows))
 
     def distributions(self, rows: AttributeRows) -> Iterator[tuple[Array, TagDistribution]]:
         """The sentences in batches of like length: their numbers, and the distribution over their labels."""
+        for batch, chain in self._array_chains(rows):
+            yield batch, parts.distribution(self.space, chain)
+
+    def _array_chains(self, rows: AttributeRows) -> Iterator[tuple[Array, ArrayChain]]:
         scores, at_a_time, edges = self.emissions(rows), TOKENS_AT_A_TIME, None
         if self.parameters.n_pairs:
             edges = edge_rows(rows, self.parameters)
         if edges is not None or self.normalised == "locally":
             at_a_time = min(at_a_time, SCORES_AT_A_TIME // self.space.c**2 + 1)
         for batch in _batches(rows.lengths, at_a_time):
-            yield batch, self._chain(rows, scores, batch, edges)
+            yield batch, self.array_chain(rows, scores, batch, edges)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -125,42 +132,47 @@ class FeatureCRF:
         """The states of the chain."""
         return StateSpace.of(self.parameters)
 
-    def _chain(
-        self, rows: AttributeRows, scores: Array, batch: Array, edges: EdgeRows | None = None
-    ) -> TagDistribution:
-        import torch
-        from torch.nn.utils.rnn import pad_sequence
-
-        from trelliswork.distributions import LinearChain
-        from trelliswork.distributions.grouped_chain import GroupedChain
-        from trelliswork.models.taggers.features.crf.local_chain import local_chain
-
+    def array_chain(
+        self,
+        rows: AttributeRows,
+        scores: Array | None = None,
+        batch: Array | None = None,
+        edges: EdgeRows | None = None,
+    ) -> ArrayChain:
+        """Scores of the states of some sentences, side by side; of all sentences, without `batch`."""
+        scores = self.emissions(rows) if scores is None else scores
+        batch = np.arange(len(rows.lengths)) if batch is None else batch
+        starts, lengths, space = rows.starts[batch], rows.lengths[batch], self.space
         if self.normalised == "locally":
-            arcs = self.parameters.transitions(self.weights)
-            return local_chain(scores, arcs, rows.starts[batch], rows.lengths[batch])
-        starts, lengths, space = rows.starts, torch.from_numpy(rows.lengths[batch]), self.space
-        table = torch.from_numpy(scores)
-        padded = pad_sequence([table[starts[s] : starts[s + 1]] for s in batch], batch_first=True)
-        transitions = space.transitions(self.weights[self.parameters.arc_weights])
+            return ArrayChain(
+                *local_arrays(scores, self.parameters.transitions(self.weights), starts, lengths), lengths
+            )
+        padded = np.zeros((len(batch), int(lengths.max(initial=0)), scores.shape[1]))
+        for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+            padded[row, :length] = scores[start : start + length]
+        transitions = space.transitions(self.weights[self.parameters.arc_weights])[None, None]
         if self.parameters.n_pairs:
             edges = edges or edge_rows(rows, self.parameters)
             transitions = self._transitions_by_position(rows, batch, transitions, edges)
         if space.is_plain:
-            return LinearChain(padded, torch.from_numpy(transitions), lengths=lengths)
-        padded, start = padded[..., torch.from_numpy(space.columns)], torch.from_numpy(space.start)
-        chain = LinearChain(padded, torch.from_numpy(transitions), start, lengths=lengths)
-        return GroupedChain(chain, torch.from_numpy(space.label_of), one_path_each=space.order == 2)
+            return ArrayChain(padded, transitions, lengths)
+        return ArrayChain(np.ascontiguousarray(padded[..., space.columns]), transitions, lengths, space.start)
 
     def _transitions_by_position(self, rows: AttributeRows, batch: Array, shared: Array, edges: EdgeRows) -> Array:
         """Scores [sentences, n-1, labels, labels], with what the attributes of each token add to its arcs [S4.81]."""
-        n, c = int(rows.lengths[batch].max(initial=0)), len(shared)
+        n, c = int(rows.lengths[batch].max(initial=0)), shared.shape[-1]
         scores, starts = np.zeros((len(batch), max(n - 1, 1), c, c)), rows.starts
         weights = np.ascontiguousarray(self.weights[self.parameters.pair_weights])
         for row, sentence in enumerate(batch.tolist()):
             length = int(rows.lengths[sentence])
             if length > 1:
-                add_pairs(int(starts[sentence]), length, 1.0, edges, weights, shared[None, None], scores[row : row + 1])
+                add_pairs(int(starts[sentence]), length, 1.0, edges, weights, shared, scores[row : row + 1])
         return scores[:, : max(n - 1, 0)]
+
+    @property
+    def has_array_chain(self) -> bool:
+        """Whether `array_chain` is the distribution over labels: its states are labels."""
+        return self.space.is_plain
 
     def _shared_transitions(self) -> Array | None:
         """Transition scores, if they are the same everywhere and states are labels; else None."""
@@ -177,7 +189,7 @@ class FeatureCRF:
             names = list(map(self.labels.__getitem__, tags.tolist()))
             return [names[first:last] for first, last in pairwise(rows.starts.tolist())]
         out: list[list[str]] = [[] for _ in rows.lengths]
-        for batch, chain in self.distributions(rows):
+        for batch, chain in self._array_chains(rows) if self.has_array_chain else self.distributions(rows):
             for sentence, best in zip(batch, chain.argmax.tolist(), strict=True):
                 out[sentence] = [self.labels[tag] for tag in best[: rows.lengths[sentence]]]
         return out

@@ -11,7 +11,7 @@ from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Learner
 from trelliswork.models.taggers.features.learners.config import ALGORITHMS as OUR_ALGORITHMS
-from trelliswork.models.taggers.features.learners.config import LearningConfig, check_settings
+from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.lbfgs import LikelihoodLearner
 from trelliswork.models.taggers.features.learners.learning import check_complete, learner_of
 from trelliswork.models.taggers.features.learners.online import OnlineLearner, Rule
@@ -53,7 +53,6 @@ def check(settings: Settings) -> None:
     if _or(settings["pa_type"], 1) not in range(3):
         raise ScoreError(f"pa_type must be 0, 1 or 2; got {settings['pa_type']!r}")
     _check_numbers(settings)
-    check_settings(_or(settings["c1"], 0.0), _or(settings["c2"], 1.0), settings["max_iterations"])
 
 
 def _check_numbers(settings: Settings) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from trelliswork.models.taggers.features.kernels.likelihood import add_up, spread
 from trelliswork.models.taggers.features.kernels.records import PlannedWeights
 from trelliswork.runtime.compilation import FAST, kernel
 from trelliswork.runtime.kernel_math import exp, highest, log
+
+Array = np.ndarray[Any, Any]
 
 
 @kernel(FAST)
@@ -72,3 +76,12 @@ def local_scores(first, last, lengths, starts, scores, transitions, emissions, a
                 log_z = _softmax(row, c)
                 for j in range(c):
                     target[j] -= log_z
+
+
+def local_arrays(scores: Array, transitions: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
+    """Emissions and arcs of Π_t p(y_t | y_{t-1}, x) [S4.136]: a chain whose log Z is 0, each arc into position t scored
+    by log p(y_t | y_{t-1}, x). Sentence b has the rows starts[b]..starts[b] + lengths[b] of `scores` [tokens, c]."""
+    n, c = int(lengths.max(initial=1)), scores.shape[1]
+    emissions, arcs = np.empty((len(lengths), n, c)), np.empty((len(lengths), n - 1, c, c))
+    local_scores(0, len(lengths), lengths, starts, scores, transitions, emissions, arcs)
+    return emissions, arcs

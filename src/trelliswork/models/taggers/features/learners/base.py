@@ -43,6 +43,18 @@ class Progress:
     measures: Mapping[str, float] = field(default_factory=dict)
     samples: Array | None = None
 
+    def line(self) -> str:
+        """The iteration with its numbers.
+
+        >>> Progress(3, np.zeros(1), 12.5, 0.25).line()
+        'iteration 3: loss 12.5, gradient 0.25'
+        """
+        parts = [f"loss {self.loss:.6g}"]
+        if self.gradient_norm is not None:
+            parts.append(f"gradient {self.gradient_norm:.3g}")
+        parts += [f"{name} {value:.3g}" for name, value in self.measures.items()]
+        return f"iteration {self.iteration}: {', '.join(parts)}"
+
 
 class Learner(Protocol):
     """Anything that finds weights."""

@@ -2,102 +2,110 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Literal
-
-import numpy as np
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 from trelliswork.data.attributes import HashedIndex
+from trelliswork.data.settings import Settings, setting, settings_in
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.kinds import KINDS, Kind, kind_of
+from trelliswork.models.taggers.features.crf.kinds import KINDS, Kind
+from trelliswork.training.search_space import Around, Numbers, OneOf
 
 Algorithm = Literal["lbfgs", "sgd", "perceptron", "pa", "arow", "margin", "herding"]
-ALGORITHMS: tuple[Algorithm, ...] = ("lbfgs", "sgd", "perceptron", "pa", "arow", "margin", "herding")
 Method = Literal["laplace", "hamiltonian"]
-METHODS: tuple[Method, ...] = ("laplace", "hamiltonian")
+ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
+METHODS: tuple[Method, ...] = get_args(Method)
 PROBABILISTIC = ("lbfgs", "sgd")  # know what an unknown label is, and a sentence that counts twice
+_REGULARIZED = ("lbfgs", "sgd", "margin")
+_ONLINE = tuple(name for name in ALGORITHMS if name not in _REGULARIZED)
 _LEARNED = tuple(name for name, kind in KINDS.items() if not kind.counted)
-# A setting that is not left at its default can be combined only with these values of others.
-COMBINATIONS: dict[str, dict[str, tuple[object, ...]]] = {
-    "algorithm": {"model": ("crf", "logistic")},
-    "c1": {"algorithm": ("lbfgs",), "model": _LEARNED},
-    "min_count": {"model": _LEARNED},
-    "cutoff": {"model": _LEARNED},
-    "hash_bits": {"model": _LEARNED},
-    "induce": {"model": ("crf",)},
-    "latent": {"algorithm": PROBABILISTIC, "order": (1,), "model": ("crf",)},
-    "order": {"algorithm": ("lbfgs",), "model": ("crf",)},
-    "samples": {"algorithm": ("lbfgs", "herding"), "c1": (0,), "latent": (1,), "order": (1,), "model": ("crf",)},
-    "hidden_units": {
-        "algorithm": ("lbfgs",), "c1": (0,), "latent": (1,), "order": (1,), "samples": (0,), "hash_bits": (None,),
-        "induce": (0,), "cutoff": (0,), "model": ("crf",),
-    },
-}  # fmt: skip
+_COUNTED = tuple(name for name, kind in KINDS.items() if kind.counted)
+_LBFGS: dict[str, tuple[Any, ...]] = {"algorithm": ("lbfgs",), "model": ("crf",)}
 
 
 @dataclass(frozen=True)
-class LearningConfig:
+class LearningConfig(Settings):
     """How to learn. The loss is Σ -log p + c2 ‖w‖² + c1 ‖w‖₁ (no ½, as in CRFsuite).
 
     `min_count` leaves out rare pairs (attribute with label, label with label), as CRFsuite's feature.minfreq does;
-    `cutoff` leaves out rare attributes, whatever their labels, as CRF++'s -f does. With `hash_bits`, attributes are
-    numbered by 2^bits hashes and no names are kept. `induce` adds this many conjunctions of attributes (see
-    `induction`). `hidden_units` above 0 make a hidden-unit CRF, which is trained by Adam instead of `algorithm`; its
-    `min_count` leaves out rare attributes.
+    `cutoff` leaves out rare attributes, whatever their labels, as CRF++'s -f does. `hidden_units` above 0 make a
+    hidden-unit CRF, which is trained by Adam instead of `algorithm`; its `min_count` leaves out rare attributes.
 
-    `latent` is the number of hidden states per label [S4.128]; `order` is how many previous labels a score depends on.
-    With `samples`, answers are averages over this many weight vectors [S4.140]: with lbfgs they are drawn from the
-    `posterior` (laplace or hamiltonian), sharpened by a `temperature` below 1; with herding they are those of the last
-    epochs, which vote. At temperature 1, the posterior itself, rare weights are so uncertain that the average is worse
-    than the optimum. `model` reads the same weights as another classical model (see `kinds`); `smoothing` is added to
-    every count of the models that count. `COMBINATIONS` lists which settings go together.
+    With `samples`, answers are averages over this many weight vectors (Qi et al. 2005, Bayesian conditional random
+    fields): with lbfgs they are drawn from the `posterior`, sharpened by a `temperature` below 1; with herding they are
+    those of the last epochs, which vote. At temperature 1, the posterior itself, rare weights are so uncertain that the
+    average is worse than the optimum. `model` reads the same weights as another classical model (see `kinds`).
     """
 
-    algorithm: Algorithm = "lbfgs"
-    c1: float = 0.0
-    c2: float = 1.0
-    max_iterations: int | None = None
-    min_count: float = 0.0
-    all_states: bool = False
-    all_transitions: bool = False
-    seed: int = 0
-    latent: int = 1
-    order: int = 1
-    samples: int = 0
-    posterior: Method = "laplace"
-    temperature: float = 0.03
-    model: Kind = "crf"
-    smoothing: float = 0.1
-    cutoff: int = 0
-    hash_bits: int | None = None
-    induce: int = 0
-    hidden_units: int = 0
+    PANEL = "Features (crf, hucrf, memm, logistic, hmm, naive-bayes)"
+    ERROR = ScoreError
+
+    algorithm: Algorithm = setting("lbfgs", choices=ALGORITHMS, option=True, goes_with={"model": ("crf", "logistic")})
+    c1: float = setting(
+        0.0, "L1 term c1 |w|.", at_least=0, option=True, goes_with={"algorithm": ("lbfgs",), "model": _LEARNED},
+        search=Numbers(0.0, 1.0), searched_with={"algorithm": ("lbfgs",), "samples": (0,), "hidden_units": (0,),
+                       "model": _LEARNED},
+    )  # fmt: skip
+    c2: float = setting(
+        1.0, "L2 term c2 w^2, without 1/2.", at_least=0, option=True, search=Numbers(0.01, 10.0, log=True),
+        searched_with={"algorithm": _REGULARIZED, "model": _LEARNED},
+    )  # fmt: skip
+    max_iterations: int | None = setting(
+        None, "Iterations, at most.", at_least=1, option=True, default_text="that of the algorithm",
+        search=Numbers(5, 100, log=True, whole=True), searched_with={"algorithm": _ONLINE, "model": _LEARNED},
+    )  # fmt: skip
+    min_count: float = setting(
+        0.0, "Rarer pairs (attribute or tag, tag) are left out.", option="min_freq", goes_with={"model": _LEARNED},
+        search=OneOf((0.0, 2.0, 3.0, 5.0)), searched_with={"model": _LEARNED},
+    )  # fmt: skip
+    all_states: bool = setting(False, "Weights for unseen pairs too.", option=True)
+    all_transitions: bool = setting(False, "The same for pairs of tags.", option=True)
+    seed: int = setting(0, "The same seed gives the same model.", option=None)
+    latent: int = setting(
+        1, "Hidden states of each tag.", at_least=1, option=True,
+        goes_with={"algorithm": PROBABILISTIC, "order": (1,), "model": ("crf",)},
+    )  # fmt: skip
+    order: int = setting(1, "Tags before a tag that count: 1 or 2.", choices=(1, 2), option=True, goes_with=_LBFGS)
+    samples: int = setting(
+        0, "Average over this many weight vectors (lbfgs, herding).", at_least=0, option=True,
+        goes_with={"algorithm": ("lbfgs", "herding"), "c1": (0,), "latent": (1,), "order": (1,), "model": ("crf",)},
+    )  # fmt: skip
+    posterior: Method = setting("laplace", "How lbfgs draws them", choices=METHODS, option=True)
+    temperature: float = setting(0.03, "Width of the posterior; 1 is the exact one.", above=0, option=True)
+    model: Kind = setting("crf", "What is normalised, and how it is learned", choices=tuple(KINDS), option=None)
+    smoothing: float = setting(
+        0.1, "hmm, naive-bayes: added to every count.", above=0, option=True, search=Numbers(0.001, 10.0, log=True),
+        searched_with={"model": _COUNTED},
+    )  # fmt: skip
+    cutoff: int = setting(
+        0, "Rarer attributes are left out, whatever their tags.", at_least=0, option=True, goes_with={"model": _LEARNED}
+    )
+    hash_bits: int | None = setting(
+        None, "Number attributes by 2^N hashes: bounded size, no names.", option=True, default_text="names are kept",
+        goes_with={"model": _LEARNED},
+    )  # fmt: skip
+    induce: int = setting(
+        0, "Add the N pairs of attributes that gain most.", at_least=0, option=True, metavar="N",
+        goes_with={"model": ("crf",)},
+    )  # fmt: skip
+    hidden_units: int = setting(
+        0, "Binary units between features and tags (hucrf).", at_least=0, option=True, option_default=100,
+        search=Around(2), searched_with={"model": ("crf",)},
+        goes_with={**_LBFGS, "c1": (0,), "latent": (1,), "order": (1,), "samples": (0,), "hash_bits": (None,),
+                   "induce": (0,), "cutoff": (0,)},
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
-        self._check_choices()
-        check_settings(self.c1, self.c2, self.max_iterations)
-        check_attribute_settings(self.cutoff, self.hash_bits, self.induce)
-        check_at_least("latent", self.latent, 1)
-        check_at_least("samples", self.samples, 0)
-        check_at_least("hidden_units", self.hidden_units, 0)
-        for name in ("temperature", "smoothing"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ScoreError(f"{name} must be above 0 and finite; got {getattr(self, name):g}; leave it out")
+        super().__post_init__()
+        if self.hash_bits is not None:
+            HashedIndex(self.hash_bits)
         if not self.c2 and (self.algorithm in ("sgd", "margin") or (self.samples and self.algorithm == "lbfgs")):
             what = "samples" if self.samples else f"the algorithm {self.algorithm}"
             raise ScoreError(f"c2 must be above 0 for {what}; got 0; give 0.001")
         self._check_combinations()
 
-    def _check_choices(self) -> None:
-        kind_of(self.model)
-        for name, choices in (("algorithm", ALGORITHMS), ("posterior", METHODS)):
-            if getattr(self, name) not in choices:
-                raise ScoreError(f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}")
-        if self.order not in (1, 2):
-            raise ScoreError(f"order must be 1 or 2; got {self.order}")
-
     def _check_combinations(self) -> None:
-        defaults = {each.name: each.default for each in fields(self)}
+        defaults = {each.name: each.default for each, _ in settings_in(type(self))}
         for name, others in COMBINATIONS.items():
             value = getattr(self, name)
             for other, allowed in others.items():
@@ -109,29 +117,9 @@ class LearningConfig:
                     raise ScoreError(f"{what} cannot be combined with {other} {_shown(got)}; {fix}")
 
 
+# A setting that is not left at its default can be combined only with these values of others.
+COMBINATIONS = {each.name: about.goes_with for each, about in settings_in(LearningConfig) if about.goes_with}
+
+
 def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def check_at_least(name: str, value: int, lowest: int) -> None:
-    """Refuse a number that is too low."""
-    if value < lowest:
-        raise ScoreError(f"{name} must be at least {lowest}; got {value}; leave it out for {lowest}")
-
-
-def check_settings(c1: float, c2: float, max_iterations: int | None) -> None:
-    """Refuse what no learner can work with."""
-    for name, value in (("c1", c1), ("c2", c2)):
-        if not 0 <= value < np.inf:
-            raise ScoreError(f"{name} must be at least 0 and finite; got {value:g}")
-    if max_iterations is not None and max_iterations < 1:
-        raise ScoreError(f"max_iterations must be at least 1; got {max_iterations}; leave it out for no limit")
-
-
-def check_attribute_settings(cutoff: int, hash_bits: int | None, induce: int) -> None:
-    """Refuse what no attributes can be made by."""
-    for name, value in (("cutoff", cutoff), ("induce", induce)):
-        if not 0 <= value < np.inf:
-            raise ScoreError(f"{name} must be a whole number from 0 on; got {value}")
-    if hash_bits is not None:
-        HashedIndex(hash_bits)

@@ -1,4 +1,4 @@
-"""Gold tags as a model reads them: in its scheme, and only tags that it knows."""
+"""Gold tags as a model reads them: in its scheme, and only tags that it knows; and what is worth saying about them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError
+from trelliswork.models.base import count
 from trelliswork.models.taggers.labels import Labels
-from trelliswork.tags.schemes import canonical, convert, infer_scheme, split_tag
+from trelliswork.tags.schemes import canonical, convert, infer_scheme, split_tag, violations
 
 SHOWN = 20  # tags, of which a model may know thousands
 
@@ -54,3 +55,30 @@ def first_unknown(labels: Labels, sentence: Sentence) -> tuple[int, str] | None:
         if tag not in known and split_tag(tag)[1] not in types:
             return sentence.line_of(i), tag
     return None
+
+
+def unknown_note(labels: Labels, dev: Sequence[Sentence]) -> list[str]:
+    """How many dev tags the training data lacks: the model can never get them right."""
+    unknown = [(sentence, found) for sentence in dev if (found := first_unknown(labels, sentence))]
+    if not unknown:
+        return []
+    sentence, (line, tag) = unknown[0]
+    n = count(len(unknown), "dev sentence")
+    place = f"first {tag!r} at {sentence.file}:{line}"
+    return [f"note: {n} with tags that the training data lacks, {place}; they count as mistakes"]
+
+
+def broken_note(labels: Labels, train: Sequence[Sentence]) -> list[str]:
+    """How many training tags break their scheme, if they are converted: each is read as a span of its own."""
+    if labels.scheme == labels.data_scheme:
+        return []
+    scheme = labels.data_scheme
+    broken = [(each, at, why) for each in train for at, why in violations(each.tags or (), scheme)]
+    if not broken:
+        return []
+    sentence, at, why = broken[0]
+    n = count(len(broken), "training tag")
+    place = f"first at {sentence.file}:{sentence.line_of(at)} ({why})"
+    return [
+        f"note: {n} broke the {scheme} scheme, {place}; read as conlleval reads them; see all with trelliswork check"
+    ]

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trelliswork.cli.visible import visible
 from trelliswork.data import Sentence
 from trelliswork.metrics import Calibration, Confusion, SpanReport, calibration, confusion, span_scores, token_accuracy
-from trelliswork.models import Confidences, SentenceTagger
+from trelliswork.models.taggers.explanation import Confidences
 from trelliswork.tags.schemes import spans_of
 
 
@@ -40,13 +39,10 @@ class Scores:
         return found
 
 
-def score(tagger: SentenceTagger, sentences: Sequence[Sentence], threshold: float | None = None) -> Scores:
-    """Tag gold sentences with confidences and compare; tags must be in the scheme of the model."""
-    answers = tagger.confidences(sentences, threshold=threshold)
+def score(answers: Sequence[Confidences], sentences: Sequence[Sentence], scheme: str) -> Scores:
+    """Compare answers with gold sentences, whose tags must be in the scheme of the model."""
     gold = [sentence.tags or () for sentence in sentences]
-    scheme = tagger.labels.data_scheme
-    pairs = _outcomes(gold, answers, scheme)
-    return compare(gold, [answer.tags for answer in answers], scheme, pairs)
+    return compare(gold, [answer.tags for answer in answers], scheme, _outcomes(gold, answers, scheme))
 
 
 def compare(
@@ -91,4 +87,4 @@ def score_text(scores: Scores) -> str:
         what = "span" if scores.spans is not None else "tag"
         error = 100 * scores.calibration.expected_error
         lines.append(f"calibration error       {error:6.2f}   (how far {what} confidences are off, on average)")
-    return visible("\n".join(lines))
+    return "\n".join(lines)

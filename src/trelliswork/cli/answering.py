@@ -1,0 +1,77 @@
+"""Answers about a stream of sentences, batch by batch, with as much explanation as is asked for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trelliswork.cli.pins import Pin, pins_for, require_used
+from trelliswork.data import Sentence
+from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
+from trelliswork.models.base import Answer, Model
+
+BATCH = 2048  # sentences in memory at a time
+MOST_TOKENS = 100_000  # of one sentence, whose scores are in memory together
+
+Answered = tuple[Sentence, Answer]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to find out about each sentence."""
+
+    confidence: bool = False
+    top_k: int = 0
+    pins: Sequence[Pin] = ()
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and self.top_k:
+            raise TrellisworkError(
+                "--top-k lists whole analyses and --threshold chooses spans one by one; got both; leave one out"
+            )
+
+
+def answers(
+    model: Model, sentences: Iterable[Sentence], question: Question, *, batch: int = BATCH
+) -> Iterator[Answered]:
+    """The sentences with their answers, in order; memory is that of one batch."""
+    stream, number, file = iter(sentences), 0, ""
+    while group := list(itertools.islice(stream, batch)):
+        file = group[0].file
+        _require_sentences(group)
+        pins = [pins_for(question.pins, number + i, sentence) for i, sentence in enumerate(group, 1)]
+        number += len(group)
+        yield from zip(group, _answer_group(model, group, question, pins), strict=True)
+    require_used(question.pins, number, file)
+
+
+def _require_sentences(group: Sequence[Sentence]) -> None:
+    for sentence in group:
+        if len(sentence) > MOST_TOKENS:
+            problem = f"expected sentences of at most {MOST_TOKENS:,} tokens, got one of {len(sentence):,}"
+            raise DataError(sentence.file, f"{problem}; break the text up into sentences", line=sentence.line)
+
+
+def _answer_group(
+    model: Model, group: list[Sentence], question: Question, pins: list[dict[int, str]]
+) -> Iterator[Answer]:
+    asked: dict[str, Any] = {"top_k": question.top_k, "confidence": question.confidence}
+    asked |= {"pins": pins} if any(pins) else {}
+    asked |= {"threshold": question.threshold} if question.threshold is not None else {}
+    try:
+        found = model.predict(group, **asked)
+    except (ConstraintError, ScoreError) as error:
+        if len(group) == 1 and not pins[0]:
+            problem = "the model gives no tag sequence of this sentence a finite score: its weights are broken"
+            raise DataError(group[0].file, f"{problem}; train it again", line=group[0].line) from error
+        if len(group) == 1:
+            told = ", ".join(f"{i + 1}={tag}" for i, tag in sorted(pins[0].items()))
+            problem = f"no tag sequence agrees with the pins {told}; drop one of them or pin neighbours that fit"
+            raise DataError(group[0].file, problem, line=group[0].line) from error
+        for sentence, known in zip(group, pins, strict=True):  # one by one, to name the sentence
+            yield from _answer_group(model, [sentence], question, [known])
+        return
+    yield from found

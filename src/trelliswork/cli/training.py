@@ -1,0 +1,109 @@
+"""The one way in which every model is trained: read, learn, show the dev scores, save."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import typer
+
+from trelliswork.cli.config_file import config_text
+from trelliswork.cli.given_function import given_function
+from trelliswork.cli.inputs import say
+from trelliswork.cli.kernels import prepare_kernels
+from trelliswork.cli.train_data import check_folder, config_first, read_data, reserved
+from trelliswork.cli.visible import visible
+from trelliswork.data import Choices
+from trelliswork.errors import OutputError
+from trelliswork.models.base import Model
+from trelliswork.models.families import recipe_of
+from trelliswork.models.recipe import Material, Options, Recipe, Result, Run
+from trelliswork.models.storage import CONFIG, check_output
+from trelliswork.runtime.threads import use_threads
+from trelliswork.training.exclusive import exclusive
+from trelliswork.training.progress import Progress, make_progress
+from trelliswork.training.seeds_result import SeedRow, SeedsResult
+from trelliswork.training.tensorboard import TensorBoardProgress
+
+
+def train_model(options: Options, choices: Choices) -> None:
+    """Train what the options say, once or with several seeds; Ctrl-C keeps what there is."""
+    recipe = make_recipe(options)
+    progress_of(options)  # refuses TensorBoard where it is not installed
+    use_threads(options["threads"])
+    if options["seeds"] > 1:
+        _train_seeds(recipe, options, choices)
+        return
+    out, resume = Path(options["out"]), options["resume"]
+    with reserved(out, options["force"], resume):
+        material = begin(recipe, options, choices)
+        model, result = learn(recipe, Run(out, options["seed"], progress_of(options), resume), options)
+    print(f"{result.summary}; on the dev sentences:\n")
+    print(visible(model.report(material.dev).text))
+    print(f"\nmodel: {out}\nnext:  trelliswork predict {out} FILE --confidence")
+    if result.interrupted:
+        raise typer.Exit(130)
+
+
+def make_recipe(options: Options) -> Recipe:
+    """What makes the model; it is given the feature function that the options name."""
+    return recipe_of({**options, "function": given_function(options.get("features"))})
+
+
+def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
+    """Read the data and what the recipe wants beside them; the kernels that it needs are compiled."""
+    note = partial(say, quiet=options["quiet"])
+    material = recipe.read(read_data(options, choices), note)
+    recipe.begin(material, note)
+    prepare_kernels(recipe, quiet=options["quiet"])
+    return material
+
+
+def learn(recipe: Recipe, run: Run, options: Options) -> tuple[Model, Result]:
+    """Learn, with the settings of the run in its folder from the beginning; the folder must be locked."""
+    if run.folder is None:
+        return recipe.learn(run)
+    settings = {**options, **recipe.settings(), "seed": run.seed, "out": str(run.folder)}
+    with config_first(run.folder, config_text(settings)):
+        return recipe.learn(run)
+
+
+def progress_of(options: Options, run: str = "") -> Progress:
+    """What the user sees of a run, with TensorBoard if that is wanted."""
+    shown, folder = make_progress(not options["quiet"]), options.get("tensorboard")
+    return shown if folder is None else TensorBoardProgress(shown, Path(folder) / run)
+
+
+def _train_seeds(recipe: Recipe, options: Options, choices: Choices) -> None:
+    out, first = Path(options["out"]), options["seed"]
+    folders = _seed_folders(out, first, options["seeds"])
+    with exclusive(out):
+        for folder in folders:
+            check_folder(folder, options["force"] or options["resume"])
+        begin(recipe, options, choices)
+        result = _all_seeds(recipe, options, folders)
+    folder, remark = (out, "   (all together)") if recipe.together() else (out / "seed-N", "")
+    print(f"{result.table()}\n\nmodels: {out}/seed-N\nnext:   trelliswork predict {folder} FILE --confidence{remark}")
+    if result.interrupted:
+        raise typer.Exit(130)
+
+
+def _seed_folders(out: Path, first: int, n: int) -> list[Path]:
+    if (out / CONFIG).exists():
+        raise OutputError(f"{out}: holds one model, and --seeds makes a folder of several; choose another folder")
+    folders = [out / f"seed-{first + i}" for i in range(n)]
+    for folder in folders:
+        check_output(folder)
+    return folders
+
+
+def _all_seeds(recipe: Recipe, options: Options, folders: Sequence[Path]) -> SeedsResult:
+    rows: list[SeedRow] = []
+    for seed, folder in enumerate(folders, options["seed"]):
+        with exclusive(folder):
+            _, found = learn(recipe, Run(folder, seed, progress_of(options, folder.name), options["resume"]), options)
+        rows.append(SeedRow(seed, found.best_score, None, found.best_epoch, found.seconds))
+        if found.interrupted:
+            break
+    return SeedsResult(found.metric, rows, found.interrupted)

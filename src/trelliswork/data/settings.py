@@ -1,0 +1,210 @@
+"""A setting is one line: a field of a dataclass, with its help, its bounds and its choices.
+
+>>> @dataclass(frozen=True)
+... class Size(Settings):
+...     hidden: int = setting(300, "Hidden units.", at_least=1)
+>>> Size(hidden=0)
+Traceback (most recent call last):
+trelliswork.errors.TrellisworkError: hidden must be at least 1; got 0
+
+The options of the command line, the keys of a TOML file, the checks, the default space of `tune` and docs/settings.md
+are made from these fields.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, asdict, dataclass, field, fields
+from typing import Any, ClassVar, Self
+
+from trelliswork.errors import TrellisworkError
+
+LONGEST_SHOWN = 80  # characters of a value in a sentence
+_WHOLE = (-(2**63), 2**64)  # what torch, numpy and their seeds can take
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and _WHOLE[0] <= value < _WHOLE[1]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or _is_whole(value)
+
+
+def _list_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list | tuple) and all(map(fits, value))
+
+
+_CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "int": ("a whole number", _is_whole),
+    "float": ("a number", _is_number),
+    "bool": ("true or false", lambda value: isinstance(value, bool)),
+    "tuple[int, ...]": ("a list of whole numbers", _list_of(_is_whole)),
+    "tuple[str, ...]": ("a list of texts", _list_of(lambda value: isinstance(value, str))),
+}
+_TEXT: tuple[str, Callable[[Any], bool]] = ("a text in quotes", lambda value: isinstance(value, str))
+
+
+def kinds_of(config: type) -> dict[str, str]:
+    """The kind of each setting of a dataclass."""
+    return {each.name: str(each.type).removesuffix(" | None") for each in fields(config)}
+
+
+def keys_of(config: type) -> dict[str, str]:
+    """The kind of each setting, by the name that it has in TOML files."""
+    kinds = kinds_of(config)
+    return {
+        about.option or each.name: kinds[each.name] for each, about in settings_in(config) if about.option is not None
+    }
+
+
+def settings_given(options: Mapping[str, Any], config: type) -> dict[str, Any]:
+    """The settings of a dataclass that options have, by the names of its fields."""
+    named = {each.name: about.option or each.name for each, about in settings_in(config) if about.option is not None}
+    return {name: options[key] for name, key in named.items() if options.get(key) is not None}
+
+
+def misfit(name: str, value: Any, kind: str) -> str:
+    """What is wrong with the value of a setting; empty if it is of its kind.
+
+    >>> misfit("layers", 3, "int"), misfit("causal", 3, "bool")
+    ('', 'expected true or false for causal, got 3')
+    """
+    expected, fits = _CHECKS.get(kind, _TEXT)
+    if fits(value):
+        return ""
+    limit = " of at most 64 bits" if type(value) is int and kind in ("int", "float") else ""
+    return f"expected {expected}{limit} for {name}, got {_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # more digits than Python writes, deeper lists than its stack
+        return f"a huge {type(value).__name__}"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a setting beside its name, kind and default.
+
+    If it is not left at its default, the other settings must have the values of `goes_with`.
+    `option` is its name on the command line and in TOML files; it is empty for a setting of TOML files alone, and None
+    for one that something else decides. `default_text` and `metavar` are what --help shows. `search` is where `tune`
+    looks, an entry of a space or something that makes one from the value that the model has; it is left out unless the
+    other settings have the values of `searched_with`.
+    """
+
+    help: str = ""
+    at_least: float | None = None
+    above: float | None = None
+    below: float | None = None
+    choices: tuple[Any, ...] = ()
+    option: str | None = ""
+    option_default: Any = None
+    metavar: str | None = None
+    default_text: str = ""
+    search: Any = None
+    goes_with: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    searched_with: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    @property
+    def bounds(self) -> str:
+        """The values that it may have, in words.
+
+        >>> About(at_least=0, below=1).bounds, About(above=0).bounds, About(choices=("cnn", "lstm")).bounds
+        ('lie in [0, 1)', 'be above 0 and finite', 'be one of cnn, lstm')
+        """
+        if self.choices:
+            return f"be one of {', '.join(map(str, self.choices))}"
+        if self.below is not None:
+            return f"lie in [{self.at_least:g}, {self.below:g})"
+        return f"be above {self.above:g} and finite" if self.above is not None else f"be at least {self.at_least:g}"
+
+    @property
+    def bounds_given(self) -> bool:
+        """Whether any value is refused."""
+        return bool(self.choices) or (self.at_least, self.above, self.below) != (None, None, None)
+
+    def problem(self, value: Any) -> bool:
+        """Whether a value lies outside the bounds."""
+        if self.choices:
+            return value not in self.choices
+        low = self.at_least is not None and not value >= self.at_least
+        high = self.below is not None and not value < self.below
+        return low or high or (self.above is not None and not value > self.above)
+
+    @property
+    def text(self) -> str:
+        """The help with all choices."""
+        if not self.choices or not isinstance(self.choices[0], str):
+            return self.help
+        *first, last = self.choices
+        return f"{self.help}{': ' if self.help else ''}{', '.join(first)} or {last}."
+
+
+def setting(default: Any, help: str = "", *, option: str | bool | None = False, **about: Any) -> Any:
+    """A field of settings; `option` is True for an option of the same name, the rest as in `About`."""
+    name = ("=" if option else "") if isinstance(option, bool) else option
+    return field(default=default, metadata={"about": About(help, option=name, **about)})
+
+
+def settings_in(config: type) -> Iterator[tuple[Field[Any], About]]:
+    """The fields of a dataclass of settings, and what is known of each."""
+    for each in fields(config):
+        about = each.metadata.get("about", About())
+        if about.option == "=":
+            about = About(**{**vars(about), "option": each.name})
+        yield each, about
+
+
+class Settings:
+    """The base of dataclasses of settings: what lies outside the bounds is refused.
+
+    `PANEL` is the title of their options in --help, and `ERROR` what a bad value raises.
+    """
+
+    PANEL: ClassVar[str] = ""
+    BY_MODEL: ClassVar[bool] = False  # whether models have defaults of their own
+    ERROR: ClassVar[type[TrellisworkError]] = TrellisworkError
+
+    def __post_init__(self) -> None:
+        for each, about in settings_in(type(self)):
+            value, optional = getattr(self, each.name), _is_optional(each)
+            if value is None and optional:
+                continue
+            if isinstance(value, float) and not math.isfinite(value):
+                raise self.ERROR(f"{each.name} must be a finite number; got {value}")
+            if about.bounds_given and about.problem(value):
+                limit = f", or None for {about.default_text or 'no limit'}" if optional else ""
+                raise self.ERROR(f"{each.name} must {about.bounds}{limit}; got {value!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, fit for JSON."""
+        return asdict(self)  # type: ignore[call-overload]
+
+    @classmethod
+    def from_dict(cls, settings: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`; a setting that nobody knows, or of another kind, is an error."""
+        check_settings(cls, settings)
+        lists = {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
+        return cls(**{**settings, **lists})
+
+
+def _is_optional(each: Field[Any]) -> bool:
+    return str(each.type).endswith(" | None")
+
+
+def check_settings(config: type, settings: Mapping[str, Any]) -> None:
+    """Refuse stored settings that nobody knows, or of another kind than the dataclass says."""
+    unknown = sorted(set(settings) - set(kinds_of(config)))
+    if unknown:
+        raise TrellisworkError(f"expected settings of {config.__name__}; got {', '.join(unknown)}; remove them")
+    optional = {each.name for each in fields(config) if _is_optional(each)}
+    for name, value in settings.items():
+        if value is None and name in optional:
+            continue
+        if problem := misfit(name, value, kinds_of(config)[name]):
+            raise TrellisworkError(problem)

@@ -1,0 +1,113 @@
+"""The models that can be trained by name, and the recipe and the settings of each: a new family is one more entry.
+
+A recipe is imported when a model of its family is trained, so that features need no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from trelliswork.data.settings import Settings, setting
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.networks.config import TaggerConfig
+from trelliswork.models.taggers.networks.presets import PRESETS
+from trelliswork.training.config import TrainingConfig
+
+if TYPE_CHECKING:
+    from trelliswork.models.recipe import Recipe
+
+SHARED = ("seed",)  # settings of training that every family has
+
+
+@dataclass(frozen=True)
+class VectorFile(Settings):
+    """What a network reads beside the data."""
+
+    PANEL = TaggerConfig.PANEL
+
+    vectors: str | None = setting(
+        None, "Pretrained vectors as text, also .gz (GloVe, word2vec, fastText).", option=True, metavar="FILE"
+    )
+
+
+@dataclass(frozen=True)
+class UntaggedFile(Settings):
+    """What hidden units are pre-trained on."""
+
+    PANEL = LearningConfig.PANEL
+
+    pretrain: str | None = setting(
+        None, "Untagged file of the same columns to learn the units from first (hucrf).", option=True, metavar="FILE"
+    )
+
+
+@dataclass(frozen=True)
+class AttributeSources(Settings):
+    """What makes the attributes of tokens."""
+
+    PANEL = LearningConfig.PANEL
+
+    template: str | None = setting(
+        None, "CRF++ templates.", option=True, metavar="FILE", default_text="chosen by the columns"
+    )
+    features: str | None = setting(
+        None, "A Python function that is given a sentence and returns a dict or a list of names for each token.",
+        option=True, metavar="MODULE:FUNCTION",
+    )  # fmt: skip
+    partial: bool = setting(False, "Read the tag ? as unknown, A|B as one of these.", option=True)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Models that are made by one recipe: phrases by name, and the settings of each section of a TOML file."""
+
+    title: str
+    recipe: str
+    phrases: Mapping[str, str]
+    data: tuple[type[Settings], ...] = ()
+    model: tuple[type[Settings], ...] = ()
+    training: tuple[type[Settings], ...] = ()
+
+    @property
+    def settings(self) -> tuple[type[Settings], ...]:
+        """All of them."""
+        return (*self.training, *self.data, *self.model)
+
+
+FAMILIES = (
+    Family(
+        "Networks",
+        "trelliswork.models.taggers.networks.recipe:NetworkRecipe",
+        {name: preset.phrase for name, preset in PRESETS.items()},
+        (VectorFile,), (TaggerConfig,), (TrainingConfig,),
+    ),
+    Family(
+        "Over features",
+        "trelliswork.models.taggers.features.recipe:FeatureRecipe",
+        {
+            "crf": "all tags of a sentence judged together",
+            "hucrf": "the same with hidden units",
+            "memm": "each tag given the one before",
+            "logistic": "each tag alone",
+            "hmm": "memm by counting alone, in seconds and less accurate",
+            "naive-bayes": "logistic by counting alone",
+        },
+        (UntaggedFile,), (AttributeSources, LearningConfig),
+    ),
+)  # fmt: skip
+MODELS = tuple(name for family in FAMILIES for name in family.phrases)
+
+
+def family_of(name: str) -> Family:
+    """The family of a model; the first one for a name that nobody knows."""
+    return next((family for family in FAMILIES if name in family.phrases), FAMILIES[0])
+
+
+def recipe_of(options: Mapping[str, Any]) -> Recipe:
+    """What makes the model that the options name."""
+    module, _, name = family_of(options["model"]).recipe.partition(":")
+    found: Recipe = getattr(import_module(module), name)(options)
+    return found

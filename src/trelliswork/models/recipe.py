@@ -1,0 +1,108 @@
+"""How a model with a name learns from files: what `trelliswork train` and `trelliswork tune` ask, and nothing else.
+
+`families.py` says which recipe makes the model of a name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from trelliswork.data import Choices, ColumnFormat, Sentence
+from trelliswork.models.base import Model
+from trelliswork.training.progress import Progress
+
+Options = Mapping[str, Any]
+Note = Callable[[str], None]
+
+
+class Material(NamedTuple):
+    """What to learn from: sentences, the layout of their file, and what else a recipe has read.
+
+    `choices` is the layout for further files of the same kind, `about` is what the model remembers of its data.
+    """
+
+    train: list[Sentence]
+    dev: list[Sentence]
+    format: ColumnFormat | None
+    scheme: str | None
+    choices: Choices
+    about: Mapping[str, Any]
+    files: Any = None
+
+
+class Run(NamedTuple):
+    """Where and how to learn: the folder of the model, None to keep it in memory, and who sees how it goes.
+
+    `on_score` is told the step and the dev score now and then; it may raise to end the run.
+    """
+
+    folder: Path | None
+    seed: int
+    progress: Progress
+    resume: bool = False
+    on_score: Callable[[int, float | None], None] | None = None
+
+
+class Result(Protocol):
+    """How a run went."""
+
+    @property
+    def best_score(self) -> float | None: ...
+    @property
+    def best_epoch(self) -> int: ...
+    @property
+    def metric(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def interrupted(self) -> bool: ...
+    @property
+    def summary(self) -> str:
+        """In a few words."""
+
+
+class Recipe(ABC):
+    """From options to a model; what cannot be combined is refused when it is made."""
+
+    steps: ClassVar[str] = "epochs"  # what `on_score` counts
+    unpruned_steps: ClassVar[int] = 2  # of a trial, before it may be ended
+
+    @abstractmethod
+    def __init__(self, options: Options) -> None: ...
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Every setting by the name that it has in TOML files, as far as it is known."""
+
+    @abstractmethod
+    def read(self, material: Material, note: Note) -> Material:
+        """The material with the further files that the options name."""
+
+    @abstractmethod
+    def begin(self, material: Material, note: Note) -> None:
+        """Take the material; notes say what is worth knowing about it."""
+
+    uses_chains: ClassVar[bool] = True  # whether learning calls the kernels of chains through torch
+
+    @abstractmethod
+    def own_kernels(self) -> dict[str, list[Any]]:
+        """The compiled functions that learning calls, by a name for people."""
+
+    @abstractmethod
+    def rehearse(self) -> None:
+        """Call them all."""
+
+    @abstractmethod
+    def learn(self, run: Run) -> tuple[Model, Result]:
+        """Learn from what was taken; the model is saved in the folder of the run."""
+
+    @abstractmethod
+    def search_values(self) -> dict[str, Any]:
+        """The values that a default space is made around, by the names of the fields of the settings."""
+
+    def together(self) -> bool:
+        """Whether models of several seeds can answer together."""
+        return False

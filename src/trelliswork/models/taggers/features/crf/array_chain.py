@@ -1,0 +1,83 @@
+"""p(labels | attributes) as numpy arrays: the best labels, marginals and spans, without torch.
+
+`LinearChain` answers every query; this one answers what tagging and scoring ask of models whose states are labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trelliswork.models.taggers.features.kernels import confidences
+from trelliswork.structures.chain.path_kernels import best_paths
+from trelliswork.tags.schemes import Span, SpanPattern, span_patterns
+
+Array = np.ndarray[Any, Any]
+SETS = ("before", "single", "first", "inside", "last", "after")  # in the order of the kernel
+
+
+class Sums(NamedTuple):
+    """log α, its logadd before emissions, and P(label) of each token, all [batch, n, c]."""
+
+    log_alphas: Array
+    arrivals: Array
+    marginals: Array
+
+
+@dataclass(frozen=True)
+class ArrayChain:
+    """Scores of labels [batch, n, c] and of neighbours [1, 1, c, c] or [batch, n-1, c, c], as in `LinearChain`."""
+
+    emissions: Array
+    transitions: Array
+    lengths: Array
+    start: Array | None = None  # [c], of a chain whose states are not labels
+
+    @cached_property
+    def argmax(self) -> Array:
+        """The best labels [batch, n]."""
+        batch, n, c = self.emissions.shape
+        tags, edge, possible = np.zeros((batch, n), np.int64), np.zeros(c), np.empty(batch, np.bool_)
+        best_paths(0, batch, self.emissions, self.transitions, edge, edge, self.lengths, tags, possible)
+        return tags
+
+    @property
+    def marginals(self) -> Array:
+        """P(label) [batch, n, c]."""
+        return self._sums.marginals
+
+    @cached_property
+    def _sums(self) -> Sums:
+        sums = Sums(*(np.zeros(self.emissions.shape) for _ in Sums._fields))
+        confidences.label_probabilities(self.emissions, self.transitions, self.lengths, *sums)
+        return sums
+
+    def span_probabilities(self, spans: Sequence[Sequence[Span]], *, tags: Sequence[str], scheme: str) -> list[Array]:
+        """P(these tokens are exactly one span) for the spans (first, last, label) of each row."""
+        kinds = sorted({span[2] for row in spans for span in row})
+        patterns, ends = _tables([span_patterns(list(tags), scheme, kind) for kind in kinds], len(tags))
+        listed = [(b, first, last, kinds.index(kind)) for b, row in enumerate(spans) for first, last, kind in row]
+        found = np.empty(len(listed))
+        places = np.array(listed, np.int64).reshape(-1, 4)
+        confidences.span_probabilities(places, self.transitions, self.lengths, self._sums, patterns, ends, found)
+        return np.split(found, np.cumsum([len(row) for row in spans])[:-1])
+
+
+def _tables(found: Sequence[Sequence[SpanPattern]], c: int) -> tuple[Array, Array]:
+    """The sets of the patterns of each label [labels, patterns, sets, c], and where they may stand; none is no span."""
+    n_patterns = max(map(len, found), default=0)
+    sets, ends = (
+        np.zeros((len(found), n_patterns, len(SETS), c), np.bool_),
+        np.zeros((len(found), n_patterns, 2), np.bool_),
+    )
+    for kind, patterns in enumerate(found):
+        for p, pattern in enumerate(patterns):
+            ends[kind, p] = pattern.at_start, pattern.at_end
+            for row, name in enumerate(SETS):
+                chosen = getattr(pattern, name)
+                sets[kind, p, row, slice(None) if chosen is None else sorted(chosen)] = True
+    return sets, ends

@@ -1,0 +1,71 @@
+"""CPU kernels for the probabilities of a chain without gradients: of labels, and of spans."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.runtime.kernel_math import at, exp
+from trelliswork.structures.chain import kernels as chain
+
+BEFORE, SINGLE, FIRST, INSIDE, LAST, AFTER = range(6)  # rows of the sets of a pattern
+
+
+@kernel(FAST)
+def label_probabilities(emissions, transitions, lengths, log_alphas, arrivals, marginals):
+    """P(label) of each token; log α and its logadd stay for `span_probabilities`."""
+    c, rows = emissions.shape[2], np.arange(emissions.shape[0])
+    edge, log_z = np.zeros(c), np.empty(len(rows))
+    chain.forward_log(rows, emissions, transitions, edge, edge, lengths, log_alphas, arrivals, log_z)
+    unused, ones = np.zeros((1, 1, c, c)), np.ones(len(rows))
+    chain.backward_log(rows, transitions, edge, lengths, log_alphas, arrivals, log_z, ones, marginals, unused)
+
+
+@kernel(EXACT)
+def set_of(position, first, last):
+    """Which set of a pattern a position takes its label from."""
+    if position < first:
+        return BEFORE
+    if position >= last:
+        return AFTER
+    if last - first == 1:
+        return SINGLE
+    if position == first:
+        return FIRST
+    return LAST if position == last - 1 else INSIDE
+
+
+@kernel(FAST)
+def span_probabilities(spans, transitions, lengths, sums, patterns, ends, found):
+    """found[s] = P(tokens first..last-1 of a row are exactly one span), for spans (row, first, last, label).
+
+    patterns[label, p] has the labels of each of the `set_of` sets, in pattern p, and ends[label, p] whether it may
+    stand at the start and at the end of a row. Given y_t, y_{t-1} is i with probability
+    exp(log α_{t-1}(i) + a_ij - logadd_t(j)), whatever comes behind: held(j) is the probability that the sets hold
+    from the first position of the window up to t, given y_t = j.
+    """
+    log_alphas, arrivals, marginals = sums
+    c = marginals.shape[2]
+    held, before = np.empty(c), np.empty(c)
+    for s in range(spans.shape[0]):
+        b, first, last, label = spans[s]
+        begin, stop = max(first - 1, 0), min(last + 1, lengths[b])
+        found[s] = 0.0
+        for p in range(patterns.shape[1]):
+            if (first == 0 and not ends[label, p, 0]) or (last == lengths[b] and not ends[label, p, 1]):
+                continue
+            allowed = patterns[label, p, set_of(begin, first, last)]
+            for j in range(c):
+                held[j] = 1.0 if allowed[j] else 0.0
+            for t in range(begin + 1, stop):
+                allowed = patterns[label, p, set_of(t, first, last)]
+                arcs = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
+                before[:] = held
+                for j in range(c):
+                    held[j] = 0.0
+                    for i in range(c if allowed[j] and arrivals[b, t, j] > -np.inf else 0):
+                        if before[i] > 0.0:
+                            held[j] += before[i] * exp(log_alphas[b, t - 1, i] + arcs[i, j] - arrivals[b, t, j])
+            for j in range(c):
+                found[s] += held[j] * marginals[b, stop - 1, j]
+        found[s] = min(found[s], 1.0)

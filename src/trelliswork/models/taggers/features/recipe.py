@@ -1,0 +1,167 @@
+"""`trelliswork train --model crf` and the other models over features, which need no torch."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from trelliswork.data import Sentence
+from trelliswork.data.attributes import FeatureFunction, Templates
+from trelliswork.data.crfsuite import ATTRIBUTES, is_crfsuite
+from trelliswork.data.readers import file_kind, open_untagged
+from trelliswork.data.settings import settings_given
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.models.base import count
+from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
+from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
+from trelliswork.models.taggers.features.kernels import likelihood
+from trelliswork.models.taggers.features.learners.base import Progress as Step
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.models.taggers.features.learners.induction import Round
+from trelliswork.models.taggers.features.tagger import ANSWERING, FEATURE_MODELS, FeatureTagger, rehearse
+from trelliswork.models.taggers.partial_tags import is_known
+from trelliswork.training.interrupts import Interrupts
+
+SCORED_EVERY = 10  # iterations; scoring the dev sentences takes longer than one of them
+
+
+class Sources(NamedTuple):
+    """What makes attributes, and sentences without tags to pre-train on."""
+
+    templates: Templates | None
+    features: FeatureFunction | None
+    untagged: list[Sentence]
+
+
+@dataclass
+class LearningResult:
+    """How many iterations it took; Ctrl-C ends learning after the one that runs."""
+
+    best_epoch: int = 0
+    seconds: float = 0.0
+    interrupted: bool = False
+    best_score: float | None = None
+    metric: str = ""
+    size: str = ""
+
+    @property
+    def summary(self) -> str:
+        return f"{self.best_epoch} iterations, {self.seconds:.1f} s, {self.size}"
+
+
+class FeatureRecipe(Recipe):
+    """A model over features is trained in one go: there is nothing to resume."""
+
+    steps, unpruned_steps, uses_chains = "iterations", 30, False
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        name = options["model"]
+        if options.get("pretrain") is not None and name != "hucrf":
+            raise TrellisworkError(f"--pretrain needs --model hucrf, got --model {name}; add it or leave it out")
+        for option, reason in _OF_NETWORKS.items():
+            if options.get(option) not in (None, False, 1):
+                raise TrellisworkError(f"--{option} {reason}: leave it out")
+        found = settings_given(options, LearningConfig) | {"seed": options.get("seed", 0)}
+        found |= {"model": "crf"} if name == "hucrf" else {"model": name, "hidden_units": 0}
+        self.config = LearningConfig(**found)
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+    def search_values(self) -> dict[str, Any]:
+        return self.config.to_dict()
+
+    def read(self, material: Material, note: Note) -> Material:
+        dev = material.dev
+        if self.options["partial"]:
+            dev = _fully_tagged(dev, self.options["dev"] or self.options["train"], note)
+        path = self.options["pretrain"]
+        untagged = [] if path is None else list(open_untagged(path, file_kind(path), material.choices)[1])
+        if path is not None:
+            note(f"pre-training on the clusters of {count(len(untagged), 'sentence')} of {path}")
+        template = self.options["template"]
+        sources = Sources(None if template is None else Templates.read(template), self.options["function"], untagged)
+        return material._replace(dev=dev, files=sources)
+
+    def begin(self, material: Material, note: Note) -> None:
+        self.material, self._note = material, note
+        file, first = self.options["train"], material.train[0]
+        given = self.options["template"] is None and isinstance(first.extra.get(ATTRIBUTES), list)
+        self.kind = AttributeTagger if is_crfsuite(file) or given else FeatureTagger
+
+    def own_kernels(self) -> dict[str, list[Any]]:
+        return {FEATURE_MODELS: [likelihood.loss_and_gradient, *ANSWERING]}
+
+    def rehearse(self) -> None:
+        rehearse()
+
+    def learn(self, run: Run) -> tuple[FeatureTagger, LearningResult]:
+        material, sources, config = self.material, self.material.files, self.config
+        scheme = self.options["scheme"] if self.options["partial"] else material.scheme
+        with run.progress, Interrupts(wait=True) as interrupts:
+            report = _Report(run, interrupts, material.dev, config.max_iterations)
+            tagger = self.kind.fit(
+                material.train, config, templates=sources.templates, features=sources.features, scheme=scheme,
+                partial=self.options["partial"], pretrain=sources.untagged, on_progress=report.step,
+                on_round=report.round,
+            )  # fmt: skip
+            result = report.result
+            for text in tagger.notes((), material.dev):
+                self._note(text)
+            tagger.metrics["data"] = dict(material.about)
+            tagger.metrics["training"] = {"iterations": result.best_epoch, "seconds": round(result.seconds, 1)}
+            tagger.metrics["dev"] = scores = tagger.evaluate(material.dev)
+            if run.folder is not None:
+                tagger.save(run.folder)
+        result.best_score, result.metric = scores["score"], scores["metric"]
+        result.size, result.interrupted = tagger.size, interrupts.pending
+        return tagger, result
+
+
+_OF_NETWORKS = {
+    "resume": "goes on with a network; a CRF over features is trained in one go",
+    "tensorboard": "is for networks; a CRF over features has no epochs",
+    "seeds": "is for networks; weights over features hardly depend on the seed",
+}
+
+
+class _Report:
+    """Tells how learning goes; Ctrl-C ends it after the iteration."""
+
+    def __init__(self, run: Run, interrupts: Interrupts, dev: list[Sentence], most: int | None) -> None:
+        self.run, self.interrupts, self.dev, self.most = run, interrupts, dev, most
+        self.result = LearningResult()
+        self._began = self._last = time.perf_counter()
+
+    def step(self, step: Step, tagger: FeatureTagger) -> bool:
+        text = f"{step.line()}, {time.perf_counter() - self._last:.2f} s"
+        wanted = self.run.progress.shows or self.run.on_score is not None
+        scored = wanted and step.iteration % SCORED_EVERY == 0 and step.iteration != self.result.best_epoch
+        if scored:
+            found = tagger.evaluate(self.dev)
+            text += f", dev {found['metric']} {100 * found['score']:.2f}"
+            if self.run.on_score is not None:
+                self.run.on_score(step.iteration, found["score"])
+        self.run.progress.iteration(step.iteration, text, most=self.most, stays=scored)
+        self._last = time.perf_counter()
+        self.result.best_epoch, self.result.seconds = step.iteration, self._last - self._began
+        return self.interrupts.pending
+
+    def round(self, found: Round) -> bool:
+        gains = f", gains {found.gains[0]:.3g} to {found.gains[-1]:.3g}" if len(found.gains) else ""
+        added = f"loss {found.loss:.6g}, {len(found.conjunctions)} conjunctions{gains}"
+        self.run.progress.note(f"round {found.number} of {found.n_rounds}: {added}")
+        return self.interrupts.pending
+
+
+def _fully_tagged(dev: list[Sentence], file: str, note: Note) -> list[Sentence]:
+    """The dev sentences whose tags are all known: the others cannot be scored."""
+    known = [sentence for sentence in dev if is_known(sentence.tags or ())]
+    if not known:
+        problem = "expected dev sentences whose tags are all known, to score the model on; got none"
+        raise DataError(file, f"{problem}; name a --dev file that has some")
+    if len(known) < len(dev):
+        note(f"note: {count(len(dev) - len(known), 'dev sentence')} with unknown tags left out of the scores")
+    return known
