@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
 
 from trelliswork.distributions.base import StructuredDistribution, weighted_sum
 from trelliswork.errors import ScoreError
-from trelliswork.semirings import Counting
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -26,7 +24,6 @@ class Alignment(StructuredDistribution):
     """
 
     scores: Tensor
-    _reference: ClassVar[ModuleType]  # the recursions in plain torch
     _noun = "alignment"
     _same = "the same shape, lengths and labels"
 
@@ -74,12 +71,6 @@ class Alignment(StructuredDistribution):
     def marginals(self) -> Tensor:
         """p(part | x), shaped like the scores; 0 at whatever is no part. Differentiable."""
         return self._batched(self._posteriors)
-
-    @property
-    def count(self) -> Float[Tensor, "*batch"]:
-        """How many paths are possible, in float64 (exact to 2^53)."""
-        count: Tensor = self._reference.total(self._parts, Counting())
-        return count.reshape(self.batch_shape)
 
     def expected(self, costs: Tensor) -> Float[Tensor, "*batch"]:
         """E[Σ costs of the parts of a path]; costs are shaped like the scores."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -46,10 +45,6 @@ class ArcFactored(StructuredDistribution):
             self._check_scores()
 
     # --- hooks: flat rows ------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _count(self) -> Float[Tensor, "rows"]:
-        """How many trees are possible, with labels how many labelled trees."""
 
     def _is_member(self, heads: Int[Tensor, "rows n"]) -> Bool[Tensor, "rows"]:
         """Whether heads form a tree of this family."""

@@ -114,9 +114,9 @@ class StructuredDistribution(Distribution):
         """The posterior probability of each part."""
 
     @property
-    @abstractmethod
     def count(self) -> Tensor:
         """How many structures have a score above -inf, in float64 (exact to 2^53)."""
+        return self._structure.reference(*self._solved).count().reshape(self.batch_shape)
 
     @abstractmethod
     def expected(self, costs: Tensor) -> Tensor:
@@ -177,15 +177,13 @@ class StructuredDistribution(Distribution):
     def top_k(self, k: int) -> tuple[Any, Tensor]:
         """The k best values and their scores, best first, without duplicates; -inf fills up where there are fewer."""
         k = check_k(k, self._noun)
-        if (n_best := self._n_best(k)) < k:
-            return padded(self.top_k(n_best), k)
-        values, found = self._solver.top_k(k)
-        exists = found > -INF
+        values, found = self._solver.top_k(self._n_best(k))
+        exists, n_found = found > -INF, len(found)
         self._require_values(exists[0])
         values = torch.where(exists.reshape(*exists.shape, *[1] * (values.dim() - 2)), values, values[:1])
         scores = torch.stack([self._score_rows(each) for each in values])
-        written = self._written(self._in_batch(values, (k,)))
-        return written, self._batched(torch.where(exists, scores, -INF), k)
+        written = self._written(self._in_batch(values, (n_found,)))
+        return padded((written, self._batched(torch.where(exists, scores, -INF), n_found)), k)
 
     def _n_best(self, k: int) -> int:
         """k, or how many structures the largest row has if they are fewer. Only where k is large are they counted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,7 +23,8 @@ from trelliswork.distributions.ctc_inputs import (
     flat_strings,
 )
 from trelliswork.errors import ScoreError
-from trelliswork.structures.ctc import fast, structure
+from trelliswork.structures.ctc import structure
+from trelliswork.structures.ctc.record import STRUCTURE
 from trelliswork.structures.ctc.structure import Labelling
 
 if TYPE_CHECKING:
@@ -52,8 +53,7 @@ class CTCAlignment(Alignment):
     >>> alignments.argmax, alignments.marginals, alignments.entropy()
     """
 
-    _reference: ClassVar = structure
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _advice = "allow more frames, at least one for each label and one between equal neighbours"
 
     def __init__(

@@ -79,11 +79,6 @@ class DependencyTree(ArcFactored):
             raise ScoreError(f"the label must be one of {n_labels}, counted from 0; got {label}")
         return self.marginals[..., head, dependent, label]
 
-    @property
-    def count(self) -> Float[Tensor, "*batch"]:
-        """How many trees are possible, with labels how many labelled trees, in float64."""
-        return self._count().reshape(self.batch_shape)
-
     def expected(self, costs: Float[Tensor, "*batch n+1 n+1 *l"]) -> Float[Tensor, "*batch"]:
         """E[Σ_m costs[head of m, m]]; costs are shaped like arcs, or like labels."""
         if costs.shape == self.arcs.shape:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,7 +15,8 @@ from trelliswork.distributions.base import Backend, check_tensor, resolve_backen
 from trelliswork.distributions.ctc_inputs import flat_lengths
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ScoreError
-from trelliswork.structures.edit import fast, structure
+from trelliswork.structures.edit import structure
+from trelliswork.structures.edit.record import STRUCTURE
 from trelliswork.structures.edit.structure import DELETE, INSERT, SUBSTITUTE, EditLattice
 
 if TYPE_CHECKING:
@@ -45,8 +46,7 @@ class EditAlignment(Alignment):
     >>> pairs.log_partition, pairs.script(pairs.argmax), pairs.pair_probability(0, 1)
     """
 
-    _reference: ClassVar = structure
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _advice = "allow steps that lead from the start to the end of both sequences"
 
     def __init__(

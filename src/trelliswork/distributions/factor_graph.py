@@ -22,10 +22,10 @@ from trelliswork.distributions.centring import centred
 from trelliswork.distributions.chain_inputs import keep_allowed, partial_mask
 from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
 from trelliswork.errors import ScoreError
-from trelliswork.semirings import Counting
-from trelliswork.structures.factors import fast, structure
+from trelliswork.structures.factors import structure
 from trelliswork.structures.factors.elimination import JunctionTree, cheapest_elimination, junction_tree
 from trelliswork.structures.factors.graph import Graph
+from trelliswork.structures.factors.record import STRUCTURE
 from trelliswork.structures.factors.structure import Factors
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
     (tensor(8., dtype=torch.float64), tensor([0, 0, 0]))
     """
 
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _noun = "assignment"
     _same = "the same variables, factors, mask and batch shape"
     _advice = "allow a value of each variable that its factors allow together"
@@ -172,11 +172,6 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
             found.append(tables)
             first = last
         return found
-
-    @property
-    def count(self) -> Float[Tensor, "*batch"]:
-        """How many assignments are possible, in float64 (exact to 2^53)."""
-        return structure.total(self._parts, self._tree, Counting()).reshape(self.batch_shape)
 
     def expected(
         self, costs: Float[Tensor, "*batch n c"] | None = None, factors: Sequence[Tensor | None] | None = None

@@ -118,24 +118,6 @@ def from_tree(tree: Tree, grammar: Grammar, words: Sequence[str], row: int) -> N
     return found
 
 
-def rules_of(nodes: Nodes, grammar: Grammar) -> list[tuple[int, int, int]]:
-    """(start, end, rule) of each wide node; the rule is -1 where the grammar has none."""
-    found: list[tuple[int, int, int]] = []
-
-    def walk(at: int) -> tuple[int, int]:
-        """The symbol of the node at this place, and the place behind its last."""
-        start, end, symbol = nodes[at]
-        if end - start == 1:
-            return symbol, at + 1
-        left, middle = walk(at + 1)
-        right, behind = walk(middle)
-        found.append((start, end, grammar.rule_index.get((symbol, left, right), -1)))
-        return symbol, behind
-
-    walk(0)
-    return found
-
-
 def check_sentences(sentences: Any) -> list[list[str]]:
     if isinstance(sentences, str) or any(isinstance(each, str) for each in sentences):
         raise ScoreError("sentences must be lists of words, one list a row; got a string; split it: [text.split()]")

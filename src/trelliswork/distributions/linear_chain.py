@@ -29,10 +29,11 @@ from trelliswork.distributions.chain_inputs import (
 )
 from trelliswork.distributions.spans import Span, Summed, Whole, add_up, in_groups, span_chains, windows_of
 from trelliswork.errors import ScoreError
-from trelliswork.semirings import Counting, Log
+from trelliswork.semirings import Log
 from trelliswork.semirings.log import log_ratio
-from trelliswork.structures.chain import fast, structure
-from trelliswork.structures.chain.structure import Chain
+from trelliswork.structures.chain import structure
+from trelliswork.structures.chain.record import STRUCTURE
+from trelliswork.structures.chain.structure import ArcsBy, Chain
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -56,7 +57,7 @@ class LinearChain(StructuredDistribution):
     """
 
     has_enumerate_support = True
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _noun = "tag sequence"
     _same = "the same shape, lengths and mask"
     _advice = "allow at least one tag at each position and a transition between neighbours"
@@ -149,15 +150,10 @@ class LinearChain(StructuredDistribution):
             pairs = self._layout.spread(torch.cat([lead, pairs], 1))[:, 1:]
         return self._batched(pairs)
 
-    def _marginals(self, arcs_by: fast.ArcsBy) -> tuple[Tensor, Tensor]:
+    def _marginals(self, arcs_by: ArcsBy) -> tuple[Tensor, Tensor]:
         """Unary posteriors, and arc posteriors summed as asked; compact."""
         found: tuple[Tensor, Tensor] = self._solver.marginals(arcs_by)
         return found
-
-    @property
-    def count(self) -> Float[Tensor, "*batch"]:
-        """How many tag sequences are possible, in float64 (exact to 2^53)."""
-        return structure.total(self._chain, Counting()).reshape(self.batch_shape)
 
     def expected(
         self,

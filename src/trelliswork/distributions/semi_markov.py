@@ -16,9 +16,9 @@ from trelliswork.distributions.chain_inputs import cast
 from trelliswork.distributions.segment_inputs import check_factors, one_dtype, promote
 from trelliswork.distributions.segment_scores import SegmentScores
 from trelliswork.errors import ScoreError
-from trelliswork.semirings import Counting
-from trelliswork.structures.segments import fast, structure
+from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.factored import Factored
+from trelliswork.structures.segments.record import STRUCTURE
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -44,7 +44,7 @@ class SemiMarkov(SegmentScores):
     (tensor([152.], dtype=torch.float64), [[(0, 1, 0), (1, 2, 0), (2, 3, 0), (3, 4, 0), (4, 5, 0)]])
     """
 
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _noun = "segmentation"
     _advice = "allow segments that cover the row and transitions between their labels"
 
@@ -175,11 +175,6 @@ class SemiMarkov(SegmentScores):
     ) -> Int[Tensor, "*samples *batch n"]:
         """`sample` in its tensor form."""
         return self._sampled(sample_shape, generator)
-
-    @property
-    def count(self) -> Float[Tensor, "*batch"]:
-        """How many segmentations are possible, in float64 (exact to 2^53)."""
-        return structure.total(self._parts, Counting()).reshape(self.batch_shape)
 
     def expected(
         self,

@@ -21,9 +21,9 @@ from trelliswork.distributions.centring import centred_spans
 from trelliswork.distributions.chain_inputs import cast, layout_of
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ScoreError
-from trelliswork.semirings import Counting
-from trelliswork.structures.constituency import fast, structure
+from trelliswork.structures.constituency import structure
 from trelliswork.structures.constituency.kernels import first_not_a_score
+from trelliswork.structures.constituency.record import STRUCTURE
 from trelliswork.structures.constituency.structure import Spans
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class SpanTree(StructuredDistribution):
     (tensor([64.], dtype=torch.float64), [[(0, 3, 0), (0, 1, 0), (1, 3, 0), (1, 2, 0), (2, 3, 0)]])
     """
 
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _noun = "tree"
     _advice = "allow a label for the whole row, for each token, and for spans between them"
 
@@ -199,11 +199,6 @@ class SpanTree(StructuredDistribution):
     ) -> Int[Tensor, "*samples *batch nodes 3"]:
         """`sample` in its tensor form."""
         return self._sampled(sample_shape, generator)
-
-    @property
-    def count(self) -> Float[Tensor, "*batch"]:
-        """How many trees are possible, in float64 (exact to 2^53)."""
-        return structure.total(self._parts, Counting()).reshape(self.batch_shape)
 
     def expected(self, costs: Float[Tensor, "*batch n n c"]) -> Float[Tensor, "*batch"]:
         """E[Σ costs of the nodes]; costs are shaped like spans."""

@@ -22,10 +22,10 @@ from trelliswork.distributions.chain_inputs import cast
 from trelliswork.distributions.segment_values import nested
 from trelliswork.distributions.span_values import allowed_by_nodes, to_lists
 from trelliswork.errors import ScoreError
-from trelliswork.semirings import Boolean, Counting
-from trelliswork.semirings.log import log_ratio
-from trelliswork.structures.grammar import fast, structure
+from trelliswork.semirings import Boolean
+from trelliswork.structures.grammar import structure
 from trelliswork.structures.grammar.grammar import Grammar
+from trelliswork.structures.grammar.record import STRUCTURE
 from trelliswork.structures.grammar.structure import RuleTable
 from trelliswork.structures.grammar.tree import Tree
 
@@ -54,7 +54,7 @@ class WeightedCFG(StructuredDistribution):
     (tensor([2.], dtype=torch.float64), '(S (S a) (S (S a) (S a)))')
     """
 
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _noun = "derivation"
     _same = "the same grammar, sentences and shape of rule scores"
     _advice = "allow rules that lead from a root symbol to its words"
@@ -153,28 +153,6 @@ class WeightedCFG(StructuredDistribution):
     def _written(self, values: Tensor) -> Any:
         return self.from_nodes(values)
 
-    def _score_rows(self, values: Int[Tensor, "batch nodes 3"]) -> Float[Tensor, "batch"]:
-        lists = to_lists(values, self.lengths.tolist())
-        return torch.stack([self._score_row(row, nodes) for row, nodes in enumerate(lists)])
-
-    def _log_prob_rows(self, values: Int[Tensor, "batch nodes 3"]) -> Float[Tensor, "batch"]:
-        return log_ratio(self._score_rows(values), self._log_z)
-
-    def _score_row(self, row: int, nodes: inputs.Nodes) -> Float[Tensor, ""]:
-        parts, first = self._parts, self.grammar.first_lexical
-        used = inputs.rules_of(nodes, self.grammar)
-        leaves = [(start, symbol - first) for start, end, symbol in nodes if end - start == 1]
-        if any(rule < 0 for _, _, rule in used) or any(symbol < 0 for _, symbol in leaves):
-            return parts.lexical.new_full((), -INF, dtype=torch.float64)
-        rules = parts.rules[min(row, len(parts.rules) - 1)]
-        by_span = rules.shape[0] > 1
-        score = parts.root[min(row, len(parts.root) - 1), nodes[0][2]].double()
-        score = score + _picked(parts.lexical[row], leaves)
-        score = score + _picked(rules, [(i, j - 1, r) if by_span else (0, 0, r) for i, j, r in used])
-        if parts.nodes is not None:
-            score = score + _picked(parts.nodes[row], [(i, j - 1, symbol) for i, j, symbol in nodes])
-        return score
-
     @property
     def _posteriors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         found: tuple[Tensor, Tensor, Tensor, Tensor] = self._solver.marginals()
@@ -221,11 +199,6 @@ class WeightedCFG(StructuredDistribution):
     def recognised(self) -> Bool[Tensor, "batch"]:
         """Whether the grammar derives each sentence at all [S2, CKY]: the recursion over truth values."""
         return structure.total(self._parts, Boolean())
-
-    @property
-    def count(self) -> Float[Tensor, "batch"]:
-        """How many derivations are possible, in float64 (exact to 2^53)."""
-        return structure.total(self._parts, Counting())
 
     def expected(
         self,
@@ -340,14 +313,6 @@ class WeightedCFG(StructuredDistribution):
             f"{type(self).__name__}(batch={len(self.sentences)}, n={self._parts.n}, "
             f"symbols={len(self.grammar.symbols)}, rules={self.grammar.n_rules}, backend={self.backend!r})"
         )
-
-
-def _picked(scores: Tensor, places: Sequence[tuple[int, ...]]) -> Float[Tensor, ""]:
-    """Σ of the scores at some places."""
-    if not places:
-        return scores.new_zeros((), dtype=torch.float64)
-    index = torch.tensor(places, device=scores.device).unbind(-1)
-    return scores[index].double().sum()
 
 
 def _table_of(grammar: Grammar) -> RuleTable:

@@ -51,8 +51,16 @@ class Arcs:
         """True at real words."""
         return torch.arange(self.n, device=self.lengths.device) < self.lengths[:, None]
 
+    @property
+    def marked(self) -> Float[Tensor, "batch n+1 n+1"]:
+        return self.arcs
+
     def with_arcs(self, arcs: Tensor) -> Arcs:
         return replace(self, arcs=arcs)
+
+    def detached(self) -> Arcs:
+        """The same scores as a leaf to differentiate by."""
+        return self.with_arcs(self.arcs.detach().requires_grad_())
 
 
 def tree_score(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
@@ -74,9 +82,3 @@ def is_tree(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Bool[Tensor, "batch"]
     if not trees.single_root:
         return arrives
     return arrives & (((heads == 0) & real).sum(1) == 1)
-
-
-def differentiate(log_z: Tensor, scores: Tensor, again: bool) -> Tensor:
-    """∂ Σ log Z / ∂ scores: the arcs' posteriors; with a graph to differentiate `again`."""
-    (posteriors,) = torch.autograd.grad(log_z.sum(), scores, create_graph=again)
-    return posteriors if again else posteriors.detach()

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from trelliswork.semirings.log import logsumexp
-from trelliswork.structures.arcs import Arcs, differentiate
+from trelliswork.structures.arcs import Arcs
+from trelliswork.structures.reference import posteriors
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -92,10 +93,7 @@ def log_partition(trees: Arcs) -> Float[Tensor, "batch"]:
 
 def marginals(trees: Arcs) -> Float[Tensor, "batch n+1 n+1"]:
     """p(arc h -> m | x): the derivative of log Z by the arc's score [S2, matrix-tree marginals]."""
-    again = torch.is_grad_enabled() and trees.arcs.requires_grad
-    with torch.enable_grad():
-        leaf = trees if again else trees.with_arcs(trees.arcs.detach().requires_grad_())
-        return differentiate(log_partition(leaf), leaf.arcs, again)
+    return posteriors(log_partition, trees)
 
 
 def laplacian(weights: Float[Tensor, "n+1 n+1"]) -> Float[Tensor, "n n"]:
