@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -15,23 +15,20 @@ from trelliswork.distributions.automaton_inputs import names_of
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
-    check_tensor,
-    resolve_backend,
     weighted_sum,
 )
 from trelliswork.distributions.centring import centred
+from trelliswork.distributions.checks import check_tensor
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.shapes import Bool, Float
 from trelliswork.semirings import Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.automata import fast, structure
 from trelliswork.structures.automata.record import STRUCTURE
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import Symbols
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
 
 INF = float("inf")
 
@@ -60,8 +57,7 @@ class Automaton(StructuredDistribution):
 
     def __init__(self, machine: Machine, tables: tuple[Symbols | None, Symbols | None], backend: Backend = "auto"):
         self.machine, self._tables = machine, tables
-        self.backend = resolve_backend(backend, machine.weights.device)
-        super().__init__(torch.Size(), torch.Size(), validate_args=False)
+        super().__init__(machine.weights, (), (), backend)
 
     def _like(self, machine: Machine) -> Self:
         """Another machine with the same symbols."""
@@ -110,10 +106,6 @@ class Automaton(StructuredDistribution):
     def _solved(self) -> tuple[Machine]:
         return (self._precise,)
 
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.machine.weights.dtype
-
     def _batched(self, result: Tensor, *lead: int) -> Tensor:
         return (result.reshape(lead) if lead else result).to(self.dtype)
 
@@ -123,14 +115,10 @@ class Automaton(StructuredDistribution):
         """⊕ over paths of the ⊗ of their weights, in any semiring of `trelliswork.semirings`."""
         return structure.total(self._precise, semiring)
 
-    def _posteriors(self) -> tuple[Tensor, Tensor, Tensor]:
-        found: tuple[Tensor, Tensor, Tensor] = self._solver.marginals()
-        return found
-
     @property
     def marginals(self) -> Float[Tensor, "arcs"]:
         """How often a path is expected to take each arc: without cycles, the probability that it does."""
-        return self._batched(self._posteriors()[0])
+        return self._batched(self._posteriors[0])
 
     def arc_probability(self, arc: int) -> Tensor:
         """P(a path takes this arc at least once), with cycles as well."""
@@ -154,9 +142,7 @@ class Automaton(StructuredDistribution):
         return self._batched(self._expected((costs, initial, final)))
 
     def _expected(self, costs: tuple[Tensor | None, ...]) -> Tensor:
-        parts = [
-            weighted_sum(p, c.double(), 0) for p, c in zip(self._posteriors(), costs, strict=True) if c is not None
-        ]
+        parts = [weighted_sum(p, c.double(), 0) for p, c in zip(self._posteriors, costs, strict=True) if c is not None]
         return torch.stack(parts).sum()
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,21 +14,19 @@ from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
     require_finite_totals,
-    resolve_backend,
     weighted_sum,
 )
+from trelliswork.distributions.checks import allowed_values, flat_lengths
 from trelliswork.distributions.ctc_alignment import CTCAlignment
-from trelliswork.distributions.ctc_inputs import Strings, allowed_frames, check_frames, check_scores, flat_lengths
+from trelliswork.distributions.ctc_inputs import Strings, check_frames, check_scores
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.ctc import beam, search, structure
 from trelliswork.structures.ctc.beam import Scorer
 from trelliswork.structures.ctc.lexicon import Lexicon
 from trelliswork.structures.ctc.strings import LIMIT, STRUCTURE, Frames
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 MOST_STRINGS = 4096  # for answers that need each of them
@@ -82,8 +80,7 @@ class CTC(StructuredDistribution):
         self.log_probs, self.blank = log_probs, int(blank)
         batch_shape, (t, c) = log_probs.shape[:-2], log_probs.shape[-2:]
         self._lengths = flat_lengths("lengths", lengths, batch_shape, t, log_probs.device)
-        self.backend = resolve_backend(backend, log_probs.device)
-        super().__init__(batch_shape, torch.Size([t]), validate_args=False)
+        super().__init__(log_probs, batch_shape, [t], backend)
         if validate_args is None or validate_args:
             check_scores(log_probs.reshape(-1, t, c), self._real)
 
@@ -99,16 +96,12 @@ class CTC(StructuredDistribution):
         return torch.arange(self.event_shape[0], device=self.log_probs.device) < self._lengths[:, None]
 
     @cached_property
-    def _frames(self) -> Frames:
+    def _parts(self) -> Frames:
         return Frames.of(self.log_probs.reshape(-1, *self.log_probs.shape[-2:]), self._lengths, self.blank)
 
     @property
     def _solved(self) -> tuple[Frames, int]:
-        return self._frames, self._limit
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.log_probs.dtype
+        return self._parts, self._limit
 
     def _divided(self, t: float) -> CTC:
         return self._like(self.log_probs / t, self.lengths)
@@ -142,7 +135,7 @@ class CTC(StructuredDistribution):
     @property
     def marginals(self) -> Float[Tensor, "*batch t c"]:
         """p(π_t = symbol | x) over all paths: the normalised frames; 0 at padding. See `occupancies` for one string."""
-        return self._batched(self._solver.marginals())
+        return self._batched(self._posteriors)
 
     def occupancies(self, targets: Strings, target_lengths: Any = None) -> Float[Tensor, "*batch t c"]:
         """p(π_t = symbol | ℓ, x): the derivative of log p(ℓ | x) by frame scores, for known label strings."""
@@ -152,11 +145,7 @@ class CTC(StructuredDistribution):
         """E[Σ_t costs[t, π_t]] over all paths."""
         if costs.shape != self.log_probs.shape:
             raise ScoreError(f"costs must be {tuple(self.log_probs.shape)}, one a symbol; got {tuple(costs.shape)}")
-        return self._batched(self._expected((costs.double().reshape(self._frames.scores.shape),)))
-
-    def _expected(self, costs: tuple[Tensor | None, ...]) -> Float[Tensor, "rows"]:
-        assert costs[0] is not None
-        return weighted_sum(self._solver.marginals(), costs[0], 1)
+        return self._batched(self._expected((costs.reshape(self._parts.scores.shape),)))
 
     def entropy(self) -> Float[Tensor, "*batch"]:
         """H(p) of the label strings, in nats: exact, and an error where there are more than 4,096 of them.
@@ -186,7 +175,7 @@ class CTC(StructuredDistribution):
 
     def path_entropy(self) -> Float[Tensor, "*batch"]:
         """H of the paths, in nats: the sum of the frames' entropies. That of label strings is at most as large."""
-        return self._batched(self._log_z - self._expected((self._frames.scores,)))
+        return self._batched(self._log_z - self._expected((self._parts.scores,)))
 
     def count_alignments(self, targets: Strings, target_lengths: Any = None) -> Float[Tensor, "*batch"]:
         """How many paths collapse to these strings [S4, number of alignments]: C(T + U - R, 2U) for U labels of which R
@@ -198,7 +187,7 @@ class CTC(StructuredDistribution):
     def best_path(self) -> list[Any]:
         """The string that the best path collapses to [S4, best path decoding]; fast, not always the best string."""
         self._require_possible()
-        return self._nested(structure.collapse(self._frames.scores.detach().argmax(-1), self._lengths, self.blank))
+        return self._nested(structure.collapse(self._parts.scores.detach().argmax(-1), self._lengths, self.blank))
 
     def prefix_search(self, *, threshold: float | None = None, limit: int = LIMIT) -> list[Any]:
         """The most probable label string of each row [S4.651], exactly [S4, prefix search].
@@ -212,7 +201,7 @@ class CTC(StructuredDistribution):
             return self._like(self.log_probs, self.lengths, limit).argmax
         if not 0.0 < threshold < 1.0:
             raise ScoreError(f"threshold must be a probability between 0 and 1; got {threshold}; try 0.9999")
-        rows = [search.best_by_sections(row, self.blank, threshold, limit) for row in self._frames.rows()]
+        rows = [search.best_by_sections(row, self.blank, threshold, limit) for row in self._parts.rows()]
         return self._nested(rows)
 
     def top_k(self, k: int, *, limit: int = LIMIT) -> tuple[list[Any], Float[Tensor, "k *batch"]]:
@@ -262,7 +251,7 @@ class CTC(StructuredDistribution):
         log_z = self._log_z.detach().tolist()
         rows = [
             [Decoded(labels, score - z) for labels, score in beam.beam_search(row, self.blank, width, k, models)]
-            for row, z in zip(self._frames.rows(), log_z, strict=True)
+            for row, z in zip(self._parts.rows(), log_z, strict=True)
         ]
         return self._nested(rows)
 
@@ -294,7 +283,7 @@ class CTC(StructuredDistribution):
         log_probs = self.log_probs
         if partial is not None:
             real = self._real.reshape(*self.batch_shape, *self.event_shape)
-            log_probs = torch.where(allowed_frames(partial, log_probs, real), log_probs, -INF)
+            log_probs = torch.where(allowed_values(partial, log_probs, real, ("symbols", "paths")), log_probs, -INF)
         return self._like(log_probs, self.lengths)
 
     # --- torch.distributions ---------------------------------------------------------------------------------

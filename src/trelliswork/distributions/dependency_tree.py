@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -14,9 +14,7 @@ from trelliswork.distributions.arc_factored import ArcFactored
 from trelliswork.distributions.base import weighted_sum
 from trelliswork.distributions.centring import centred_by_word
 from trelliswork.errors import ScoreError
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from trelliswork.runtime.shapes import Float, Int
 
 INF = float("inf")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,30 +13,25 @@ from torch.distributions import constraints
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
-    resolve_backend,
     weighted_sum,
 )
 from trelliswork.distributions.centring import centred
 from trelliswork.distributions.chain_inputs import (
-    cast,
     check_scores,
     check_tags,
-    check_value,
     keep_allowed,
     layout_of,
-    partial_mask,
     promote,
 )
+from trelliswork.distributions.checks import allowed_values, cast, whole_values
 from trelliswork.distributions.spans import Span, Summed, Whole, add_up, in_groups, span_chains, windows_of
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.chain import structure
 from trelliswork.structures.chain.record import STRUCTURE
 from trelliswork.structures.chain.structure import ArcsBy, Chain
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 GROUP_SCORES = 1 << 22  # 32 MB
@@ -77,8 +72,7 @@ class LinearChain(StructuredDistribution):
         self.emissions, self.transitions, self.start, self.end = promote(emissions, transitions, start, end)
         batch_shape, (n, _) = self.emissions.shape[:-2], self.emissions.shape[-2:]
         self._layout = layout_of(batch_shape, n, self.emissions.device, lengths, mask)
-        self.backend = resolve_backend(backend, self.emissions.device)
-        super().__init__(batch_shape, torch.Size([n]), validate_args=False)
+        super().__init__(self.emissions, batch_shape, [n], backend)
         if validate_args is None or validate_args:
             check_scores((self.emissions, self.transitions, self.start, self.end), self._solver.arrays)
 
@@ -110,10 +104,6 @@ class LinearChain(StructuredDistribution):
     def _precise(self) -> Chain:
         return self._chain.double()
 
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.emissions.dtype
-
     def _by_row(self, values: Tensor) -> Int[Tensor, "samples rows n"]:
         if self._layout.order is None:
             return super()._by_row(values)
@@ -125,7 +115,7 @@ class LinearChain(StructuredDistribution):
         return super()._in_batch(values, lead)
 
     def _read(self, value: Tensor, check: bool) -> Int[Tensor, "*samples *batch n"]:
-        tags = check_value(value, self.batch_shape, self.event_shape)
+        tags = whole_values("tags", value, (*self.batch_shape, *self.event_shape))
         if check:
             check_tags(tags, self.valid, self._chain.c)
         return tags
@@ -218,7 +208,7 @@ class LinearChain(StructuredDistribution):
         """
         emissions = self.emissions
         if partial is not None:
-            emissions = torch.where(partial_mask(partial, self.valid, emissions), emissions, -INF)
+            emissions = torch.where(allowed_values(partial, emissions, self.valid), emissions, -INF)
         return self._like(
             emissions,
             keep_allowed("transitions", self.transitions, transitions, 2),

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor
 
 from trelliswork.distributions.dependency_tree import DependencyTree
+from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.projective import structure
 from trelliswork.structures.projective.record import STRUCTURE
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
 
 
 class ProjectiveTree(DependencyTree):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -14,23 +14,20 @@ from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
     require_finite_totals,
-    resolve_backend,
     weighted_sum,
 )
 from trelliswork.distributions.centring import centred_productions
-from trelliswork.distributions.chain_inputs import cast
+from trelliswork.distributions.checks import cast
 from trelliswork.distributions.segment_values import nested
 from trelliswork.distributions.span_values import allowed_by_nodes, to_lists
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Boolean
 from trelliswork.structures.grammar import structure
 from trelliswork.structures.grammar.grammar import Grammar
 from trelliswork.structures.grammar.record import STRUCTURE
 from trelliswork.structures.grammar.structure import RuleTable
 from trelliswork.structures.grammar.tree import Tree
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 
@@ -81,9 +78,9 @@ class WeightedCFG(StructuredDistribution):
                 raise ScoreError("give sentences, or lexical scores [batch, n, lexical symbols]; got neither")
             lexical = grammar.lexical_scores(given, unknown)
         self.grammar = grammar
-        self._dtype = lexical.dtype
+        dtype = lexical.dtype
         for part in (rules, root, nodes):
-            self._dtype = self._dtype if part is None else torch.promote_types(self._dtype, part.dtype)
+            dtype = dtype if part is None else torch.promote_types(dtype, part.dtype)
         table = _table_of(grammar)
         self._parts = inputs.productions(grammar, table, lexical, rules, root, nodes, lengths)
         lengths_found = self._parts.lengths.tolist()
@@ -92,17 +89,11 @@ class WeightedCFG(StructuredDistribution):
             raise ScoreError(
                 f"sentences must have lengths {lengths_found}; got {[len(each) for each in self.sentences]}"
             )
-        self.backend = resolve_backend(backend, lexical.device)
-        n = self._parts.n
-        super().__init__(torch.Size([len(lexical)]), torch.Size([2 * n - 1, 3]), validate_args=False)
+        super().__init__(cast(lexical[:0], dtype), lexical.shape[:1], [2 * self._parts.n - 1, 3], backend)
         if validate_args is None or validate_args:
             inputs.check_scores(self._parts)
 
     # --- the parts -------------------------------------------------------------------------------------------
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self._dtype
 
     @property
     def lengths(self) -> Int[Tensor, "batch"]:
@@ -130,7 +121,7 @@ class WeightedCFG(StructuredDistribution):
     def to_parts(self, value: Sequence[Tree]) -> Float[Tensor, "batch n n symbols"]:
         """1 at the nodes of a value, 0 elsewhere: shaped like `marginals`."""
         n, size = self._parts.n, len(self.grammar.symbols)
-        parts = torch.zeros(len(self.sentences), n, n, size, dtype=self._dtype, device=self.lengths.device)
+        parts = torch.zeros(len(self.sentences), n, n, size, dtype=self.dtype, device=self.lengths.device)
         for row, nodes in enumerate(self.to_nodes(value)):
             for start, end, symbol in nodes:
                 parts[row, start, end - 1, symbol] = 1
@@ -152,11 +143,6 @@ class WeightedCFG(StructuredDistribution):
 
     def _written(self, values: Tensor) -> Any:
         return self.from_nodes(values)
-
-    @property
-    def _posteriors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        found: tuple[Tensor, Tensor, Tensor, Tensor] = self._solver.marginals()
-        return found
 
     @property
     def marginals(self) -> Float[Tensor, "batch n n symbols"]:
@@ -293,7 +279,7 @@ class WeightedCFG(StructuredDistribution):
             self.grammar, self.sentences, lexical=lexical, rules=given, root=root if len(root) > 1 else root[0],
             nodes=nodes, lengths=self.lengths, backend=self.backend, validate_args=False,
         )  # fmt: skip
-        made._dtype = self._dtype
+        made.dtype = self.dtype
         return made
 
     # --- torch.distributions ---------------------------------------------------------------------------------
@@ -306,7 +292,7 @@ class WeightedCFG(StructuredDistribution):
         )
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
-        raise NotImplementedError("sentences stand in a list: repeat them instead of expanding the distribution")
+        raise ScoreError("sentences stand in a list; repeat them instead of expanding the distribution")
 
     def __repr__(self) -> str:
         return (

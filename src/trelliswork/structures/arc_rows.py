@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
 from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.arc_kernels import read_arcs
 from trelliswork.structures.arcs import Arcs
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 
 class ArcArrays(NamedTuple):

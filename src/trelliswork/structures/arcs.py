@@ -6,13 +6,11 @@ A tree gives each word m = 1..n one head h in 0..n, 0 being the root, without cy
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 INF = float("inf")
 

@@ -9,16 +9,14 @@ hot queries faster and is tested against it. Equations and complexity are in `ma
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Expectation, Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio, logsumexp
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 ArcsBy = Literal["batch", "row", "position"]

@@ -9,17 +9,14 @@ Any device, differentiable as often as you like; `kernels.py` is faster and test
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log, Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.reference import posteriors
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 

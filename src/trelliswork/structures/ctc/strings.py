@@ -9,22 +9,20 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.shapes import Float, Int
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.ctc import search, structure
 from trelliswork.structures.ctc.record import Kernels
 from trelliswork.structures.ctc.structure import Labelling
 from trelliswork.structures.record import CountingSolver, Drawn, Scores, Solver, Structure
 from trelliswork.structures.reference import Reference
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 INF = float("inf")
 NO_LABEL = -1

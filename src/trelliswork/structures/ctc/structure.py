@@ -10,16 +10,13 @@ and is tested against it. Equations and complexity are in `math.md` next to this
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.reference import posteriors
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 

@@ -10,16 +10,13 @@ This is the reference; `kernels.py` computes the hot queries faster and is teste
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.reference import posteriors
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 SUBSTITUTE, DELETE, INSERT = 0, 1, 2

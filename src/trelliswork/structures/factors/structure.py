@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.factors.elimination import Bucket, JunctionTree
 from trelliswork.structures.factors.graph import Array, Graph
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 Choice = Callable[[Tensor], Tensor]  # of one value, from scores [..., values]

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.shapes import Float, Int
 from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.constituency.structure import nodes_of
 from trelliswork.structures.grammar.grammar import Grammar
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 INF = float("inf")
 Rule = tuple[int, int, int]  # parent, left, right

@@ -8,17 +8,13 @@ Any device, differentiable as often as you like; `kernels.py` is faster and test
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.arcs import Arcs, is_tree
 from trelliswork.structures.reference import posteriors
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 

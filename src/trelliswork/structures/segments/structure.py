@@ -10,16 +10,14 @@ queries faster and is tested against it. Equations and complexity are in `math.m
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 Scores = tuple[Tensor, Tensor | None, Tensor, Tensor]

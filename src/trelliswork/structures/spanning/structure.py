@@ -8,17 +8,15 @@ any range of scores, with real -inf, differentiable as often as you like. Equati
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.shapes import Bool, Float
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.arcs import Arcs
 from trelliswork.structures.reference import posteriors
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
 
 INF = float("inf")
 
