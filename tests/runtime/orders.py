@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 import trelliswork
-from trelliswork.cli.exercises import EVERY_STRUCTURE
 from trelliswork.data import Sentence
+from trelliswork.distributions.registry import example_of
 from trelliswork.models import FeatureTagger, LearningConfig, Tagger, TaggerConfig
+from trelliswork.structures.record import Scores
+from trelliswork.structures.registry import STRUCTURES
 
-Scores = Callable[..., torch.Tensor]
+BY_NAME = {structure.name: structure for structure in STRUCTURES}
 SENTENCES = [Sentence(("Ann", "sings"), ("B-X", "O")), Sentence(("Stop",), ("O",))] * 3
 BAD = {"NaN": math.nan, "+inf": math.inf}
 
@@ -38,12 +39,12 @@ def random_scores(first: float | None = None) -> Scores:
 
 def checks() -> dict[str, Any]:
     """What each structure says of a score that is not one."""
-    return {f"{name} with {what}": said(name, bad) for name in EVERY_STRUCTURE for what, bad in BAD.items()}
+    return {f"{name} with {what}": said(name, bad) for name in BY_NAME for what, bad in BAD.items()}
 
 
 def said(name: str, bad: float) -> str:
     try:
-        EVERY_STRUCTURE[name](random_scores(bad))
+        example_of(BY_NAME[name], random_scores(bad))
     except (trelliswork.TrellisworkError, ValueError) as error:
         return str(error)
     return "nothing"
@@ -51,7 +52,7 @@ def said(name: str, bad: float) -> str:
 
 def structure(name: str) -> dict[str, Any]:
     """The sum over all values: the kernel that calls most of the others."""
-    return {f"{name}: log Z": EVERY_STRUCTURE[name](random_scores()).log_partition.tolist()}
+    return {f"{name}: log Z": example_of(BY_NAME[name], random_scores()).log_partition.tolist()}
 
 
 def training() -> dict[str, Any]:

@@ -13,10 +13,9 @@ import pytest
 
 from tests.docs.documents import ROOT
 from tests.runtime import orders
-from trelliswork.cli.exercises import EVERY_STRUCTURE
 
 ORDERS = [["training", "checks", "chain"], ["checks", "chain", "training"]]
-ORDERS += [[name, "checks"] for name in EVERY_STRUCTURE]
+ORDERS += [[name, "checks"] for name in orders.BY_NAME]
 
 
 def start(order: list[str], cache: Path) -> subprocess.Popen[str]:
@@ -46,5 +45,5 @@ def test_two_processes_fill_one_cache_at_once(tmp_path: Path) -> None:
 
 def test_every_check_finds_its_score() -> None:
     said = orders.checks()
-    assert len(said) == 2 * len(EVERY_STRUCTURE)
+    assert len(said) == 2 * len(orders.BY_NAME)
     assert [name for name, sentence in said.items() if sentence == "nothing"] == []

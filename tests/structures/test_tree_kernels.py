@@ -13,8 +13,9 @@ from tests.contract.base import INF, close
 from trelliswork.distributions import ProjectiveTree, SpanningTree
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.structures.arc_rows import ArcRows
-from trelliswork.structures.projective import fast, scaled_kernels
+from trelliswork.structures.projective import scaled_kernels
 from trelliswork.structures.projective.kernels import log_chart, log_row
+from trelliswork.structures.projective.record import FAMILY
 from trelliswork.structures.spanning.log_kernels import log_row as log_spanning_row
 
 both = pytest.mark.parametrize("family", [ProjectiveTree, SpanningTree])
@@ -160,4 +161,4 @@ def test_two_threads_give_the_same(family: type[DependencyTree]) -> None:
 
 
 def test_sums_without_marginals_make_no_array() -> None:
-    assert fast.sums(ArcRows(random_arcs(9, 5), torch.tensor([5])).arrays, False)[1].size == 0
+    assert FAMILY.run_sums(ArcRows(random_arcs(9, 5), torch.tensor([5])).arrays, False)[1].size == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from trelliswork.distributions.automaton import Automaton, Path
 from trelliswork.distributions.automaton_inputs import Ends, Label, Table, names_of, numbers_of, symbols_of
 from trelliswork.distributions.base import Backend
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.shapes import Float
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.automata import build, rational, search, structure
@@ -23,9 +24,6 @@ from trelliswork.structures.automata.encode import decode, encode
 from trelliswork.structures.automata.epsilon import remove_epsilon
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import Symbols, unify
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 String = str | Sequence[Label]
 LOG = Log()

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.base import StructuredDistribution, weighted_sum
+from trelliswork.distributions.base import StructuredDistribution
 from trelliswork.errors import ScoreError
-from trelliswork.semirings import Counting
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 INF = float("inf")
 
@@ -26,16 +22,10 @@ class Alignment(StructuredDistribution):
     """
 
     scores: Tensor
-    _reference: ClassVar[ModuleType]  # the recursions in plain torch
     _noun = "alignment"
     _same = "the same shape, lengths and labels"
 
     # --- hooks: flat rows, float64 ---------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def _parts(self) -> Any:
-        """The structure's parts, with `scores` and `with_scores`."""
 
     @abstractmethod
     def _checked(self, value: Tensor) -> Int[Tensor, "samples rows n"]:
@@ -51,15 +41,6 @@ class Alignment(StructuredDistribution):
 
     # --- queries ---------------------------------------------------------------------------------------------
 
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.scores.dtype
-
-    @property
-    def _posteriors(self) -> Float[Tensor, "rows ..."]:
-        posteriors: Tensor = self._solver.marginals()
-        return posteriors
-
     def _read(self, value: Tensor, check: bool) -> Int[Tensor, "*samples *batch n"]:
         return self._checked(value).reshape(value.shape)
 
@@ -70,30 +51,11 @@ class Alignment(StructuredDistribution):
             raise ScoreError(f"{query} takes one path for each row; got {len(samples)} samples; ask for each in turn")
         return samples[0]
 
-    @property
-    def marginals(self) -> Tensor:
-        """p(part | x), shaped like the scores; 0 at whatever is no part. Differentiable."""
-        return self._batched(self._posteriors)
-
-    @property
-    def count(self) -> Float[Tensor, "*batch"]:
-        """How many paths are possible, in float64 (exact to 2^53)."""
-        count: Tensor = self._reference.total(self._parts, Counting())
-        return count.reshape(self.batch_shape)
-
     def expected(self, costs: Tensor) -> Float[Tensor, "*batch"]:
         """E[Σ costs of the parts of a path]; costs are shaped like the scores."""
         if costs.shape != self.scores.shape:
             raise ScoreError(f"costs must be {tuple(self.scores.shape)}, like the scores; got {tuple(costs.shape)}")
-        return self._batched(weighted_sum(self._posteriors, costs.double().reshape(self._parts.scores.shape), 1))
-
-    @property
-    def _scores(self) -> tuple[Tensor]:
-        return (self._parts.scores,)
-
-    def _expected(self, costs: tuple[Tensor | None, ...]) -> Float[Tensor, "rows"]:
-        assert costs[0] is not None
-        return weighted_sum(self._posteriors, costs[0], 1)
+        return self._batched(self._expected((costs.reshape(self._parts.scores.shape),)))
 
     def _divided(self, t: float) -> Self:
         return self._like(self.scores / t)

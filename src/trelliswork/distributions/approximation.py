@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.factors import search, structure
 from trelliswork.structures.factors.propagation import propagate
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 CERTAIN = 1e-6  # relative to the score: a smaller gap is rounding

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from trelliswork.distributions import tree_inputs as inputs
-from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend
+from trelliswork.distributions.base import Backend, StructuredDistribution
+from trelliswork.distributions.checks import flat_lengths, named_place, refuse_not_scores
 from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.arc_labels import LabelledArcs
 from trelliswork.structures.arc_rows import ArcRows
 from trelliswork.structures.arcs import is_tree
 from trelliswork.structures.label_kernels import labels_are_scores
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+FIX = "count words without the root, pad the arcs or shorten the row"
+PLACE = named_place("row", "head", "dependent", "label")
 
 
 class ArcFactored(StructuredDistribution):
@@ -39,27 +39,18 @@ class ArcFactored(StructuredDistribution):
         inputs.check_shape(arcs, labels)
         self.arcs, self.labels, self.single_root = arcs, labels, bool(single_root)
         batch_shape, n = arcs.shape[:-2], arcs.shape[-1] - 1
-        self._lengths = inputs.flat_lengths(lengths, batch_shape, n, arcs.device)
-        self.backend = resolve_backend(backend, arcs.device)
-        super().__init__(batch_shape, torch.Size([n] if labels is None else [n, 2]), validate_args=False)
+        self._lengths = flat_lengths("lengths", lengths, batch_shape, n, arcs.device, 1, FIX)
+        super().__init__(arcs, batch_shape, [n] if labels is None else [n, 2], backend)
         if validate_args is None or validate_args:
             self._check_scores()
 
     # --- hooks: flat rows ------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _count(self) -> Float[Tensor, "rows"]:
-        """How many trees are possible, with labels how many labelled trees."""
 
     def _is_member(self, heads: Int[Tensor, "rows n"]) -> Bool[Tensor, "rows"]:
         """Whether heads form a tree of this family."""
         return is_tree(self._given.trees, heads)
 
     # --- the parts -------------------------------------------------------------------------------------------
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.arcs.dtype
 
     @property
     def n(self) -> int:
@@ -102,19 +93,14 @@ class ArcFactored(StructuredDistribution):
     def _check_scores(self) -> None:
         arrays = self._solver.arrays
         if arrays is None or not arrays.are_scores:
-            inputs.check_scores("arcs", self._given.trees.arcs)
+            refuse_not_scores("arcs", self._given.trees.arcs, None, PLACE)
         if self.labels is None or (arrays is not None and self._label_arrays_are_scores()):
             return
         alone = self._given.trees.with_arcs(torch.zeros_like(self._given.scores))
-        inputs.check_scores("labels", LabelledArcs.of(alone, self._label_rows).parts)
+        refuse_not_scores("labels", LabelledArcs.of(alone, self._label_rows).parts, None, PLACE)
 
     def _label_arrays_are_scores(self) -> bool:
         return bool(labels_are_scores(as_array(self._label_rows), self._given.arrays.lengths))
-
-    @property
-    def _posteriors(self) -> Float[Tensor, "rows n+1 n+1"]:
-        posteriors: Tensor = self._solver.marginals()
-        return posteriors
 
     @property
     def _part_posteriors(self) -> Float[Tensor, "rows n+1 n+1 *l"]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -14,25 +15,20 @@ from trelliswork.distributions.automaton_inputs import names_of
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
-    check_k,
-    check_sample_shape,
-    check_tensor,
-    require_finite_totals,
-    resolve_backend,
     weighted_sum,
 )
 from trelliswork.distributions.centring import centred
+from trelliswork.distributions.checks import check_tensor
 from trelliswork.distributions.segment_values import nested
-from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import Array
-from trelliswork.semirings import Counting, Semiring
+from trelliswork.runtime.shapes import Bool, Float
+from trelliswork.semirings import Semiring
 from trelliswork.semirings.log import log_ratio
-from trelliswork.structures.automata import fast, search, structure
+from trelliswork.structures.automata import fast, structure
+from trelliswork.structures.automata.record import STRUCTURE
 from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import Symbols
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
 
 INF = float("inf")
 
@@ -54,14 +50,14 @@ class Automaton(StructuredDistribution):
     """
 
     _validate_args = False
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _noun = "path"
+    _advice = "connect a first to a last state"
     _same = "the same states and arcs; only weights may differ"
 
     def __init__(self, machine: Machine, tables: tuple[Symbols | None, Symbols | None], backend: Backend = "auto"):
         self.machine, self._tables = machine, tables
-        self.backend = resolve_backend(backend, machine.weights.device)
-        super().__init__(torch.Size(), torch.Size(), validate_args=False)
+        super().__init__(machine.weights, (), (), backend)
 
     def _like(self, machine: Machine) -> Self:
         """Another machine with the same symbols."""
@@ -110,12 +106,8 @@ class Automaton(StructuredDistribution):
     def _solved(self) -> tuple[Machine]:
         return (self._precise,)
 
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.machine.weights.dtype
-
     def _batched(self, result: Tensor, *lead: int) -> Tensor:
-        return result.to(self.dtype)
+        return (result.reshape(lead) if lead else result).to(self.dtype)
 
     # --- sums over paths -------------------------------------------------------------------------------------
 
@@ -124,18 +116,9 @@ class Automaton(StructuredDistribution):
         return structure.total(self._precise, semiring)
 
     @property
-    def count(self) -> Tensor:
-        """How many paths there are, in float64; +inf if cycles allow any number."""
-        return structure.total(self._precise, Counting())
-
-    def _posteriors(self) -> tuple[Tensor, Tensor, Tensor]:
-        found: tuple[Tensor, Tensor, Tensor] = self._solver.marginals()
-        return found
-
-    @property
     def marginals(self) -> Float[Tensor, "arcs"]:
         """How often a path is expected to take each arc: without cycles, the probability that it does."""
-        return self._batched(self._posteriors()[0])
+        return self._batched(self._posteriors[0])
 
     def arc_probability(self, arc: int) -> Tensor:
         """P(a path takes this arc at least once), with cycles as well."""
@@ -159,9 +142,7 @@ class Automaton(StructuredDistribution):
         return self._batched(self._expected((costs, initial, final)))
 
     def _expected(self, costs: tuple[Tensor | None, ...]) -> Tensor:
-        parts = [
-            weighted_sum(p, c.double(), 0) for p, c in zip(self._posteriors(), costs, strict=True) if c is not None
-        ]
+        parts = [weighted_sum(p, c.double(), 0) for p, c in zip(self._posteriors, costs, strict=True) if c is not None]
         return torch.stack(parts).sum()
 
     @property
@@ -207,54 +188,31 @@ class Automaton(StructuredDistribution):
         )
         return Path(int(first), tuple(arcs.tolist()), read, written)
 
-    def _path_score(self, path: Path) -> Tensor:
-        checked = self.path(path.first, path.arcs)
-        return structure.path_score(self._precise, checked.first, np.array(checked.arcs, np.int64))
+    def _in_batch(self, values: Tensor, lead: Sequence[int]) -> Tensor:
+        return values.reshape((*lead, values.shape[-1]))
 
-    def _best(self, k: int) -> list[Path]:
-        found = search.best_paths(self._precise, k)
-        self._require_paths(bool(found))
-        return [self.path(first, arcs) for first, arcs, _ in found]
+    def _written(self, values: Tensor) -> Any:
+        paths = [self.path(int(row[0]), row[1:][row[1:] >= 0]) for row in values.reshape(-1, values.shape[-1]).numpy()]
+        return nested(paths, values.shape[:-1])
 
-    def _require_paths(self, there_are: bool) -> None:
-        if not there_are:
-            raise ConstraintError("the machine has no path with a score above -inf; connect a first to a last state")
-
-    @property
-    def argmax(self) -> Path:
-        """The best path."""
-        return self._best(1)[0]
-
-    def top_k(self, k: int) -> tuple[list[Path], Float[Tensor, "k"]]:
-        """The k best paths and their scores, best first; -inf (and the best path again) where there are fewer."""
-        k = check_k(k, self._noun)
-        found = self._best(k)
-        scores = torch.stack([self._path_score(path) for path in found])
-        missing = k - len(found)
-        return found + found[:1] * missing, self._batched(torch.cat([scores, scores.new_full((missing,), -INF)]))
-
-    def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
-        """Exact independent paths, nested as `sample_shape`."""
-        self._require_paths(bool(self._precise.live.any()))
-        log_z = self._log_z.detach()  # an error if the weights of cycles do not converge
-        require_finite_totals(log_z, lambda: self.count)
-        self._require_paths(bool(log_z > -INF))
-        shape = check_sample_shape(sample_shape)
-        drawn = fast.sample_paths(self._precise, shape.numel(), generator)
-        return nested([self.path(first, arcs) for first, arcs in drawn], shape)
+    def _n_best(self, k: int) -> int:
+        return k  # the search ends by itself
 
     # --- values: paths, or strings with all their paths ------------------------------------------------------
 
+    @abstractmethod
     def _with_value(self, value: Any) -> Self:
         """Only the paths that spell this string (or pair of strings)."""
-        raise NotImplementedError
 
     def score(self, value: Any) -> Tensor:
         """The score of a `Path`; of a string (or pair), the log of the summed weights of its paths."""
         return self._batched(self._score(value))
 
     def _score(self, value: Any) -> Tensor:
-        return self._path_score(value) if isinstance(value, Path) else self._with_value(value)._log_z
+        if not isinstance(value, Path):
+            return self._with_value(value)._log_z
+        checked = self.path(value.first, value.arcs)
+        return structure.path_score(self._precise, checked.first, np.array(checked.arcs, np.int64))
 
     def log_prob(self, value: Any) -> Tensor:
         """log p of a `Path`, or of a string (or pair) with all its paths [S2, WFST distribution]."""
@@ -274,8 +232,9 @@ class Automaton(StructuredDistribution):
         weights = torch.where(partial, machine.weights, -INF)
         return self._like(machine.with_scores(weights, machine.initial, machine.final))
 
+    @abstractmethod
     def _with_language(self, language: Any) -> Self:
-        raise NotImplementedError
+        """Only the paths that spell a string of this language."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_states={self.n_states}, n_arcs={self.n_arcs}, backend={self.backend!r})"

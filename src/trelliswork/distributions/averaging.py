@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import logsumexp
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 

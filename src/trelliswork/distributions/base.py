@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, register_kl
 
+from trelliswork.distributions.checks import whole_values
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.runtime import bridge
 from trelliswork.semirings.log import log_ratio
@@ -34,26 +35,28 @@ class StructuredDistribution(Distribution):
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012 - torch's own convention; scores are checked with sentences
     backend: Literal["kernel", "torch"]
+    dtype: torch.dtype  # of the caller's scores, and of all results
     _structure: ClassVar[Structure]
     _noun: ClassVar[str] = "structure"  # what messages call a value
     _advice: ClassVar[str] = "allow one"  # how to make an impossible row possible
     _same: ClassVar[str] = "the same shape and lengths"  # what two of them need for a divergence
 
+    def __init__(self, like: Tensor, batch_shape: Sequence[int], event_shape: Sequence[int], backend: Backend):
+        """`like` is one of the scores: its device and dtype are those of the results."""
+        self.dtype, self.backend = like.dtype, resolve_backend(backend, like.device)
+        super().__init__(torch.Size(batch_shape), torch.Size(event_shape), validate_args=False)
+
     # --- hooks -----------------------------------------------------------------------------------------------
 
-    @property
-    @abstractmethod
-    def dtype(self) -> torch.dtype:
-        """Of the caller's scores, and of all results."""
+    _parts: Any  # flat rows; what both solvers of the structure are made from, unless `_solved` says more
 
     @property
     def _solved(self) -> tuple[Any, ...]:
-        """What both solvers of the structure are made from."""
-        return (self._parts,)  # type: ignore[attr-defined]
+        return (self._parts,)
 
     def _read(self, value: Any, check: bool) -> Tensor:
         """A value in its tensor form [*samples, *batch, *event]; `check` that it is one, beyond shape and dtype."""
-        raise NotImplementedError
+        return whole_values(f"{self._noun}s", value, (*self.batch_shape, *self.event_shape))
 
     def _written(self, values: Tensor) -> Any:
         """The tensor form [*samples, *batch, *event] as the caller gets it."""
@@ -66,11 +69,17 @@ class StructuredDistribution(Distribution):
     @property
     def _scores(self) -> tuple[Tensor | None, ...]:
         """All scores, flat and precise."""
-        raise NotImplementedError
+        return (self._parts.scores.double(),)
+
+    @property
+    def _posteriors(self) -> Any:
+        """Of all parts, flat and precise: a tensor, or one for each kind of part."""
+        return self._solver.marginals()
 
     def _expected(self, costs: tuple[Tensor | None, ...]) -> Tensor:
         """E[Σ costs of the parts] [rows], for costs shaped like `_scores`."""
-        raise NotImplementedError
+        assert costs[0] is not None
+        return weighted_sum(self._posteriors, costs[0].double(), 1)
 
     def _centred(self) -> Self:
         """The same distribution with scores near 0: entropies are differences of sums of them."""
@@ -109,14 +118,14 @@ class StructuredDistribution(Distribution):
         return self._batched(self._log_z)
 
     @property
-    @abstractmethod
     def marginals(self) -> Tensor:
-        """The posterior probability of each part."""
+        """p(part | x), shaped like the scores; 0 at whatever is no part. Differentiable."""
+        return self._batched(self._posteriors)
 
     @property
-    @abstractmethod
     def count(self) -> Tensor:
         """How many structures have a score above -inf, in float64 (exact to 2^53)."""
+        return self._structure.reference(*self._solved).count().reshape(self.batch_shape)
 
     @abstractmethod
     def expected(self, costs: Tensor) -> Tensor:
@@ -177,15 +186,13 @@ class StructuredDistribution(Distribution):
     def top_k(self, k: int) -> tuple[Any, Tensor]:
         """The k best values and their scores, best first, without duplicates; -inf fills up where there are fewer."""
         k = check_k(k, self._noun)
-        if (n_best := self._n_best(k)) < k:
-            return padded(self.top_k(n_best), k)
-        values, found = self._solver.top_k(k)
-        exists = found > -INF
+        values, found = self._solver.top_k(self._n_best(k))
+        exists, n_found = found > -INF, len(found)
         self._require_values(exists[0])
         values = torch.where(exists.reshape(*exists.shape, *[1] * (values.dim() - 2)), values, values[:1])
         scores = torch.stack([self._score_rows(each) for each in values])
-        written = self._written(self._in_batch(values, (k,)))
-        return written, self._batched(torch.where(exists, scores, -INF), k)
+        written = self._written(self._in_batch(values, (n_found,)))
+        return padded((written, self._batched(torch.where(exists, scores, -INF), n_found)), k)
 
     def _n_best(self, k: int) -> int:
         """k, or how many structures the largest row has if they are fewer. Only where k is large are they counted."""
@@ -307,12 +314,6 @@ def padded(found: tuple[Any, Tensor], k: int) -> tuple[Any, Tensor]:
     else:
         values = values + values[:1] * missing
     return values, torch.cat([scores, scores.new_full((missing, *scores.shape[1:]), -INF)])
-
-
-def check_tensor(name: str, value: Any) -> None:
-    """A tensor, not a list or an array that only looks like one."""
-    if not isinstance(value, Tensor):
-        raise ScoreError(f"{name} must be a tensor; got {type(value).__name__}; call torch.tensor() on it")
 
 
 def resolve_backend(backend: Backend, device: torch.device) -> Literal["kernel", "torch"]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+from trelliswork.runtime.shapes import Bool, Float
 
+if TYPE_CHECKING:
     from trelliswork.structures.grammar.structure import Productions
 
 INF = float("inf")

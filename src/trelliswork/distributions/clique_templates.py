@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from trelliswork.runtime.shapes import Float
 
 Clique = tuple[int, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,26 +13,23 @@ from torch.distributions import constraints, register_kl
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
-    check_sample_shape,
-    padded,
     require_finite_totals,
-    resolve_backend,
     weighted_sum,
 )
+from trelliswork.distributions.checks import allowed_values, flat_lengths
 from trelliswork.distributions.ctc_alignment import CTCAlignment
-from trelliswork.distributions.ctc_inputs import Strings, allowed_frames, check_frames, check_scores, flat_lengths
+from trelliswork.distributions.ctc_inputs import Strings, check_frames, check_scores
 from trelliswork.distributions.segment_values import nested
-from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.semirings.log import log_ratio, logsumexp
+from trelliswork.errors import ScoreError
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.ctc import beam, search, structure
 from trelliswork.structures.ctc.beam import Scorer
 from trelliswork.structures.ctc.lexicon import Lexicon
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.structures.ctc.strings import LIMIT, STRUCTURE, Frames
 
 INF = float("inf")
-LIMIT = 100_000
+MOST_STRINGS = 4096  # for answers that need each of them
 
 
 class Aligned(NamedTuple):
@@ -65,6 +62,11 @@ class CTC(StructuredDistribution):
     >>> ctc.best_path(), ctc.prefix_search(), ctc.align(targets).spans
     """
 
+    _structure = STRUCTURE
+    _noun = "label string"
+    _advice = "allow at least one symbol in each frame"
+    _limit = LIMIT
+
     def __init__(
         self,
         log_probs: Float[Tensor, "*batch t c"],
@@ -78,8 +80,7 @@ class CTC(StructuredDistribution):
         self.log_probs, self.blank = log_probs, int(blank)
         batch_shape, (t, c) = log_probs.shape[:-2], log_probs.shape[-2:]
         self._lengths = flat_lengths("lengths", lengths, batch_shape, t, log_probs.device)
-        self.backend = resolve_backend(backend, log_probs.device)
-        super().__init__(batch_shape, torch.Size([t]), validate_args=False)
+        super().__init__(log_probs, batch_shape, [t], backend)
         if validate_args is None or validate_args:
             check_scores(log_probs.reshape(-1, t, c), self._real)
 
@@ -95,26 +96,21 @@ class CTC(StructuredDistribution):
         return torch.arange(self.event_shape[0], device=self.log_probs.device) < self._lengths[:, None]
 
     @cached_property
-    def _frames(self) -> Float[Tensor, "rows t c"]:
-        """Flat rows in float64; padded frames score 0 for the blank and -inf otherwise: one path, of weight 1."""
-        scores = self.log_probs.reshape(-1, *self.log_probs.shape[-2:]).double()
-        silence = torch.full_like(scores[:1, :1].detach(), -INF)
-        silence[..., self.blank] = 0.0
-        return torch.where(self._real[..., None], scores, silence)
+    def _parts(self) -> Frames:
+        return Frames.of(self.log_probs.reshape(-1, *self.log_probs.shape[-2:]), self._lengths, self.blank)
 
     @property
-    def _log_z(self) -> Float[Tensor, "rows"]:
-        """Frames are independent of one another: 0 for log probabilities."""
-        return logsumexp(self._frames, dim=-1).sum(-1)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.log_probs.dtype
+    def _solved(self) -> tuple[Frames, int]:
+        return self._parts, self._limit
 
     def _divided(self, t: float) -> CTC:
-        return CTC(
-            self.log_probs / t, lengths=self.lengths, blank=self.blank, backend=self.backend, validate_args=False
-        )
+        return self._like(self.log_probs / t, self.lengths)
+
+    def _like(self, log_probs: Tensor, lengths: Tensor, limit: int = LIMIT) -> CTC:
+        """Other frames, or another limit of the search."""
+        made = CTC(log_probs, lengths=lengths, blank=self.blank, backend=self.backend, validate_args=False)
+        made._limit = limit
+        return made
 
     # --- probabilities ---------------------------------------------------------------------------------------
 
@@ -139,10 +135,7 @@ class CTC(StructuredDistribution):
     @property
     def marginals(self) -> Float[Tensor, "*batch t c"]:
         """p(π_t = symbol | x) over all paths: the normalised frames; 0 at padding. See `occupancies` for one string."""
-        possible = torch.isfinite(self._log_z)[:, None, None] & self._real[..., None]
-        log_total = logsumexp(self._frames, dim=-1)[..., None]
-        normalised = torch.where(possible, self._frames, -INF) - torch.where(log_total > -INF, log_total, 0.0)
-        return self._batched(normalised.exp())
+        return self._batched(self._posteriors)
 
     def occupancies(self, targets: Strings, target_lengths: Any = None) -> Float[Tensor, "*batch t c"]:
         """p(π_t = symbol | ℓ, x): the derivative of log p(ℓ | x) by frame scores, for known label strings."""
@@ -152,47 +145,49 @@ class CTC(StructuredDistribution):
         """E[Σ_t costs[t, π_t]] over all paths."""
         if costs.shape != self.log_probs.shape:
             raise ScoreError(f"costs must be {tuple(self.log_probs.shape)}, one a symbol; got {tuple(costs.shape)}")
-        marginals = self.marginals.double().reshape(self._frames.shape)
-        return self._batched(weighted_sum(marginals, costs.double().reshape(self._frames.shape), 1))
+        return self._batched(self._expected((costs.reshape(self._parts.scores.shape),)))
 
-    def entropy(self) -> Tensor:
-        """Impossible: the strings are too many, and share paths in no way that a recursion could follow."""
-        raise ScoreError(
-            "the entropy over label strings has no tractable algorithm; ask given(targets).entropy() for that over the "
-            "alignments of a string, path_entropy() for that over paths, or estimate it with sample() and log_prob()"
-        )
+    def entropy(self) -> Float[Tensor, "*batch"]:
+        """H(p) of the label strings, in nats: exact, and an error where there are more than 4,096 of them.
+
+        Strings share frames but no parts, so no recursion sums over them: each is looked at.
+        """
+        log_probs = self._every_log_prob("the entropy", self)
+        return self._batched(-weighted_sum(log_probs.exp().T, log_probs.T, 1))
+
+    def _every_log_prob(self, what: str, *asked: CTC) -> Any:
+        """log p of every label string of each row [strings, rows], -inf behind the last, in the distributions asked."""
+        self._require_possible()
+        most = float(self.count.max()) if self._lengths.numel() else 1.0
+        if most > MOST_STRINGS:
+            raise ScoreError(
+                f"{what} of label strings needs every one of them: at most {MOST_STRINGS} a row; got {most:.3g}; ask "
+                "given(targets) about the alignments of one string, path_entropy() about paths, or estimate it with "
+                "sample() and log_prob()"
+            )
+        values, found = self._solver.top_k(int(most))
+        exists = found > -INF
+        log_probs = [
+            torch.where(exists, torch.stack([log_ratio(dist._score_rows(each), dist._log_z) for each in values]), -INF)
+            for dist in asked
+        ]
+        return log_probs if len(asked) > 1 else log_probs[0]
 
     def path_entropy(self) -> Float[Tensor, "*batch"]:
         """H of the paths, in nats: the sum of the frames' entropies. That of label strings is at most as large."""
-        marginals = self.marginals.double().reshape(self._frames.shape)
-        return self._batched(self._log_z - weighted_sum(marginals, self._frames, 1))
+        return self._batched(self._log_z - self._expected((self._parts.scores,)))
 
     def count_alignments(self, targets: Strings, target_lengths: Any = None) -> Float[Tensor, "*batch"]:
         """How many paths collapse to these strings [S4, number of alignments]: C(T + U - R, 2U) for U labels of which R
         repeat the one before (erratum 36)."""
         return self.given(targets, target_lengths).count
 
-    @property
-    def count(self) -> Float[Tensor, "*batch"]:
-        """How many label strings fit into the frames, in float64, where no symbol is forbidden.
-
-        A string needs a frame for each label and one between equal neighbours.
-        """
-        if bool((self.log_probs.reshape(self._frames.shape)[self._real] == -INF).any()):
-            raise ScoreError(
-                "label strings cannot be counted where symbols are forbidden by -inf: many paths share a string; "
-                "count without constraints, or the alignments of one string with count_alignments(targets)"
-            )
-        n_labels = self.log_probs.shape[-1] - 1
-        counts = _strings_by_frames(n_labels, self.event_shape[0])
-        return torch.tensor([counts[n] for n in self._lengths.tolist()], dtype=torch.float64).reshape(self.batch_shape)
-
     # --- decoding --------------------------------------------------------------------------------------------
 
     def best_path(self) -> list[Any]:
         """The string that the best path collapses to [S4, best path decoding]; fast, not always the best string."""
         self._require_possible()
-        return self._nested(structure.collapse(self._frames.detach().argmax(-1), self._lengths, self.blank))
+        return self._nested(structure.collapse(self._parts.scores.detach().argmax(-1), self._lengths, self.blank))
 
     def prefix_search(self, *, threshold: float | None = None, limit: int = LIMIT) -> list[Any]:
         """The most probable label string of each row [S4.651], exactly [S4, prefix search].
@@ -203,32 +198,25 @@ class CTC(StructuredDistribution):
         """
         self._require_possible()
         if threshold is None:
-            return self._nested([found[0][0] for found in self._search(1, limit)])
+            return self._like(self.log_probs, self.lengths, limit).argmax
         if not 0.0 < threshold < 1.0:
             raise ScoreError(f"threshold must be a probability between 0 and 1; got {threshold}; try 0.9999")
-        rows = [search.best_by_sections(row, self.blank, threshold, limit) for row in self._arrays()]
+        rows = [search.best_by_sections(row, self.blank, threshold, limit) for row in self._parts.rows()]
         return self._nested(rows)
-
-    @property
-    def argmax(self) -> list[Any]:
-        """The most probable label string, by prefix search."""
-        return self.prefix_search()
 
     def top_k(self, k: int, *, limit: int = LIMIT) -> tuple[list[Any], Float[Tensor, "k *batch"]]:
         """The k most probable label strings and their scores, best first, by prefix search: exact, no duplicates.
 
         Where a row has fewer, its best one is repeated with a score of -inf.
         """
-        if k < 1:
-            raise ScoreError(f"k must be at least 1; got {k}; ask for one best string or more")
-        self._require_possible()
-        found = self._search(k, limit)
-        n_best = max(map(len, found), default=1)
-        ranks = [[row[r if r < len(row) else 0][0] for row in found] for r in range(n_best)]
-        exists = torch.tensor([[r < len(row) for row in found] for r in range(n_best)], dtype=torch.bool)
-        values = [self._nested(rank) for rank in ranks]
-        scores = torch.stack([self.given(value)._log_z for value in values])
-        return padded((values, self._batched(torch.where(exists.to(scores.device), scores, -INF), n_best)), k)
+        return super(CTC, self._like(self.log_probs, self.lengths, limit)).top_k(k)
+
+    def _n_best(self, k: int) -> int:
+        return k  # the search ends by itself
+
+    def _written(self, values: Tensor) -> list[Any]:
+        strings = [[label for label in row if label >= 0] for row in values.reshape(-1, values.shape[-1]).tolist()]
+        return nested(strings, values.shape[:-1])
 
     def beam_search(
         self,
@@ -263,31 +251,9 @@ class CTC(StructuredDistribution):
         log_z = self._log_z.detach().tolist()
         rows = [
             [Decoded(labels, score - z) for labels, score in beam.beam_search(row, self.blank, width, k, models)]
-            for row, z in zip(self._arrays(), log_z, strict=True)
+            for row, z in zip(self._parts.rows(), log_z, strict=True)
         ]
         return self._nested(rows)
-
-    def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
-        """Exact independent samples, nested as [*sample_shape, *batch]: paths are drawn, and collapsed."""
-        shape = check_sample_shape(sample_shape)
-        self._require_possible()
-        rows, t, c = self._frames.shape
-        weights = self._frames.detach().softmax(-1).reshape(rows * t, c)
-        n_samples = shape.numel()
-        if n_samples == 0 or rows == 0:
-            return nested([], torch.Size([*shape, *self.batch_shape]))
-        drawn = torch.multinomial(weights, n_samples, replacement=True, generator=generator)
-        paths = drawn.T.reshape(n_samples * rows, t)
-        strings = structure.collapse(paths, self._lengths.repeat(n_samples), self.blank)
-        return nested(strings, torch.Size([*shape, *self.batch_shape]))
-
-    def _search(self, k: int, limit: int) -> list[list[search.Found]]:
-        return [search.best_strings(row, self.blank, k, limit) for row in self._arrays()]
-
-    def _arrays(self) -> list[Any]:
-        """The real frames of each row."""
-        frames = self._frames.detach().cpu().contiguous().numpy()
-        return [row[:n] for row, n in zip(frames, self._lengths.tolist(), strict=True)]
 
     def _nested(self, rows: list[Any]) -> list[Any]:
         return nested(rows, self.batch_shape)
@@ -295,12 +261,7 @@ class CTC(StructuredDistribution):
     def _require_possible(self) -> None:
         log_z = self._log_z.detach()
         require_finite_totals(log_z)
-        possible = log_z > -INF
-        if not bool(possible.all()):
-            row = int((~possible).nonzero()[0])
-            raise ConstraintError(
-                f"row {row} has no label string with a score above -inf; allow at least one symbol in each frame"
-            )
+        self._require_values(log_z > -INF)
 
     # --- alignment and constraints ---------------------------------------------------------------------------
 
@@ -322,8 +283,8 @@ class CTC(StructuredDistribution):
         log_probs = self.log_probs
         if partial is not None:
             real = self._real.reshape(*self.batch_shape, *self.event_shape)
-            log_probs = torch.where(allowed_frames(partial, log_probs, real), log_probs, -INF)
-        return CTC(log_probs, lengths=self.lengths, blank=self.blank, backend=self.backend, validate_args=False)
+            log_probs = torch.where(allowed_values(partial, log_probs, real, ("symbols", "paths")), log_probs, -INF)
+        return self._like(log_probs, self.lengths)
 
     # --- torch.distributions ---------------------------------------------------------------------------------
 
@@ -335,10 +296,7 @@ class CTC(StructuredDistribution):
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> CTC:
         """The same distribution in a larger batch shape, without copying scores."""
         shape = torch.Size(batch_shape)
-        return CTC(
-            self.log_probs.expand(*shape, *self.log_probs.shape[-2:]), lengths=self.lengths.expand(shape),
-            blank=self.blank, backend=self.backend, validate_args=False,
-        )  # fmt: skip
+        return self._like(self.log_probs.expand(*shape, *self.log_probs.shape[-2:]), self.lengths.expand(shape))
 
     def __repr__(self) -> str:
         t, c = self.log_probs.shape[-2:]
@@ -346,22 +304,12 @@ class CTC(StructuredDistribution):
         return f"CTC(batch_shape={shape}, t={t}, c={c}, blank={self.blank}, backend={self.backend!r})"
 
 
-def _strings_by_frames(n_labels: int, most: int) -> list[float]:
-    """How many strings fit into 0..most frames. A string needs one frame a label, one more for each repeat:
-    f(m) = (v - 1) f(m-1) + f(m-2) strings need exactly m."""
-    exactly = [1.0, float(n_labels)]
-    for m in range(2, most + 1):
-        exactly.append((n_labels - 1) * exactly[m - 1] + (exactly[m - 2] if m > 2 else 0.0))
-    totals, total = [], 0.0
-    for each in exactly[: most + 1]:
-        total += each
-        totals.append(total)
-    return totals
-
-
 @register_kl(CTC, CTC)
 def _kl(p: CTC, q: CTC) -> Tensor:
-    raise ScoreError(
-        "the divergence between distributions over label strings has no tractable algorithm; compare the alignments of "
-        "a string with kl_divergence(p.given(targets), q.given(targets)), or estimate it with p.sample() and log_prob()"
-    )
+    """KL(p || q), exact as `CTC.entropy` is; +inf where p allows a string that q forbids."""
+    same = p.log_probs.shape == q.log_probs.shape and p.blank == q.blank and torch.equal(p._lengths, q._lengths)
+    if not same:
+        raise ScoreError(f"KL needs the same shape, lengths and blank; got {p!r} and {q!r}")
+    mine, its = p._every_log_prob("the divergence", p, q)
+    some = mine > -INF
+    return p._batched(weighted_sum(mine.exp().T, torch.where(some, mine - its, 0.0).T, 1))

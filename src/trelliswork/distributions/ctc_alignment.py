@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions.alignment import Alignment
-from trelliswork.distributions.base import Backend, resolve_backend
+from trelliswork.distributions.base import Backend
+from trelliswork.distributions.checks import allowed_values, flat_lengths
 from trelliswork.distributions.ctc_inputs import (
     Strings,
-    allowed_frames,
     check_frames,
     check_labels,
     check_paths,
     check_scores,
-    flat_lengths,
     flat_strings,
 )
 from trelliswork.errors import ScoreError
-from trelliswork.structures.ctc import fast, structure
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.structures.ctc import structure
+from trelliswork.structures.ctc.record import STRUCTURE
 from trelliswork.structures.ctc.structure import Labelling
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 
@@ -52,8 +50,7 @@ class CTCAlignment(Alignment):
     >>> alignments.argmax, alignments.marginals, alignments.entropy()
     """
 
-    _reference: ClassVar = structure
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _advice = "allow more frames, at least one for each label and one between equal neighbours"
 
     def __init__(
@@ -73,8 +70,7 @@ class CTCAlignment(Alignment):
         batch_shape, (t, c), device = log_probs.shape[:-2], log_probs.shape[-2:], log_probs.device
         self._lengths = flat_lengths("lengths", lengths, batch_shape, t, device)
         self._targets, self._target_lengths = flat_strings(targets, target_lengths, batch_shape, device)
-        self.backend = resolve_backend(backend, device)
-        super().__init__(batch_shape, torch.Size([t]), validate_args=False)
+        super().__init__(log_probs, batch_shape, [t], backend)
         if validate_args is None or validate_args:
             check_labels(self._targets, self._target_lengths, c, blank)
             check_scores(log_probs.reshape(-1, t, c), self._parts.frame_mask)
@@ -114,7 +110,7 @@ class CTCAlignment(Alignment):
 
     def _allowed(self, partial: Any) -> Bool[Tensor, "*batch t c"]:
         real = self._parts.frame_mask.reshape(*self.batch_shape, *self.event_shape)
-        return allowed_frames(partial, self.scores, real)
+        return allowed_values(partial, self.scores, real, ("symbols", "paths"))
 
     def _like(self, scores: Tensor) -> CTCAlignment:
         return CTCAlignment(

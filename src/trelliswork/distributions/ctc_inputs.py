@@ -5,20 +5,25 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from reprlib import repr as shortened
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.base import check_tensor
+from trelliswork.distributions.checks import (
+    check_floating,
+    check_tensor,
+    flat_lengths,
+    is_whole,
+    named_place,
+    real_values,
+    refuse_not_scores,
+)
 from trelliswork.errors import ScoreError
 from trelliswork.runtime import bridge
 from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.shapes import Bool, Int
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
-
-INF = float("inf")
 Strings = Tensor | Sequence[Any]
 
 
@@ -30,33 +35,9 @@ def check_frames(log_probs: Tensor, blank: int) -> None:
             f"log_probs must be [batch, t, c] with t, c >= 1; got {tuple(log_probs.shape)}; "
             "give one row of c symbol scores for each frame"
         )
-    if not log_probs.dtype.is_floating_point:
-        raise ScoreError(f"scores must be floating point; got {log_probs.dtype}; call .float() on them")
+    check_floating(log_probs.dtype)
     if not 0 <= blank < log_probs.shape[-1]:
         raise ScoreError(f"blank must lie in 0..{log_probs.shape[-1] - 1}; got {blank}; it is one of the c symbols")
-
-
-def flat_lengths(
-    name: str, lengths: Tensor | Sequence[int] | None, batch_shape: torch.Size, most: int, device: torch.device
-) -> Int[Tensor, "rows"]:
-    """One whole number a row, in 0..most."""
-    if lengths is None:
-        return torch.full((batch_shape.numel(),), most, device=device)
-    try:
-        given = torch.as_tensor(lengths, device=device)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ScoreError(f"{name} must be whole numbers of shape {tuple(batch_shape)}; got {lengths!r}") from error
-    if not given.numel() and not isinstance(lengths, Tensor):
-        given = given.long()
-    if given.shape != batch_shape or given.dtype.is_floating_point or given.dtype == torch.bool:
-        raise ScoreError(
-            f"{name} must be whole numbers of shape {tuple(batch_shape)}; got {given.dtype} {tuple(given.shape)}"
-        )
-    flat = given.reshape(-1).long()
-    if len(flat) and not 0 <= int(flat.min()) <= int(flat.max()) <= most:
-        row = int(((flat < 0) | (flat > most)).nonzero()[0])
-        raise ScoreError(f"{name} must lie in 0..{most}; got {int(flat[row])} at row {row}; pad or shorten the row")
-    return flat
 
 
 def flat_strings(
@@ -64,7 +45,7 @@ def flat_strings(
 ) -> tuple[Int[Tensor, "rows u"], Int[Tensor, "rows"]]:
     """Label strings as padded rows and their lengths: from a tensor [*batch, u], or from one list a row."""
     if isinstance(targets, Tensor):
-        if targets.dtype.is_floating_point or targets.dtype == torch.bool:
+        if not is_whole(targets):
             raise ScoreError(f"targets must be whole numbers; got {targets.dtype}; call .long() on them")
         if targets.dim() < 1 or targets.shape[:-1] != batch_shape:
             raise ScoreError(
@@ -121,27 +102,14 @@ def check_labels(targets: Int[Tensor, "rows u"], target_lengths: Int[Tensor, "ro
 
 def check_scores(scores: Tensor, real: Bool[Tensor, "rows t"]) -> None:
     """NaN and +inf are refused at real frames [rows, t, c], by place."""
-    wrong = ~(scores.detach() < INF) & real[..., None]
-    if bool(wrong.any()):
-        row, frame, symbol = wrong.nonzero()[0].tolist()
-        raise ScoreError(
-            f"log_probs must be finite numbers or -inf; got {scores[row, frame, symbol].item()} at row {row}, "
-            f"frame {frame}, symbol {symbol}; look for a division by zero or an overflow upstream, and forbid with -inf"
-        )
+    refuse_not_scores("log_probs", scores, real[..., None], named_place("row", "frame", "symbol"))
 
 
 def check_paths(
     value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows t"], c: int
 ) -> Int[Tensor, "samples rows t"]:
     """Paths [*samples, *batch, t] as [samples, rows, t], 0 at padding; each symbol in 0..c-1."""
-    check_tensor("paths", value)
-    expected = (*batch_shape, real.shape[1])
-    if value.dtype.is_floating_point or value.dtype == torch.bool:
-        raise ScoreError(f"paths must be whole numbers; got {value.dtype}; call .long() on them")
-    if value.shape[max(0, value.dim() - len(expected)) :] != expected:
-        raise ScoreError(f"paths must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
-    n_samples = value.shape[: value.dim() - len(expected)].numel()
-    samples = torch.where(real, value.long().reshape(n_samples, *real.shape), 0)
+    samples = real_values("paths", value, batch_shape, real)
     wrong = (samples < 0) | (samples >= c)
     if bool(wrong.any()):
         sample, row, frame = wrong.nonzero()[0].tolist()
@@ -149,25 +117,3 @@ def check_paths(
             f"paths must hold symbols in 0..{c - 1}; got {int(samples[sample, row, frame])} at row {row}, frame {frame}"
         )
     return samples
-
-
-def allowed_frames(partial: Tensor, scores: Tensor, real: Bool[Tensor, "*batch t"]) -> Bool[Tensor, "*batch t c"]:
-    """Allowed symbols from paths with negatives for unknown [*batch, t], or from a mask [*batch, t, c] itself."""
-    if not isinstance(partial, Tensor):
-        raise ScoreError(f"partial knowledge of frames must be a tensor; got {type(partial).__name__}")
-    if partial.dtype == torch.bool:
-        if partial.shape != scores.shape:
-            raise ScoreError(
-                f"allowed symbols must be {tuple(scores.shape)}, True = allowed; got {tuple(partial.shape)}"
-            )
-        return partial
-    if partial.dtype.is_floating_point or partial.shape != scores.shape[:-1]:
-        raise ScoreError(
-            f"partial paths must be whole numbers {tuple(scores.shape[:-1])}, -100 = unknown; "
-            f"got {partial.dtype} {tuple(partial.shape)}"
-        )
-    c = scores.shape[-1]
-    known = torch.where(real, partial, -1)
-    if bool((known >= c).any()):
-        raise ScoreError(f"partial paths must lie in 0..{c - 1} or be -100 for unknown; got {int(known.max())}")
-    return (known[..., None] < 0) | (known[..., None] == torch.arange(c, device=partial.device))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -14,9 +14,7 @@ from trelliswork.distributions.arc_factored import ArcFactored
 from trelliswork.distributions.base import weighted_sum
 from trelliswork.distributions.centring import centred_by_word
 from trelliswork.errors import ScoreError
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from trelliswork.runtime.shapes import Float, Int
 
 INF = float("inf")
 
@@ -78,11 +76,6 @@ class DependencyTree(ArcFactored):
         if not 0 <= label < n_labels:
             raise ScoreError(f"the label must be one of {n_labels}, counted from 0; got {label}")
         return self.marginals[..., head, dependent, label]
-
-    @property
-    def count(self) -> Float[Tensor, "*batch"]:
-        """How many trees are possible, with labels how many labelled trees, in float64."""
-        return self._count().reshape(self.batch_shape)
 
     def expected(self, costs: Float[Tensor, "*batch n+1 n+1 *l"]) -> Float[Tensor, "*batch"]:
         """E[Σ_m costs[head of m, m]]; costs are shaped like arcs, or like labels."""

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions.alignment import Alignment
-from trelliswork.distributions.base import Backend, check_tensor, resolve_backend
-from trelliswork.distributions.ctc_inputs import flat_lengths
+from trelliswork.distributions.base import Backend
+from trelliswork.distributions.checks import (
+    check_floating,
+    check_tensor,
+    flat_lengths,
+    is_whole,
+    refuse_not_scores,
+    whole_values,
+)
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ScoreError
-from trelliswork.structures.edit import fast, structure
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.structures.edit import structure
+from trelliswork.structures.edit.record import STRUCTURE
 from trelliswork.structures.edit.structure import DELETE, INSERT, SUBSTITUTE, EditLattice
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 OPERATIONS = ("substitute", "delete", "insert")
@@ -45,8 +51,7 @@ class EditAlignment(Alignment):
     >>> pairs.log_partition, pairs.script(pairs.argmax), pairs.pair_probability(0, 1)
     """
 
-    _reference: ClassVar = structure
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _advice = "allow steps that lead from the start to the end of both sequences"
 
     def __init__(
@@ -64,25 +69,14 @@ class EditAlignment(Alignment):
                 f"scores must be [batch, n+1, m+1, 3], the last axis substitute, delete, insert; "
                 f"got {tuple(scores.shape)}; build them with from_operations or from_symbols"
             )
-        if not scores.dtype.is_floating_point:
-            raise ScoreError(f"scores must be floating point; got {scores.dtype}; call .float() on them")
+        check_floating(scores.dtype)
         self.scores = scores
         batch_shape, n, m = scores.shape[:-3], scores.shape[-3] - 1, scores.shape[-2] - 1
         self._lengths = flat_lengths("lengths", lengths, batch_shape, n, scores.device)
         self._target_lengths = flat_lengths("target_lengths", target_lengths, batch_shape, m, scores.device)
-        self.backend = resolve_backend(backend, scores.device)
-        super().__init__(batch_shape, torch.Size([n + m]), validate_args=False)
+        super().__init__(scores, batch_shape, [n + m], backend)
         if validate_args is None or validate_args:
-            self._check_scores()
-
-    def _check_scores(self) -> None:
-        wrong = ~(self._parts.scores.detach() < INF)
-        if bool(wrong.any()):
-            row, i, j, operation = wrong.nonzero()[0].tolist()
-            raise ScoreError(
-                f"scores must be finite numbers or -inf; got {self._parts.scores[row, i, j, operation].item()} at row "
-                f"{row}, cell ({i}, {j}), {OPERATIONS[operation]}; look for an overflow upstream, and forbid with -inf"
-            )
+            refuse_not_scores("scores", self._parts.scores, None, _cell)
 
     @classmethod
     def from_operations(
@@ -145,14 +139,9 @@ class EditAlignment(Alignment):
     # --- hooks -----------------------------------------------------------------------------------------------
 
     def _checked(self, value: Tensor) -> Int[Tensor, "samples rows n+m"]:
-        check_tensor("steps", value)
-        expected = (*self.batch_shape, *self.event_shape)
-        if value.dtype.is_floating_point or value.dtype == torch.bool:
-            raise ScoreError(f"steps must be whole numbers; got {value.dtype}; call .long() on them")
-        if value.shape[max(0, value.dim() - len(expected)) :] != expected:
-            raise ScoreError(f"steps must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
-        n_samples = value.shape[: value.dim() - len(expected)].numel()
-        samples = value.long().reshape(n_samples, len(self._lengths), *self.event_shape)
+        steps = whole_values("steps", value, (*self.batch_shape, *self.event_shape))
+        n_samples = steps.shape[: steps.dim() - len(self.batch_shape) - 1].numel()
+        samples = steps.reshape(n_samples, len(self._lengths), *self.event_shape)
         if bool((samples > INSERT).any()):
             raise ScoreError(
                 f"steps must be 0 (substitute), 1 (delete), 2 (insert) or -1 behind the last; got {int(samples.max())}"
@@ -175,8 +164,7 @@ class EditAlignment(Alignment):
         if isinstance(partial, Tensor) and partial.dtype == torch.bool and partial.shape == shape:
             return partial
         expected = (*shape[:-3], shape[-3] - 1)
-        numbers = isinstance(partial, Tensor) and not (partial.dtype.is_floating_point or partial.dtype == torch.bool)
-        if not numbers or partial.shape != expected:
+        if not isinstance(partial, Tensor) or not is_whole(partial) or partial.shape != expected:
             raise ScoreError(
                 f"partial knowledge must be bool {tuple(shape)}, True = allowed, or whole numbers {expected}: the "
                 f"partner of each symbol, -1 = deleted, -100 = unknown; got {getattr(partial, 'shape', partial)}"
@@ -247,11 +235,15 @@ class EditAlignment(Alignment):
         return f"EditAlignment(batch_shape={tuple(self.batch_shape)}, n={n}, m={m}, backend={self.backend!r})"
 
 
+def _cell(place: list[int]) -> str:
+    row, i, j, operation = place
+    return f"row {row}, cell ({i}, {j}), {OPERATIONS[operation]}"
+
+
 def check_symbols(name: str, sequence: Any) -> None:
     """Whole numbers [*batch, n]."""
     check_tensor(name, sequence)
-    whole = not (sequence.dtype.is_floating_point or sequence.dtype == torch.bool) or sequence.numel() == 0
-    if not whole or sequence.dim() < 1:
+    if not (is_whole(sequence) or sequence.numel() == 0) or sequence.dim() < 1:
         raise ScoreError(f"{name} must be whole numbers [batch, n]; got {sequence.dtype} {tuple(sequence.shape)}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,21 +15,19 @@ from trelliswork.distributions.approximation import ApproximateQueries
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
-    resolve_backend,
     weighted_sum,
 )
 from trelliswork.distributions.centring import centred
-from trelliswork.distributions.chain_inputs import keep_allowed, partial_mask
+from trelliswork.distributions.chain_inputs import keep_allowed
+from trelliswork.distributions.checks import allowed_values
 from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
 from trelliswork.errors import ScoreError
-from trelliswork.semirings import Counting
-from trelliswork.structures.factors import fast, structure
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.structures.factors import structure
 from trelliswork.structures.factors.elimination import JunctionTree, cheapest_elimination, junction_tree
 from trelliswork.structures.factors.graph import Graph
+from trelliswork.structures.factors.record import STRUCTURE
 from trelliswork.structures.factors.structure import Factors
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 
@@ -53,7 +51,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
     (tensor(8., dtype=torch.float64), tensor([0, 0, 0]))
     """
 
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _noun = "assignment"
     _same = "the same variables, factors, mask and batch shape"
     _advice = "allow a value of each variable that its factors allow together"
@@ -79,10 +77,9 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
         self.mask = mask
         self._present = inputs.check_mask(mask, batch_shape, n)
         self.max_entries = max_entries
-        self.backend = resolve_backend(backend, unary.device)
         scopes = tuple(tuple(clique) for template in templates for clique in template.cliques)
         self._graph = Graph(self.sizes, c, scopes)
-        super().__init__(batch_shape, torch.Size([n]), validate_args=False)
+        super().__init__(self.unary, batch_shape, [n], backend)
         if validate_args is None or validate_args:
             inputs.check_scores(self.unary, self.factors, self._parts.flat, self.sizes)
 
@@ -113,10 +110,6 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
     def _solved(self) -> tuple[Factors, JunctionTree]:
         return self._parts, self._tree
 
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.unary.dtype
-
     # --- values ----------------------------------------------------------------------------------------------
 
     def to_parts(self, value: Int[Tensor, "*samples *batch n"]) -> Float[Tensor, "*samples *batch n c"]:
@@ -137,12 +130,6 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
         return structure.path_score(self._parts, values)  # without a junction tree, which may be too large
 
     # --- queries ---------------------------------------------------------------------------------------------
-
-    @property
-    def _posteriors(self) -> Float[Tensor, "rows scores"]:
-        """Of every variable and factor, laid out like the scores."""
-        posteriors: Tensor = self._solver.marginals()
-        return posteriors
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n c"]:
@@ -173,11 +160,6 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
             first = last
         return found
 
-    @property
-    def count(self) -> Float[Tensor, "*batch"]:
-        """How many assignments are possible, in float64 (exact to 2^53)."""
-        return structure.total(self._parts, self._tree, Counting()).reshape(self.batch_shape)
-
     def expected(
         self, costs: Float[Tensor, "*batch n c"] | None = None, factors: Sequence[Tensor | None] | None = None
     ) -> Float[Tensor, "*batch"]:
@@ -201,14 +183,6 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
         if own.shape != self.unary.shape:
             raise ScoreError(f"costs must be {tuple(self.unary.shape)}, like unary; got {tuple(own.shape)}")
         return self._like(own, templates)._parts.flat
-
-    @property
-    def _scores(self) -> tuple[Tensor]:
-        return (self._parts.flat,)
-
-    def _expected(self, costs: tuple[Tensor | None, ...]) -> Float[Tensor, "rows"]:
-        assert costs[0] is not None
-        return weighted_sum(self._posteriors, costs[0], 1)
 
     def _centred(self) -> FactorGraph:
         """The same distribution with centred scores of each variable and clique."""
@@ -249,7 +223,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
         if partial is not None:
             present = torch.ones(unary.shape[:-1], dtype=torch.bool, device=unary.device)
             present = present if self.mask is None else self.mask
-            unary = torch.where(partial_mask(partial, present, unary), unary, -INF)
+            unary = torch.where(allowed_values(partial, unary, present), unary, -INF)
         if factors is not None:
             pairs = zip(templates, self._one_each(factors), strict=True)
             templates = [

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.base import check_tensor
-from trelliswork.distributions.chain_inputs import cast
+from trelliswork.distributions.checks import cast, check_floating, check_tensor, refuse_not_scores, whole_values
 from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.shapes import Bool, Float
 from trelliswork.structures.factors.graph import Graph
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
 
 INF = float("inf")
 
@@ -102,8 +99,7 @@ def promote(unary: Tensor, templates: tuple[CliqueTemplate, ...]) -> tuple[Tenso
     dtype = unary.dtype
     for template in templates:
         dtype = torch.promote_types(dtype, template.scores.dtype)
-    if not dtype.is_floating_point:
-        raise ScoreError(f"scores must be floating point; got {dtype}; call .float() on them")
+    check_floating(dtype)
     moved = tuple(template.with_scores(cast(template.scores, dtype)) for template in templates)
     return cast(unary, dtype), moved
 
@@ -164,24 +160,13 @@ def check_scores(unary: Tensor, templates: tuple[CliqueTemplate, ...], flat: Ten
     named = [("unary", torch.where(read, unary.detach(), 0.0))]
     named += [(f"factor {place}", template.scores.detach()) for place, template in enumerate(templates)]
     for name, part in named:
-        wrong = ~(part < INF)
-        if bool(wrong.any()):
-            place = wrong.nonzero()[0].tolist()
-            raise ScoreError(
-                f"{name} must be finite numbers or -inf; got {part[tuple(place)].item()} at {place}; "
-                "look for a division by zero or an overflow upstream, and forbid with -inf"
-            )
+        refuse_not_scores(name, part)
 
 
 def check_values(value: Tensor, batch_shape: torch.Size, sizes: tuple[int, ...], present: Tensor | None) -> Tensor:
     """Assignments [*samples, *batch, n] as [samples, rows, n]; 0 for variables that a row does not have."""
-    check_tensor("values", value)
-    expected = (*batch_shape, len(sizes))
-    if value.dtype.is_floating_point or value.dtype == torch.bool:
-        raise ScoreError(f"values must be whole numbers; got {value.dtype}; call .long() on them")
-    if value.shape[value.dim() - len(expected) :] != expected:
-        raise ScoreError(f"values must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
-    flat = cast(value, torch.long).reshape(-1 if value.numel() else 0, batch_shape.numel(), len(sizes))
+    whole = whole_values("values", value, (*batch_shape, len(sizes)))
+    flat = whole.reshape(-1 if value.numel() else 0, batch_shape.numel(), len(sizes))
     if present is not None:
         flat = torch.where(present, flat, 0)
     wrong = (flat < 0) | (flat >= torch.tensor(sizes, device=value.device))

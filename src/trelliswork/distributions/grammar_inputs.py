@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.chain_inputs import cast, layout_of
+from trelliswork.distributions.checks import cast, check_floating, flat_lengths, refuse_not_scores
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.kernel_math import first_not_a_score
@@ -16,7 +16,6 @@ from trelliswork.structures.grammar.grammar import Grammar
 from trelliswork.structures.grammar.structure import Productions, RuleTable
 from trelliswork.structures.grammar.tree import Tree
 
-INF = float("inf")
 Nodes = list[tuple[int, int, int]]
 
 
@@ -53,13 +52,12 @@ def productions(
         raise ScoreError(f"nodes must be {(batch, n, n, size)}, [first, last token, symbol]; got {tuple(nodes.shape)}")
     for part in (rules, root, nodes):
         dtype = dtype if part is None else torch.promote_types(dtype, part.dtype)
-    if not dtype.is_floating_point:
-        raise ScoreError(f"scores must be floating point; got {dtype}; call .float() on them")
-    flat_lengths = layout_of(lexical.shape[:1], n, device, lengths, None).lengths
+    check_floating(dtype)
+    rows = flat_lengths("lengths", lengths, lexical.shape[:1], n, device, 1)
     precise = torch.float64 if dtype == torch.float64 else torch.float32
     return Productions(
         cast(rules, precise).reshape(shapes[tuple(rules.shape)]), cast(lexical, precise),
-        cast(root, precise).reshape(-1, size), None if nodes is None else cast(nodes, precise), flat_lengths, table,
+        cast(root, precise).reshape(-1, size), None if nodes is None else cast(nodes, precise), rows, table,
     )  # fmt: skip
 
 
@@ -74,15 +72,8 @@ def check_scores(parts: Productions) -> None:
     rules_read = spans[..., None] if parts.rules.shape[1] > 1 else torch.ones_like(parts.rules, dtype=torch.bool)
     read = {"rules": rules_read, "lexical": real[..., None], "root": None, "nodes": spans[..., None]}
     for (name, where), part in zip(read.items(), parts.scores, strict=True):
-        if part is None:
-            continue
-        wrong = ~(part.detach() < INF) if where is None else ~(part.detach() < INF) & where
-        if bool(wrong.any()):
-            place = wrong.nonzero()[0].tolist()
-            raise ScoreError(
-                f"{name} must be finite numbers or -inf; got {part[tuple(place)].item()} at {place}; "
-                "look for a division by zero or an overflow upstream, and forbid with -inf"
-            )
+        if part is not None:
+            refuse_not_scores(name, part, where)
 
 
 def to_tree(nodes: Nodes, symbols: Sequence[str], words: Sequence[str]) -> Tree:
@@ -115,24 +106,6 @@ def from_tree(tree: Tree, grammar: Grammar, words: Sequence[str], row: int) -> N
                 f"each node must stand above one word or two nodes; got {node} at row {row}; "
                 "use grammar.to_derivation to bring a tree into this form"
             )
-    return found
-
-
-def rules_of(nodes: Nodes, grammar: Grammar) -> list[tuple[int, int, int]]:
-    """(start, end, rule) of each wide node; the rule is -1 where the grammar has none."""
-    found: list[tuple[int, int, int]] = []
-
-    def walk(at: int) -> tuple[int, int]:
-        """The symbol of the node at this place, and the place behind its last."""
-        start, end, symbol = nodes[at]
-        if end - start == 1:
-            return symbol, at + 1
-        left, middle = walk(at + 1)
-        right, behind = walk(middle)
-        found.append((start, end, grammar.rule_index.get((symbol, left, right), -1)))
-        return symbol, behind
-
-    walk(0)
     return found
 
 

@@ -7,7 +7,6 @@ state is (label before, label), and each labelling has one path of states.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,10 +14,8 @@ from torch import Tensor
 from trelliswork.distributions.base import padded
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.distributions.spans import Span
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import log_ratio
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 TRIED = 8  # state paths that are looked at for each of the k best labellings

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.base import Backend, check_tensor, resolve_backend
+from trelliswork.distributions.base import Backend, resolve_backend
+from trelliswork.distributions.checks import check_tensor
 from trelliswork.distributions.hmm_inputs import (
     check_log_probs,
     check_observations,
@@ -19,9 +20,7 @@ from trelliswork.distributions.hmm_inputs import (
 )
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.errors import ScoreError
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from trelliswork.runtime.shapes import Float, Int
 
 INF = float("inf")
 

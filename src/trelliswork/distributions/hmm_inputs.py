@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.base import check_tensor
+from trelliswork.distributions.checks import check_tensor, is_whole
 from trelliswork.errors import ScoreError
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
+from trelliswork.runtime.shapes import Bool, Int
 
 MISSING = -100
 INF = float("inf")
@@ -52,7 +49,7 @@ def _check_sums(name: str, rows: Tensor) -> None:
 def check_observations(observations: Tensor, lengths: Tensor | None, n_symbols: int) -> None:
     """Whole numbers [batch, n] below `n_symbols`; what stands behind the length of a row is not read."""
     check_tensor("observations", observations)
-    if observations.dim() != 2 or observations.dtype.is_floating_point or observations.dtype == torch.bool:
+    if observations.dim() != 2 or not is_whole(observations):
         raise ScoreError(
             f"observations must be whole numbers [batch, n]; got {observations.dtype} {tuple(observations.shape)}"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,29 +13,25 @@ from torch.distributions import constraints
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
-    resolve_backend,
     weighted_sum,
 )
 from trelliswork.distributions.centring import centred
 from trelliswork.distributions.chain_inputs import (
-    cast,
     check_scores,
     check_tags,
-    check_value,
     keep_allowed,
     layout_of,
-    partial_mask,
     promote,
 )
+from trelliswork.distributions.checks import allowed_values, cast, whole_values
 from trelliswork.distributions.spans import Span, Summed, Whole, add_up, in_groups, span_chains, windows_of
 from trelliswork.errors import ScoreError
-from trelliswork.semirings import Counting, Log
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.semirings import Log
 from trelliswork.semirings.log import log_ratio
-from trelliswork.structures.chain import fast, structure
-from trelliswork.structures.chain.structure import Chain
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.structures.chain import structure
+from trelliswork.structures.chain.record import STRUCTURE
+from trelliswork.structures.chain.structure import ArcsBy, Chain
 
 INF = float("inf")
 GROUP_SCORES = 1 << 22  # 32 MB
@@ -56,7 +52,7 @@ class LinearChain(StructuredDistribution):
     """
 
     has_enumerate_support = True
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _noun = "tag sequence"
     _same = "the same shape, lengths and mask"
     _advice = "allow at least one tag at each position and a transition between neighbours"
@@ -76,8 +72,7 @@ class LinearChain(StructuredDistribution):
         self.emissions, self.transitions, self.start, self.end = promote(emissions, transitions, start, end)
         batch_shape, (n, _) = self.emissions.shape[:-2], self.emissions.shape[-2:]
         self._layout = layout_of(batch_shape, n, self.emissions.device, lengths, mask)
-        self.backend = resolve_backend(backend, self.emissions.device)
-        super().__init__(batch_shape, torch.Size([n]), validate_args=False)
+        super().__init__(self.emissions, batch_shape, [n], backend)
         if validate_args is None or validate_args:
             check_scores((self.emissions, self.transitions, self.start, self.end), self._solver.arrays)
 
@@ -109,10 +104,6 @@ class LinearChain(StructuredDistribution):
     def _precise(self) -> Chain:
         return self._chain.double()
 
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.emissions.dtype
-
     def _by_row(self, values: Tensor) -> Int[Tensor, "samples rows n"]:
         if self._layout.order is None:
             return super()._by_row(values)
@@ -124,7 +115,7 @@ class LinearChain(StructuredDistribution):
         return super()._in_batch(values, lead)
 
     def _read(self, value: Tensor, check: bool) -> Int[Tensor, "*samples *batch n"]:
-        tags = check_value(value, self.batch_shape, self.event_shape)
+        tags = whole_values("tags", value, (*self.batch_shape, *self.event_shape))
         if check:
             check_tags(tags, self.valid, self._chain.c)
         return tags
@@ -149,15 +140,10 @@ class LinearChain(StructuredDistribution):
             pairs = self._layout.spread(torch.cat([lead, pairs], 1))[:, 1:]
         return self._batched(pairs)
 
-    def _marginals(self, arcs_by: fast.ArcsBy) -> tuple[Tensor, Tensor]:
+    def _marginals(self, arcs_by: ArcsBy) -> tuple[Tensor, Tensor]:
         """Unary posteriors, and arc posteriors summed as asked; compact."""
         found: tuple[Tensor, Tensor] = self._solver.marginals(arcs_by)
         return found
-
-    @property
-    def count(self) -> Float[Tensor, "*batch"]:
-        """How many tag sequences are possible, in float64 (exact to 2^53)."""
-        return structure.total(self._chain, Counting()).reshape(self.batch_shape)
 
     def expected(
         self,
@@ -222,7 +208,7 @@ class LinearChain(StructuredDistribution):
         """
         emissions = self.emissions
         if partial is not None:
-            emissions = torch.where(partial_mask(partial, self.valid, emissions), emissions, -INF)
+            emissions = torch.where(allowed_values(partial, emissions, self.valid), emissions, -INF)
         return self._like(
             emissions,
             keep_allowed("transitions", self.transitions, transitions, 2),

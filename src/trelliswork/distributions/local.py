@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from trelliswork.distributions.linear_chain import LinearChain
 from trelliswork.errors import ScoreError
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+from trelliswork.runtime.shapes import Bool, Float
 
 INF = float("inf")
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from trelliswork.distributions.weighted_cfg import WeightedCFG
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.shapes import Float
 from trelliswork.structures.grammar.grammar import Grammar
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 
 class ProbabilisticCFG(WeightedCFG):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor
 
 from trelliswork.distributions.dependency_tree import DependencyTree
-from trelliswork.semirings import Counting
-from trelliswork.structures.projective import fast, structure
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.structures.projective import structure
+from trelliswork.structures.projective.record import STRUCTURE
 
 
 class ProjectiveTree(DependencyTree):
@@ -29,10 +25,7 @@ class ProjectiveTree(DependencyTree):
     """
 
     _kind = "projective tree (no arcs cross)"
-    _structure = fast.STRUCTURE
-
-    def _count(self) -> Float[Tensor, "rows"]:
-        return structure.total(self._given.trees.with_arcs(self._labelled.parts), Counting())
+    _structure = STRUCTURE
 
     def _is_member(self, heads: Int[Tensor, "rows n"]) -> Bool[Tensor, "rows"]:
         return structure.is_projective(self._given.trees, heads)

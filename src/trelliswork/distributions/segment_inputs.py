@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.chain_inputs import cast
+from trelliswork.distributions.checks import check_edges, is_whole, one_dtype, refuse_not_scores
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.shapes import Int
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
-
     from trelliswork.structures.segments.fast import SegmentArrays
 
 INF = float("inf")
@@ -31,26 +30,9 @@ def promote(
     c = segments.shape[-1]
     start = segments.new_zeros(c) if start is None else start
     end = segments.new_zeros(c) if end is None else end
-    if transitions is not None and transitions.shape != (c, c):
-        raise ScoreError(f"transitions must be {(c, c)}, indexed [from, to]; got {tuple(transitions.shape)}")
-    for name, edge in (("start", start), ("end", end)):
-        if edge.shape != (c,):
-            raise ScoreError(f"{name} must be ({c},), one score a label; got {tuple(edge.shape)}")
-    return one_dtype((segments, transitions, start, end))
-
-
-def one_dtype(parts: Sequence[Tensor | None]) -> tuple[Any, ...]:
-    """Scores in the dtype that holds all of them, which must be floating point and on one device."""
-    given = [part for part in parts if part is not None]
-    if len({part.device for part in given}) > 1:
-        devices = sorted({str(part.device) for part in given})
-        raise ScoreError(f"all scores must be on one device; got {devices}; move them with .to(device)")
-    dtype = given[0].dtype
-    for part in given:
-        dtype = torch.promote_types(dtype, part.dtype)
-    if not dtype.is_floating_point:
-        raise ScoreError(f"scores must be floating point; got {dtype}; call .float() on them")
-    return tuple(None if part is None else cast(part, dtype) for part in parts)
+    check_edges(transitions, {"start": start, "end": end}, c, "label")
+    segments, transitions, start, end = one_dtype((segments, transitions, start, end))
+    return segments, transitions, start, end
 
 
 def check_factors(
@@ -58,9 +40,6 @@ def check_factors(
     durations: Tensor,
     starts: Tensor | None,
     ends: Tensor | None,
-    transitions: Tensor | None,
-    start: Tensor,
-    end: Tensor,
 ) -> None:
     """The shapes of factored scores."""
     if tokens.dim() < 2 or 0 in tokens.shape[-2:]:
@@ -74,17 +53,12 @@ def check_factors(
     for name, part in (("starts", starts), ("ends", ends)):
         if part is not None and part.shape != tokens.shape:
             raise ScoreError(f"{name} must be {tuple(tokens.shape)} like tokens; got {tuple(part.shape)}")
-    if transitions is not None and transitions.shape != (c, c):
-        raise ScoreError(f"transitions must be {(c, c)}, indexed [from, to]; got {tuple(transitions.shape)}")
-    for name, edge in (("start", start), ("end", end)):
-        if edge.shape != (c,):
-            raise ScoreError(f"{name} must be ({c},), one score a label; got {tuple(edge.shape)}")
 
 
 def check_max_lengths(max_lengths: Tensor | Sequence[int], k: int, c: int, device: torch.device) -> Int[Tensor, "c"]:
     """The longest segment of each label, in 1..k."""
     limits = torch.as_tensor(max_lengths, device=device)
-    if limits.shape != (c,) or limits.dtype.is_floating_point or limits.dtype == torch.bool:
+    if limits.shape != (c,) or not is_whole(limits):
         raise ScoreError(
             f"max_lengths must be {c} whole numbers, one a label; got {limits.dtype} {tuple(limits.shape)}"
         )
@@ -103,10 +77,5 @@ def check_scores(parts: dict[str, Tensor | None], arrays: SegmentArrays | None) 
     if arrays is not None and arrays.first_not_a_score()[0] < 0:
         return
     for name, part in parts.items():
-        wrong = None if part is None else ~(part.detach() < INF)
-        if part is not None and wrong is not None and bool(wrong.any()):
-            place = wrong.nonzero()[0].tolist()
-            raise ScoreError(
-                f"{name} must be finite numbers or -inf; got {part[tuple(place)].item()} at {place}; "
-                "look for a division by zero or an overflow upstream, and forbid with -inf"
-            )
+        if part is not None:
+            refuse_not_scores(name, part)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.base import Backend, StructuredDistribution, resolve_backend
-from trelliswork.distributions.chain_inputs import cast, layout_of
+from trelliswork.distributions.base import Backend, StructuredDistribution
+from trelliswork.distributions.checks import cast, flat_lengths
 from trelliswork.distributions.segment_inputs import check_max_lengths, check_scores
+from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.structure import Segments
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 INF = float("inf")
 
@@ -42,10 +40,9 @@ class SegmentScores(StructuredDistribution):
         batch_shape, (n, k, c) = shape[:-3], shape[-3:]
         device = self.start.device
         self._shape = shape
-        self._lengths = layout_of(batch_shape, n, device, lengths, None).lengths
+        self._lengths = flat_lengths("lengths", lengths, batch_shape, n, device, 1)
         self.max_lengths = None if max_lengths is None else check_max_lengths(max_lengths, k, c, device)
-        self.backend = resolve_backend(backend, device)
-        super().__init__(batch_shape, torch.Size([n]), validate_args=False)
+        super().__init__(self.start, batch_shape, [n], backend)
         if validate_args is None or validate_args:
             check_scores(self._named_scores(), self._arrays)
 
@@ -104,10 +101,6 @@ class SegmentScores(StructuredDistribution):
     @property
     def _arrays(self) -> Any:
         return self._solver.arrays
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.start.dtype
 
     @property
     def lengths(self) -> Int[Tensor, "*batch"]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.segments.structure import ends_of
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
 
 Segment = tuple[int, int, int]
 """(start, end, label), end exclusive."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,16 +12,21 @@ from torch.distributions import constraints
 from trelliswork.distributions import segment_values as values
 from trelliswork.distributions.base import Backend, weighted_sum
 from trelliswork.distributions.centring import centred, centred_segments
-from trelliswork.distributions.chain_inputs import cast
-from trelliswork.distributions.segment_inputs import check_factors, one_dtype, promote
+from trelliswork.distributions.checks import (
+    check_edges,
+    known_rows,
+    known_values,
+    label_index,
+    one_dtype,
+    whole_values,
+)
+from trelliswork.distributions.segment_inputs import check_factors, promote
 from trelliswork.distributions.segment_scores import SegmentScores
 from trelliswork.errors import ScoreError
-from trelliswork.semirings import Counting
-from trelliswork.structures.segments import fast, structure
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.factored import Factored
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.structures.segments.record import STRUCTURE
 
 INF = float("inf")
 Known = Sequence[Any]
@@ -44,7 +49,7 @@ class SemiMarkov(SegmentScores):
     (tensor([152.], dtype=torch.float64), [[(0, 1, 0), (1, 2, 0), (2, 3, 0), (3, 4, 0), (4, 5, 0)]])
     """
 
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _noun = "segmentation"
     _advice = "allow segments that cover the row and transitions between their labels"
 
@@ -91,7 +96,8 @@ class SemiMarkov(SegmentScores):
         c = tokens.shape[-1]
         start = tokens.new_zeros(c) if start is None else start
         end = tokens.new_zeros(c) if end is None else end
-        check_factors(tokens, durations, starts, ends, transitions, start, end)
+        check_factors(tokens, durations, starts, ends)
+        check_edges(transitions, {"start": start, "end": end}, c, "label")
         self = cls.__new__(cls)
         moved = one_dtype((tokens, durations, starts, ends, transitions, start, end))
         self.transitions, self.start, self.end = moved[4:]
@@ -113,14 +119,9 @@ class SemiMarkov(SegmentScores):
 
     def to_starts(self, value: Any) -> Int[Tensor, "*samples *batch n"]:
         """A value in its tensor form, checked: a segment that is too long or out of place is named."""
-        expected = (*self.batch_shape, *self.event_shape)
         if not isinstance(value, Tensor):
             value = values.from_lists(value, self._lengths, self.batch_shape, *self.event_shape)
-        elif value.dtype.is_floating_point or value.dtype == torch.bool:
-            raise ScoreError(f"starts must be whole numbers; got {value.dtype}; call .long() on them")
-        elif value.shape[value.dim() - len(expected) :] != expected:
-            raise ScoreError(f"starts must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
-        starts = cast(value, torch.long)
+        starts = whole_values("starts", value, (*self.batch_shape, *self.event_shape))
         k, c = self._shape[-2:]
         longest = torch.full((c,), k, device=starts.device) if self.max_lengths is None else self.max_lengths
         values.check_starts(starts.reshape(-1, len(self._lengths), *self.event_shape), self._lengths, longest)
@@ -176,11 +177,6 @@ class SemiMarkov(SegmentScores):
         """`sample` in its tensor form."""
         return self._sampled(sample_shape, generator)
 
-    @property
-    def count(self) -> Float[Tensor, "*batch"]:
-        """How many segmentations are possible, in float64 (exact to 2^53)."""
-        return structure.total(self._parts, Counting()).reshape(self.batch_shape)
-
     def expected(
         self,
         costs: Float[Tensor, "*batch n k c"] | None = None,
@@ -230,18 +226,15 @@ class SemiMarkov(SegmentScores):
         >>> dist.span_probability(2, 4, "PER", labels=["O", "PER"])
         """
         n, k, c = self._shape[-3:]
-        if isinstance(label, str):
-            if labels is None or label not in labels:
-                raise ScoreError(f"label must be an index or one of labels={labels}; got {label!r}")
-            label = list(labels).index(label)
-        if not 0 <= first < last <= n or not 0 <= label < c:
+        index = label_index(label, labels)
+        if not 0 <= first < last <= n or index is None or not 0 <= index < c:
             raise ScoreError(
                 f"a span must be first < last within 0..{n}, with a label in 0..{c - 1}; got {(first, last, label)}"
             )
         marginals = self.marginals
         if last - first > k:
             return marginals.new_zeros(self.batch_shape)
-        return marginals[..., first, last - first - 1, label]
+        return marginals[..., first, last - first - 1, index]
 
     # --- constraints -----------------------------------------------------------------------------------------
 
@@ -280,11 +273,7 @@ class SemiMarkov(SegmentScores):
         shape, device = self._shape, self.start.device
         n, k, c = shape[-3:]
         if not isinstance(partial, Tensor):
-            known = [partial] if not self.batch_shape else partial
-            for _ in self.batch_shape[1:]:
-                known = [row for rows in known for row in rows]
-            if len(known) != len(self._lengths):
-                raise ScoreError(f"known segments must be one list a row, {tuple(self.batch_shape)}; got {len(known)}")
+            known = known_rows(partial, self.batch_shape, "segments")
             return values.allowed_by_segments(known, n, k, c, device).reshape(shape)
         if partial.dtype == torch.bool:
             if partial.shape != shape:
@@ -301,10 +290,8 @@ class SemiMarkov(SegmentScores):
                 f"partial labels must be whole numbers {tuple(shape[:-2])}, -100 = unknown; "
                 f"got {partial.dtype} {tuple(partial.shape)}"
             )
-        labels = torch.where(torch.arange(n, device=device) < self._lengths[:, None], partial.reshape(-1, n), -1)
-        if bool((labels >= c).any()):
-            raise ScoreError(f"partial labels must lie in 0..{c - 1} or be -100 for unknown; got {int(labels.max())}")
-        return labels
+        real = torch.arange(n, device=device) < self._lengths[:, None]
+        return known_values("partial labels", partial.reshape(-1, n), real, c)
 
     def _divided(self, t: float) -> SemiMarkov:
         transitions = None if self.transitions is None else self.transitions / t

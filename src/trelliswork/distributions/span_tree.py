@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,20 +14,24 @@ from trelliswork.distributions import span_values as values
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
-    resolve_backend,
-    weighted_sum,
 )
 from trelliswork.distributions.centring import centred_spans
-from trelliswork.distributions.chain_inputs import cast, layout_of
+from trelliswork.distributions.checks import (
+    cast,
+    check_floating,
+    flat_lengths,
+    known_rows,
+    label_index,
+    named_place,
+    refuse_not_scores,
+    whole_values,
+)
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ScoreError
-from trelliswork.semirings import Counting
-from trelliswork.structures.constituency import fast, structure
-from trelliswork.structures.constituency.kernels import first_not_a_score
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.structures.constituency import structure
+from trelliswork.structures.constituency.record import STRUCTURE
 from trelliswork.structures.constituency.structure import Spans
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 Known = Sequence[Any]
@@ -48,7 +52,7 @@ class SpanTree(StructuredDistribution):
     (tensor([64.], dtype=torch.float64), [[(0, 3, 0), (0, 1, 0), (1, 3, 0), (1, 2, 0), (2, 3, 0)]])
     """
 
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _noun = "tree"
     _advice = "allow a label for the whole row, for each token, and for spans between them"
 
@@ -65,31 +69,19 @@ class SpanTree(StructuredDistribution):
                 f"spans must be [batch, n, n, c] with n, c >= 1; got {tuple(spans.shape)}; "
                 "index them [first token, last token, label]"
             )
-        if not spans.dtype.is_floating_point:
-            raise ScoreError(f"scores must be floating point; got {spans.dtype}; call .float() on them")
+        check_floating(spans.dtype)
         self.spans = spans
         batch_shape, n = spans.shape[:-3], spans.shape[-2]
-        self._lengths = layout_of(batch_shape, n, spans.device, lengths, None).lengths
-        self.backend = resolve_backend(backend, spans.device)
-        super().__init__(batch_shape, torch.Size([2 * n - 1, 3]), validate_args=False)
+        self._lengths = flat_lengths("lengths", lengths, batch_shape, n, spans.device, 1)
+        super().__init__(spans, batch_shape, [2 * n - 1, 3], backend)
         if validate_args is None or validate_args:
             self._check_scores()
 
     def _check_scores(self) -> None:
         """NaN and +inf are refused by place, where they are read."""
-        arrays = self._solver.arrays
-        if arrays is not None:
-            place = [-1] if self._solver.tops.fine.all() else list(first_not_a_score(*arrays))
-        else:
-            wrong = ~(self._parts.spans.detach() < INF) & self._parts.span_mask[..., None]
-            place = wrong.nonzero()[0].tolist() if bool(wrong.any()) else [-1]
-        if place[0] >= 0:
-            row, first, last, label = place
-            raise ScoreError(
-                f"spans must be finite numbers or -inf; got {self._parts.spans[tuple(place)].item()} at row {row}, "
-                f"tokens {first}..{last}, label {label}; "
-                "look for a division by zero or an overflow upstream, and forbid with -inf"
-            )
+        if self._solver.arrays is None or not self._solver.tops.fine.all():
+            place = named_place("row", "first token", "last token", "label")
+            refuse_not_scores("spans", self._parts.spans, self._parts.span_mask[..., None], place)
 
     # --- the parts, flat -------------------------------------------------------------------------------------
 
@@ -99,10 +91,6 @@ class SpanTree(StructuredDistribution):
         dtype = torch.float64 if self.dtype == torch.float64 else torch.float32
         spans = self.spans if self.spans.dim() == 4 else self.spans.reshape(-1, *self.spans.shape[-3:])
         return Spans(cast(spans, dtype), self._lengths)
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.spans.dtype
 
     @property
     def lengths(self) -> Int[Tensor, "*batch"]:
@@ -118,15 +106,9 @@ class SpanTree(StructuredDistribution):
 
     def to_nodes(self, value: Any) -> Int[Tensor, "*samples *batch nodes 3"]:
         """A value in its tensor form, checked: what is no binary tree over its row is named."""
-        expected = (*self.batch_shape, *self.event_shape)
         if not isinstance(value, Tensor):
-            nodes = values.from_lists(value, self.batch_shape, self.event_shape[0], self.spans.device)
-        elif value.dtype.is_floating_point or value.dtype == torch.bool:
-            raise ScoreError(f"nodes must be whole numbers; got {value.dtype}; call .long() on them")
-        elif value.shape[max(0, value.dim() - len(expected)) :] != expected:
-            raise ScoreError(f"nodes must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
-        else:
-            nodes = cast(value, torch.long)
+            value = values.from_lists(value, self.batch_shape, self.event_shape[0], self.spans.device)
+        nodes = whole_values("nodes", value, (*self.batch_shape, *self.event_shape))
         values.check_nodes(self._by_sample(nodes), self._lengths, self.spans.shape[-1])
         return nodes
 
@@ -159,11 +141,6 @@ class SpanTree(StructuredDistribution):
         return self.from_nodes(values)
 
     @property
-    def _posteriors(self) -> Float[Tensor, "rows n n c"]:
-        posteriors: Tensor = self._solver.marginals()
-        return posteriors
-
-    @property
     def marginals(self) -> Float[Tensor, "*batch n n c"]:
         """p(tokens i..j are a node labelled y | x) at [..., i, j, y]; 0 at what is no span. Differentiable."""
         return self._batched(self._posteriors)
@@ -176,10 +153,7 @@ class SpanTree(StructuredDistribution):
         >>> dist.span_probability(2, 4, "NP", labels=["S", "NP"])
         """
         n, c = self.spans.shape[-2:]
-        if isinstance(label, str):
-            if labels is None or label not in labels:
-                raise ScoreError(f"label must be an index or one of labels={labels}; got {label!r}")
-            label = list(labels).index(label)
+        label = label_index(label, labels)
         if not 0 <= first < last <= n or (label is not None and not 0 <= label < c):
             raise ScoreError(
                 f"a span must be first < last within 0..{n}, with a label in 0..{c - 1}; got {(first, last, label)}"
@@ -200,24 +174,11 @@ class SpanTree(StructuredDistribution):
         """`sample` in its tensor form."""
         return self._sampled(sample_shape, generator)
 
-    @property
-    def count(self) -> Float[Tensor, "*batch"]:
-        """How many trees are possible, in float64 (exact to 2^53)."""
-        return structure.total(self._parts, Counting()).reshape(self.batch_shape)
-
     def expected(self, costs: Float[Tensor, "*batch n n c"]) -> Float[Tensor, "*batch"]:
         """E[Σ costs of the nodes]; costs are shaped like spans."""
         if costs.shape != self.spans.shape:
             raise ScoreError(f"costs must be {tuple(self.spans.shape)}, one for each node; got {tuple(costs.shape)}")
         return self._batched(self._expected((costs.reshape(self._parts.spans.shape),)))
-
-    @property
-    def _scores(self) -> tuple[Tensor]:
-        return (self._parts.spans.double(),)
-
-    def _expected(self, costs: tuple[Tensor | None, ...]) -> Float[Tensor, "rows"]:
-        assert costs[0] is not None
-        return weighted_sum(self._posteriors, costs[0].double(), 1)
 
     def _centred(self) -> SpanTree:
         spans = centred_spans(self._parts.spans, self._parts.span_mask)
@@ -244,11 +205,7 @@ class SpanTree(StructuredDistribution):
                     f"got {partial.dtype} {tuple(partial.shape)}"
                 )
             return partial
-        known = [partial] if not self.batch_shape else partial
-        for _ in self.batch_shape[1:]:
-            known = [row for rows in known for row in rows]
-        if len(known) != len(self._lengths):
-            raise ScoreError(f"known nodes must be one list a row, {tuple(self.batch_shape)}; got {len(known)}")
+        known = known_rows(partial, self.batch_shape, "nodes")
         lengths = self._lengths.tolist()
         return values.allowed_by_nodes(known, lengths, shape[-2], shape[-1], self.spans.device).reshape(shape)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,10 +11,8 @@ from torch import Tensor
 from trelliswork.distributions.segment_values import flattened
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.constituency.kernels import first_not_a_tree
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
 
 INF = float("inf")
 Node = tuple[int, int, int]

@@ -8,19 +8,17 @@ constrained; forward and backward sums stand for the rest of the row, so that a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.chain.structure import Chain, backward, forward
 from trelliswork.tags.schemes import SpanPattern, span_patterns
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 Span = tuple[int, int, str]
 INF = float("inf")

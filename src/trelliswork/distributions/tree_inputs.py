@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
+from trelliswork.distributions.checks import check_floating, known_values, real_values
 from trelliswork.errors import ScoreError
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
-
-INF = float("inf")
+from trelliswork.runtime.shapes import Bool, Int
 
 
 def check_shape(arcs: Tensor, labels: Tensor | None) -> None:
@@ -27,51 +22,13 @@ def check_shape(arcs: Tensor, labels: Tensor | None) -> None:
             f"got {tuple(labels.shape)}"
         )
     for scores in (arcs, labels):
-        if scores is not None and not scores.dtype.is_floating_point:
-            raise ScoreError(f"scores must be floating point; got {scores.dtype}; call .float() on them")
-
-
-def flat_lengths(lengths: Tensor | None, batch_shape: torch.Size, n: int, device: torch.device) -> Int[Tensor, "rows"]:
-    """One number of words a row, in 1..n."""
-    if lengths is None:
-        return torch.full((batch_shape.numel(),), n, device=device)
-    if lengths.shape != batch_shape or lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
-        raise ScoreError(
-            f"lengths must be whole numbers of shape {tuple(batch_shape)}; got {lengths.dtype} {tuple(lengths.shape)}"
-        )
-    flat = lengths.reshape(-1).to(device=device, dtype=torch.long)
-    wrong = (flat < 1) | (flat > n)
-    if bool(wrong.any()):
-        row = int(wrong.nonzero()[0])
-        raise ScoreError(
-            f"lengths must lie in 1..{n}; got {int(flat[row])} at row {row}; "
-            "count words without the root, pad the arcs or shorten the row"
-        )
-    return flat
-
-
-def check_scores(name: str, scores: Tensor) -> None:
-    """NaN and +inf are refused by place; scores [rows, n+1, n+1, ...] are -inf where no arc can be."""
-    wrong = ~(scores.detach() < INF)
-    if bool(wrong.any()):
-        row, head, word, *label = wrong.nonzero()[0].tolist()
-        found = scores[(row, head, word, *label)].item()
-        place = f"row {row}, head {head}, dependent {word}" + "".join(f", label {y}" for y in label)
-        raise ScoreError(
-            f"{name} must be finite numbers or -inf; got {found} at {place}; "
-            "look for a division by zero or an overflow upstream, and forbid with -inf"
-        )
+        if scores is not None:
+            check_floating(scores.dtype)
 
 
 def check_heads(value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows n"]) -> Int[Tensor, "samples rows n"]:
     """Heads [*samples, *batch, n] as [samples, rows, n], 0 at padding; each in 0..length of its row."""
-    expected = (*batch_shape, real.shape[1])
-    if value.dtype.is_floating_point or value.dtype == torch.bool:
-        raise ScoreError(f"heads must be whole numbers; got {value.dtype}; call .long() on them")
-    if value.shape[max(0, value.dim() - len(expected)) :] != expected:
-        raise ScoreError(f"heads must be [..., {', '.join(map(str, expected))}]; got {tuple(value.shape)}")
-    n_samples = value.shape[: value.dim() - len(expected)].numel()
-    samples = torch.where(real, value.long().reshape(n_samples, *real.shape), 0)
+    samples = real_values("heads", value, batch_shape, real)
     lengths = real.sum(1)[:, None]
     wrong = (samples < 0) | (samples > lengths)
     if bool(wrong.any()):
@@ -118,9 +75,7 @@ def allowed_arcs(partial: Tensor, arcs: Tensor, real: Bool[Tensor, "*batch n"]) 
             f"partial heads must be whole numbers {expected}, -100 = unknown; "
             f"got {partial.dtype} {tuple(partial.shape)}"
         )
-    known = torch.where(real, partial, -1)
-    if bool((known > n).any()):
-        raise ScoreError(f"partial heads must lie in 0..{n} or be -100 for unknown; got {int(known.max())}")
+    known = known_values("partial heads", partial, real, n + 1)
     heads = torch.arange(n + 1, device=partial.device)[:, None]
     agree = (known[..., None, :] < 0) | (known[..., None, :] == heads)
     return torch.cat([torch.ones_like(agree[..., :1]), agree], -1)
@@ -129,9 +84,7 @@ def allowed_arcs(partial: Tensor, arcs: Tensor, real: Bool[Tensor, "*batch n"]) 
 def allowed_labels(partial: Tensor, labels: Tensor, real: Bool[Tensor, "*batch n"]) -> Bool[Tensor, "*batch n+1 n+1 l"]:
     """Allowed labels from one for each word with negatives for unknown [*batch, n], whatever its head."""
     n_labels = labels.shape[-1]
-    known = torch.where(real, partial, -1)
-    if bool((known >= n_labels).any()):
-        raise ScoreError(f"partial labels must lie in 0..{n_labels - 1} or be -100; got {int(known.max())}")
+    known = known_values("partial labels", partial, real, n_labels)
     agree = (known[..., None] < 0) | (known[..., None] == torch.arange(n_labels, device=partial.device))
     agree = torch.cat([torch.ones_like(agree[..., :1, :]), agree], -2)  # nothing is known of the root's column
     return agree[..., None, :, :].expand(labels.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -14,23 +14,20 @@ from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
     require_finite_totals,
-    resolve_backend,
     weighted_sum,
 )
 from trelliswork.distributions.centring import centred_productions
-from trelliswork.distributions.chain_inputs import cast
+from trelliswork.distributions.checks import cast
 from trelliswork.distributions.segment_values import nested
 from trelliswork.distributions.span_values import allowed_by_nodes, to_lists
 from trelliswork.errors import ScoreError
-from trelliswork.semirings import Boolean, Counting
-from trelliswork.semirings.log import log_ratio
-from trelliswork.structures.grammar import fast, structure
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.semirings import Boolean
+from trelliswork.structures.grammar import structure
 from trelliswork.structures.grammar.grammar import Grammar
+from trelliswork.structures.grammar.record import STRUCTURE
 from trelliswork.structures.grammar.structure import RuleTable
 from trelliswork.structures.grammar.tree import Tree
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 
@@ -54,7 +51,7 @@ class WeightedCFG(StructuredDistribution):
     (tensor([2.], dtype=torch.float64), '(S (S a) (S (S a) (S a)))')
     """
 
-    _structure = fast.STRUCTURE
+    _structure = STRUCTURE
     _noun = "derivation"
     _same = "the same grammar, sentences and shape of rule scores"
     _advice = "allow rules that lead from a root symbol to its words"
@@ -81,9 +78,9 @@ class WeightedCFG(StructuredDistribution):
                 raise ScoreError("give sentences, or lexical scores [batch, n, lexical symbols]; got neither")
             lexical = grammar.lexical_scores(given, unknown)
         self.grammar = grammar
-        self._dtype = lexical.dtype
+        dtype = lexical.dtype
         for part in (rules, root, nodes):
-            self._dtype = self._dtype if part is None else torch.promote_types(self._dtype, part.dtype)
+            dtype = dtype if part is None else torch.promote_types(dtype, part.dtype)
         table = _table_of(grammar)
         self._parts = inputs.productions(grammar, table, lexical, rules, root, nodes, lengths)
         lengths_found = self._parts.lengths.tolist()
@@ -92,17 +89,11 @@ class WeightedCFG(StructuredDistribution):
             raise ScoreError(
                 f"sentences must have lengths {lengths_found}; got {[len(each) for each in self.sentences]}"
             )
-        self.backend = resolve_backend(backend, lexical.device)
-        n = self._parts.n
-        super().__init__(torch.Size([len(lexical)]), torch.Size([2 * n - 1, 3]), validate_args=False)
+        super().__init__(cast(lexical[:0], dtype), lexical.shape[:1], [2 * self._parts.n - 1, 3], backend)
         if validate_args is None or validate_args:
             inputs.check_scores(self._parts)
 
     # --- the parts -------------------------------------------------------------------------------------------
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self._dtype
 
     @property
     def lengths(self) -> Int[Tensor, "batch"]:
@@ -130,7 +121,7 @@ class WeightedCFG(StructuredDistribution):
     def to_parts(self, value: Sequence[Tree]) -> Float[Tensor, "batch n n symbols"]:
         """1 at the nodes of a value, 0 elsewhere: shaped like `marginals`."""
         n, size = self._parts.n, len(self.grammar.symbols)
-        parts = torch.zeros(len(self.sentences), n, n, size, dtype=self._dtype, device=self.lengths.device)
+        parts = torch.zeros(len(self.sentences), n, n, size, dtype=self.dtype, device=self.lengths.device)
         for row, nodes in enumerate(self.to_nodes(value)):
             for start, end, symbol in nodes:
                 parts[row, start, end - 1, symbol] = 1
@@ -152,33 +143,6 @@ class WeightedCFG(StructuredDistribution):
 
     def _written(self, values: Tensor) -> Any:
         return self.from_nodes(values)
-
-    def _score_rows(self, values: Int[Tensor, "batch nodes 3"]) -> Float[Tensor, "batch"]:
-        lists = to_lists(values, self.lengths.tolist())
-        return torch.stack([self._score_row(row, nodes) for row, nodes in enumerate(lists)])
-
-    def _log_prob_rows(self, values: Int[Tensor, "batch nodes 3"]) -> Float[Tensor, "batch"]:
-        return log_ratio(self._score_rows(values), self._log_z)
-
-    def _score_row(self, row: int, nodes: inputs.Nodes) -> Float[Tensor, ""]:
-        parts, first = self._parts, self.grammar.first_lexical
-        used = inputs.rules_of(nodes, self.grammar)
-        leaves = [(start, symbol - first) for start, end, symbol in nodes if end - start == 1]
-        if any(rule < 0 for _, _, rule in used) or any(symbol < 0 for _, symbol in leaves):
-            return parts.lexical.new_full((), -INF, dtype=torch.float64)
-        rules = parts.rules[min(row, len(parts.rules) - 1)]
-        by_span = rules.shape[0] > 1
-        score = parts.root[min(row, len(parts.root) - 1), nodes[0][2]].double()
-        score = score + _picked(parts.lexical[row], leaves)
-        score = score + _picked(rules, [(i, j - 1, r) if by_span else (0, 0, r) for i, j, r in used])
-        if parts.nodes is not None:
-            score = score + _picked(parts.nodes[row], [(i, j - 1, symbol) for i, j, symbol in nodes])
-        return score
-
-    @property
-    def _posteriors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        found: tuple[Tensor, Tensor, Tensor, Tensor] = self._solver.marginals()
-        return found
 
     @property
     def marginals(self) -> Float[Tensor, "batch n n symbols"]:
@@ -221,11 +185,6 @@ class WeightedCFG(StructuredDistribution):
     def recognised(self) -> Bool[Tensor, "batch"]:
         """Whether the grammar derives each sentence at all [S2, CKY]: the recursion over truth values."""
         return structure.total(self._parts, Boolean())
-
-    @property
-    def count(self) -> Float[Tensor, "batch"]:
-        """How many derivations are possible, in float64 (exact to 2^53)."""
-        return structure.total(self._parts, Counting())
 
     def expected(
         self,
@@ -320,7 +279,7 @@ class WeightedCFG(StructuredDistribution):
             self.grammar, self.sentences, lexical=lexical, rules=given, root=root if len(root) > 1 else root[0],
             nodes=nodes, lengths=self.lengths, backend=self.backend, validate_args=False,
         )  # fmt: skip
-        made._dtype = self._dtype
+        made.dtype = self.dtype
         return made
 
     # --- torch.distributions ---------------------------------------------------------------------------------
@@ -333,21 +292,13 @@ class WeightedCFG(StructuredDistribution):
         )
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
-        raise NotImplementedError("sentences stand in a list: repeat them instead of expanding the distribution")
+        raise ScoreError("sentences stand in a list; repeat them instead of expanding the distribution")
 
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}(batch={len(self.sentences)}, n={self._parts.n}, "
             f"symbols={len(self.grammar.symbols)}, rules={self.grammar.n_rules}, backend={self.backend!r})"
         )
-
-
-def _picked(scores: Tensor, places: Sequence[tuple[int, ...]]) -> Float[Tensor, ""]:
-    """Σ of the scores at some places."""
-    if not places:
-        return scores.new_zeros((), dtype=torch.float64)
-    index = torch.tensor(places, device=scores.device).unbind(-1)
-    return scores[index].double().sum()
 
 
 def _table_of(grammar: Grammar) -> RuleTable:

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from trelliswork.distributions import LinearChain, ProjectiveTree, SemiMarkov, SpanningTree
 from trelliswork.distributions.base import Backend
-from trelliswork.distributions.chain_inputs import cast, layout_of
+from trelliswork.distributions.chain_inputs import layout_of
+from trelliswork.distributions.checks import cast
 from trelliswork.errors import ConstraintError, ScoreError
 
 if TYPE_CHECKING:

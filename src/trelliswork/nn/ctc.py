@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork import distributions
-from trelliswork.distributions.base import Backend, check_tensor, resolve_backend
-from trelliswork.distributions.ctc_inputs import check_frames, check_labels, check_scores, flat_lengths
+from trelliswork.distributions.base import Backend, resolve_backend
+from trelliswork.distributions.checks import check_tensor, flat_lengths
+from trelliswork.distributions.ctc_inputs import check_frames, check_labels, check_scores
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import as_array
 from trelliswork.structures.ctc import fast

@@ -1,19 +1,5 @@
-"""One folder for each family of y. A newcomer adds a structure by copying one and adding its name here.
+"""One folder for each family of y; `registry.py` lists their records.
 
-Each has `structure.py` (parts and the reference recursions over any semiring), kernels for the hot queries
-and `math.md`. The contract tests and the benchmarks run over this list.
+Each has `structure.py` (parts and the reference recursions over any semiring), kernels for the hot queries, `record.py`
+(both solvers of the queries, and an example) and `math.md`.
 """
-
-STRUCTURES = (
-    "automata",
-    "beam",
-    "chain",
-    "constituency",
-    "ctc",
-    "edit",
-    "factors",
-    "grammar",
-    "projective",
-    "segments",
-    "spanning",
-)

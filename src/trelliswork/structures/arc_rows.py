@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.structures.arc_kernels import read_arcs
 from trelliswork.structures.arcs import Arcs
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
-Array = np.ndarray[Any, Any]
 
 
 class ArcArrays(NamedTuple):
@@ -50,8 +46,6 @@ class ArcRows:
     @cached_property
     def arrays(self) -> ArcArrays:
         """For the kernels, read once; scores that are NaN or +inf are only noted."""
-        from trelliswork.structures.arc_kernels import read_arcs
-
         raw, lengths = as_array(self.scores), as_array(self.lengths)
         arcs = buffers.empty(raw.shape)
         return ArcArrays(arcs, lengths, self.single_root, read_arcs(raw, lengths, arcs))

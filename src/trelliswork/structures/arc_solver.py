@@ -1,38 +1,73 @@
-"""The queries of dependency trees, with or without labels, for every family of them."""
+"""The queries of dependency trees, with or without labels, for every family of them.
+
+Values and first derivatives come from a family's kernels; everything beyond that is differentiated through its
+reference, so derivatives of every order are exact.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.bridge import as_array
-from trelliswork.structures.arc_autograd import Family, log_likelihood, log_partition, marginals
+from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.bridge import Array, as_array
+from trelliswork.runtime.threads import over_rows
+from trelliswork.semirings.log import log_ratio
+from trelliswork.structures.arc_kernels import expected_gradient, likelihood_gradient, tree_scores
 from trelliswork.structures.arc_labels import LabelledArcs, add_labels, below, label_log_probs
-from trelliswork.structures.arc_rows import ArcRows
+from trelliswork.structures.arc_rows import ArcArrays, ArcRows
 from trelliswork.structures.arcs import tree_score
+from trelliswork.structures.kernel_solver import Kernel, best_by, draw_by, seeds
 from trelliswork.structures.label_autograd import best_over_labels, sum_over_labels
-from trelliswork.structures.record import Solver
+from trelliswork.structures.lawler import top_trees
+from trelliswork.structures.record import CountingSolver, Drawn, Scores, Solver, Structure
+from trelliswork.structures.reference import Reference
+
+NO_MARGINALS = np.empty((0, 0, 0))
+
+
+class Family(NamedTuple):
+    """How a family of trees computes: its reference and its kernels over `ArcArrays`."""
+
+    name: str
+    reference: ModuleType
+    projective: bool
+    sums: Kernel  # log Z [rows] and marginals [rows, n+1, n+1], those not if they have no rows
+    best: Kernel  # heads [rows, n] and whether a row has any tree
+    draw: Kernel  # heads [samples, rows, n]; the posteriors of root words are given where arcs may cross
+
+    def run_sums(self, trees: ArcArrays, with_marginals: bool) -> tuple[Array, Array]:
+        """log Z [rows] and, if asked for, marginals [rows, n+1, n+1]."""
+        batch, size, _ = trees.scores.shape
+        log_z, marginals = np.empty(batch), np.zeros(trees.scores.shape) if with_marginals else NO_MARGINALS
+        over_rows(self.sums, batch, batch * size**3, *trees[:3], log_z, marginals)
+        return log_z, marginals
+
+    def structure(self) -> Structure:
+        return Structure(self.name, partial(ArcReference, self), partial(ArcKernels, self), example)
+
+
+def example(scores: Scores) -> dict[str, Any]:
+    return {"arcs": scores(2, 4, 4), "labels": scores(2, 4, 4, 2)}
 
 
 class ArcKernels(Solver):
-    """By kernel. `fast` is the family's module; values are heads [rows, n], or (head, label) pairs [rows, n, 2]."""
+    """By kernel. Values are heads [rows, n], or (head, label) pairs [rows, n, 2]."""
 
     refuses = True
 
-    def __init__(self, fast: ModuleType, given: ArcRows, labels: Tensor | None) -> None:
-        self._fast, self._given, self._labels = fast, given, labels
+    def __init__(self, family: Family, given: ArcRows, labels: Tensor | None) -> None:
+        self._family, self._given, self._labels = family, given, labels
 
     @property
     def arrays(self) -> Any:
         return self._given.arrays
-
-    @property
-    def _family(self) -> Family:
-        family: Family = self._fast.FAMILY
-        return family
 
     # What carries a graph of its own is made for each query: two of them can then be differentiated one after another.
 
@@ -55,10 +90,55 @@ class ArcKernels(Solver):
         return best_over_labels(self._given, labels)
 
     def log_partition(self) -> Tensor:
-        return log_partition(self._family, self.rows)
+        rows, family = self.rows, self._family
+        log_z, posteriors = family.run_sums(rows.arrays, torch.is_grad_enabled() and rows.scores.requires_grad)
+        gradient_of = _like(rows.scores)
+
+        def vjp(grad: Array) -> tuple[Array]:
+            gradient = gradient_of()
+            expected_gradient(grad, posteriors, gradient)
+            return (gradient,)
+
+        found: Tensor = differentiable(
+            torch.from_numpy(log_z),
+            (rows.scores,),
+            vjp,
+            lambda scores: family.reference.log_partition(rows.with_scores(scores).trees),
+        )
+        return found
 
     def marginals(self) -> Tensor:
-        return marginals(self._family, self.rows)
+        rows, family = self.rows, self._family
+        found: Tensor = differentiable(
+            torch.from_numpy(family.run_sums(rows.arrays, True)[1]),
+            (rows.scores,),
+            None,
+            lambda scores: family.reference.marginals(rows.with_scores(scores).trees),
+        )
+        return found
+
+    def _log_likelihood(self, rows: ArcRows, heads: Tensor) -> Tensor | None:
+        """log p(heads): sums, score and all that the gradient needs in two kernels; None if heads are no trees."""
+        arrays, found, family = rows.arrays, as_array(heads), self._family
+        scores = np.empty(len(found))
+        if not tree_scores(arrays.scores, arrays.lengths, arrays.single_root, family.projective, found, scores):
+            return None
+        log_z, posteriors = family.run_sums(arrays, torch.is_grad_enabled() and rows.scores.requires_grad)
+        possible = scores > -np.inf
+        log_probs = np.where(possible, np.minimum(scores - np.where(possible, log_z, 0.0), 0.0), -np.inf)
+        gradient_of = _like(rows.scores)
+
+        def vjp(grad: Array) -> tuple[Array]:
+            gradient = gradient_of()
+            likelihood_gradient(grad, found, arrays.lengths, log_probs, posteriors, gradient)
+            return (gradient,)
+
+        def reference(scores: Tensor) -> Tensor:
+            trees = rows.with_scores(scores).trees
+            return log_ratio(tree_score(trees, heads), family.reference.log_partition(trees))
+
+        log_prob: Tensor = differentiable(torch.from_numpy(log_probs.copy()), (rows.scores,), vjp, reference)
+        return log_prob
 
     def score(self, values: Tensor) -> Tensor:
         trees = self._given.trees
@@ -68,13 +148,13 @@ class ArcKernels(Solver):
 
     def log_prob(self, values: Tensor) -> Tensor | None:
         if self._labels is None:
-            return log_likelihood(self._family, self.rows, values)
+            return self._log_likelihood(self.rows, values)
         real = self._given.word_mask
         heads, labels = (torch.where(real, each, 0) for each in values.unbind(-1))
         if bool(((labels < 0) | (labels >= self._labels.shape[-1])).any()):
             return None
         rows = self.rows
-        of_heads = log_likelihood(self._family, rows, heads)
+        of_heads = self._log_likelihood(rows, heads)
         if of_heads is None:
             return None
         of_labels = label_log_probs(self._given.scores, self._labels, rows.scores, heads, labels)
@@ -86,7 +166,7 @@ class ArcKernels(Solver):
         labels = None if self._labels is None else below(self._labels, heads).argmax(-1)
         return self._values(heads, labels), possible
 
-    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
+    def top_k(self, k: int) -> Drawn:
         heads, labels, scores = (each.to(self._given.scores.device) for each in self._top(self.labelled.parts, k))
         return self._values(heads, None if self._labels is None else labels), scores
 
@@ -103,23 +183,30 @@ class ArcKernels(Solver):
 
     # --- trees without labels --------------------------------------------------------------------------------
 
-    def _best(self, rows: ArcRows) -> tuple[Tensor, Tensor]:
-        found: tuple[Tensor, Tensor] = self._fast.best_trees(rows.arrays)
-        return found
+    def _best(self, rows: ArcRows) -> Drawn:
+        trees = rows.arrays
+        batch, size, _ = trees.scores.shape
+        work = batch * size**3 if self._family.projective else batch * size**2 * 8
+        return best_by(self._family.best, work, np.zeros((batch, size - 1), np.int64), *trees[:3])
 
     def _top(self, parts: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
         given = self._given
-        found = self._fast.top_trees(as_array(parts), as_array(given.lengths), given.single_root, k)
+        found = top_trees(self._family.best, as_array(parts), as_array(given.lengths), given.single_root, k)
         heads, labels, scores = (torch.from_numpy(each) for each in found)
         return heads, labels, scores
 
     def _draw(self, rows: ArcRows, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        drawn: Tensor = self._fast.sample_trees(rows.arrays, n_samples, generator)
-        return drawn
+        """A single root word of trees whose arcs may cross is drawn from its posterior."""
+        trees, family = rows.arrays, self._family
+        batch, size, _ = trees.scores.shape
+        chosen = seeds(n_samples, batch, generator)
+        given = (chosen,) if family.projective else (family.run_sums(trees, True)[1][:, 0].copy(), chosen)
+        heads = np.zeros((n_samples, batch, size - 1), np.int64)
+        return draw_by(family.draw, batch * (n_samples + size) * size**2, heads, *trees[:3], *given)
 
 
-class ArcReference(ArcKernels):
-    """Sums in plain torch; trees are searched by kernel, on the CPU."""
+class ArcReference(ArcKernels, CountingSolver):
+    """Sums in plain torch; where arcs may cross, single trees are searched by kernel, on the CPU."""
 
     refuses = False
     arrays = None
@@ -130,29 +217,43 @@ class ArcReference(ArcKernels):
     def _over_best(self, labels: Tensor) -> ArcRows:
         return self._given.with_scores(self.labelled.best)
 
+    def _reference(self, rows: ArcRows) -> Reference:
+        return Reference(self._family.reference, rows.trees)
+
     def log_partition(self) -> Tensor:
-        log_z: Tensor = self._family.reference.log_partition(self.rows.trees)
-        return log_z
+        return self._reference(self.rows).log_partition()
 
     def marginals(self) -> Tensor:
-        posteriors: Tensor = self._family.reference.marginals(self.rows.trees)
+        posteriors: Tensor = self._reference(self.rows).marginals()
         return posteriors
 
     def log_prob(self, values: Tensor) -> Tensor | None:
         return Solver.log_prob(self, values)
 
+    def count(self) -> Tensor:
+        """With crossing arcs Z where an arc weighs as much as it has labels, rounded: exact up to 13 digits or so."""
+        trees = self._given.trees
+        if self._family.projective:
+            return Reference(self._family.reference, trees.with_arcs(self.labelled.parts)).count()
+        ones: Tensor = self._family.reference.log_partition(trees.with_arcs(self.labelled.n_possible.log()))
+        return ones.exp().round()
 
-class SearchedReference(ArcReference):
-    """Trees are searched in plain torch as well, where the family's reference can."""
-
-    def _best(self, rows: ArcRows) -> tuple[Tensor, Tensor]:
-        found: tuple[Tensor, Tensor] = self._family.reference.best(rows.trees)
-        return found
+    def _best(self, rows: ArcRows) -> Drawn:
+        return self._reference(rows).best() if self._family.projective else super()._best(rows)
 
     def _top(self, parts: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-        found: tuple[Tensor, Tensor, Tensor] = self._family.reference.top_k(self._given.trees.with_arcs(parts), k)
-        return found
+        if not self._family.projective:
+            return super()._top(parts, k)
+        pairs, scores = Reference(self._family.reference, self._given.trees.with_arcs(parts)).top_k(k)
+        return pairs[..., 0], pairs[..., 1], scores
 
     def _draw(self, rows: ArcRows, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        drawn: Tensor = self._family.reference.sample(rows.trees, n_samples, generator)
-        return drawn
+        if not self._family.projective:
+            return super()._draw(rows, n_samples, generator)
+        return self._reference(rows).sample(n_samples, generator)
+
+
+def _like(scores: Tensor) -> Callable[[], Array]:
+    """What makes an array for the gradient of scores, without keeping them."""
+    shape, dtype = tuple(scores.shape), scores.dtype
+    return lambda: np.empty(shape, np.float64 if dtype == torch.float64 else np.float32)

@@ -6,13 +6,11 @@ A tree gives each word m = 1..n one head h in 0..n, 0 being the root, without cy
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 INF = float("inf")
 
@@ -51,8 +49,16 @@ class Arcs:
         """True at real words."""
         return torch.arange(self.n, device=self.lengths.device) < self.lengths[:, None]
 
+    @property
+    def marked(self) -> Float[Tensor, "batch n+1 n+1"]:
+        return self.arcs
+
     def with_arcs(self, arcs: Tensor) -> Arcs:
         return replace(self, arcs=arcs)
+
+    def detached(self) -> Arcs:
+        """The same scores as a leaf to differentiate by."""
+        return self.with_arcs(self.arcs.detach().requires_grad_())
 
 
 def tree_score(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
@@ -74,9 +80,3 @@ def is_tree(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Bool[Tensor, "batch"]
     if not trees.single_root:
         return arrives
     return arrives & (((heads == 0) & real).sum(1) == 1)
-
-
-def differentiate(log_z: Tensor, scores: Tensor, again: bool) -> Tensor:
-    """∂ Σ log Z / ∂ scores: the arcs' posteriors; with a graph to differentiate `again`."""
-    (posteriors,) = torch.autograd.grad(log_z.sum(), scores, create_graph=again)
-    return posteriors if again else posteriors.detach()

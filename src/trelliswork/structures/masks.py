@@ -6,14 +6,12 @@ A masked position is skipped, as if it were not in the sequence: its neighbours 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
+from trelliswork.runtime.shapes import Bool, Int
 
 
 @dataclass(frozen=True)

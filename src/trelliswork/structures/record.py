@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, Literal
 
 import torch
@@ -14,9 +13,11 @@ from torch import Tensor
 from trelliswork.semirings.log import log_ratio
 
 Drawn = tuple[Tensor, Tensor]
+Scores = Callable[..., Tensor]
+"""Makes a tensor of scores of a shape, `torch.randn` for one."""
 
 
-class Solver:
+class Solver(ABC):
     """The queries of one batch of parts. Values are [rows, *event] in their tensor form."""
 
     arrays: Any = None  # what kernels read; the reference has none
@@ -51,43 +52,26 @@ class Solver:
         """Exact samples [samples, rows, *event]."""
 
 
-class Reference(Solver):
-    """The functions of a structure's `structure.py`, in plain torch: log_partition, marginals, best, top_k, sample."""
+class CountingSolver(Solver):
+    """The reference of a structure, which can also count."""
 
-    def __init__(self, module: ModuleType, *parts: Any) -> None:
-        self._module, self._parts = module, parts
-
-    def log_partition(self) -> Tensor:
-        log_z: Tensor = self._module.log_partition(*self._parts)
-        return log_z
-
-    def marginals(self) -> Any:
-        return self._module.marginals(*self._parts)
-
-    def score(self, values: Tensor) -> Tensor:
-        score: Tensor = self._module.path_score(self._parts[0], values)
-        return score
-
-    def best(self) -> Drawn:
-        found: Drawn = self._module.best(*self._parts)
-        return found
-
-    def top_k(self, k: int) -> Drawn:
-        found: Drawn = self._module.top_k(*self._parts, k)
-        return found
-
-    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        drawn: Tensor = self._module.sample(*self._parts, n_samples, generator)
-        return drawn
+    @abstractmethod
+    def count(self) -> Tensor:
+        """How many values have a score above -inf [rows], in float64."""
 
 
 @dataclass(frozen=True)
 class Structure:
-    """A family of y. Both solvers are made from the same parts."""
+    """A family of y. Both solvers are made from the same parts.
+
+    `example(scores)` gives the arguments of a small distribution of the family, by name: every tensor of scores comes
+    from `scores(*shape)`, so that a caller chooses the numbers. Tests, `warmup` and benchmarks ask for it.
+    """
 
     name: str
-    reference: Callable[..., Solver]
+    reference: Callable[..., CountingSolver]
     kernels: Callable[..., Solver]
+    example: Callable[[Scores], dict[str, Any]]
 
     def solver(self, backend: Literal["kernel", "torch"], *parts: Any) -> Solver:
         return (self.kernels if backend == "kernel" else self.reference)(*parts)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.shapes import Float
 from trelliswork.structures.automata.structure import LOG, Machine
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 INF = float("inf")
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import out_of_reach
+from trelliswork.runtime.shapes import Float
 from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.structures.automata import kernels
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 DIVERGES = (
     "the sum over paths does not converge: going round a cycle does not lose weight (spectral radius >= 1, or a best "

@@ -6,7 +6,6 @@ Gradients of gradients always run through the reference.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,6 @@ from trelliswork.runtime.autograd import differentiable
 from trelliswork.runtime.bridge import Array
 from trelliswork.structures.automata import kernels, structure
 from trelliswork.structures.automata.structure import Machine
-from trelliswork.structures.record import Reference, Solver, Structure
 
 
 class Forward(NamedTuple):
@@ -121,19 +119,3 @@ def sample_paths(machine: Machine, n_samples: int, generator: torch.Generator | 
     seed = torch.randint(-(2**62), 2**62, (1,), generator=generator).numpy().astype(np.uint64)
     given = machine.out, machine.target, weights, starts, (initial + beta)[starts], final, beta, room, seed
     return [kernels.sample_path(*given) for _ in range(n_samples)]
-
-
-class Kernels(Solver):
-    """Sums over paths by kernel; single paths are searched by both backends alike."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-
-    def log_partition(self) -> Tensor:
-        return log_partition(self._machine)
-
-    def marginals(self) -> tuple[Tensor, Tensor, Tensor]:
-        return marginals(self._machine)
-
-
-STRUCTURE = Structure("automata", reference=partial(Reference, structure), kernels=Kernels)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.beam.search import NOTHING
 from trelliswork.structures.beam.system import check_whole
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 SHIFT = 0
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import log_ratio, logsumexp
 from trelliswork.structures.beam.search import NOTHING, Choice, choose
 from trelliswork.structures.beam.system import (
@@ -25,7 +26,6 @@ from trelliswork.structures.beam.system import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic
+from typing import Generic
 
 import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.beam.system import (
     Scorer,
     State,
@@ -20,9 +21,6 @@ from trelliswork.structures.beam.system import (
     exact,
     pick,
 )
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 NOTHING = -1  # the decision of a hypothesis that has finished

@@ -1,31 +1,21 @@
-"""The chain's queries by kernel: torch tensors in and out, float64 arrays inside, analytic gradients.
-
-Gradients come from the kernels; when a gradient is itself differentiated, the reference of `structure.py` takes over,
-so derivatives of every order are exact. Autograd keeps O(batch n c) numbers.
-"""
+"""The passes of the chain's kernels over float64 arrays. Autograd keeps O(batch n c) numbers."""
 
 from __future__ import annotations
 
-from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.autograd import differentiable
-from trelliswork.runtime.bridge import as_array, as_tensor
+from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows, row_ranges, side_by_side
-from trelliswork.structures.chain import kernels, path_kernels, structure
-from trelliswork.structures.chain.structure import Chain
-from trelliswork.structures.chain.tangents import run_tangents
-from trelliswork.structures.record import Reference, Solver, Structure
+from trelliswork.structures.chain import kernels, path_kernels
+from trelliswork.structures.chain.structure import SUMMED_AXES, ArcsBy, Chain
 
-Array = np.ndarray[Any, Any]
-ArcsBy = Literal["batch", "row", "position"]
-SUMMED_AXES: dict[ArcsBy, tuple[int, ...]] = {"batch": (0, 1), "row": (1,), "position": ()}
 NO_ROWS, NO_ALPHAS = np.empty(0, np.int64), np.empty((0, 0, 0))
 
 
@@ -137,65 +127,6 @@ def run_backward(
     return d_emissions, d_transitions, d_start, d_end
 
 
-def _arcs_of(chain: Chain) -> ArcsBy:
-    return "batch" if chain.transitions.dim() == 2 else "position"
-
-
-def log_partition(chain: Chain, arrays: ChainArrays, run: Forward) -> Tensor:
-    """log Z [batch] in float64, from `run_forward(arrays)`."""
-    log_z = torch.from_numpy(run.log_z.copy())  # `run` is used again: its numbers are not handed out
-    return differentiable(
-        log_z,
-        chain.scores,
-        lambda grad: run_backward(arrays, run, grad, _arcs_of(chain)),
-        lambda *scores: structure.log_partition(chain.with_scores(*scores)),
-    )
-
-
-def log_prob(chain: Chain, arrays: ChainArrays, run: Forward, tags: Tensor) -> Tensor | None:
-    """score(tags) - log Z [batch] [S4.114] in one node, in the dtype of the scores; None if a tag is out of range."""
-    path_scores, bad = run_path_scores(arrays, tags)
-    if bad >= 0:
-        return None
-    found = np.full(len(path_scores), -np.inf)
-    np.subtract(path_scores, run.log_z, out=found, where=path_scores > -np.inf)
-
-    def vjp(grad: Array) -> tuple[Array, ...]:
-        by_part = run_backward(arrays, run, -grad, _arcs_of(chain))
-        path_kernels.add_path_gradients(tags.numpy(), arrays.lengths, grad, *by_part)
-        return by_part
-
-    return differentiable(
-        as_tensor(np.minimum(found, 0.0), chain.emissions.dtype),  # rounding must not pass certainty
-        chain.scores,
-        vjp,
-        lambda *scores: structure.log_prob(chain.with_scores(*scores), tags),
-    )
-
-
-def sum_arcs(arcs: Tensor, arcs_by: ArcsBy) -> Tensor:
-    """Arc posteriors [batch, n-1, c, c] summed as asked, axes kept."""
-    axes = SUMMED_AXES[arcs_by]
-    return arcs.sum(axes, keepdim=True) if axes else arcs
-
-
-def marginals(chain: Chain, arrays: ChainArrays, run: Forward, arcs_by: ArcsBy) -> tuple[Tensor, Tensor]:
-    """p(y_t | x) [batch, n, c] [S4.107] and arc posteriors [S4.106], summed as `arcs_by` says (see `run_backward`)."""
-
-    def reference(*scores: Tensor) -> tuple[Tensor, Tensor]:
-        unary, arcs = structure.marginals(chain.with_scores(*scores))
-        return unary, sum_arcs(arcs, arcs_by)
-
-    unary, arcs, _, _ = run_backward(arrays, run, np.ones(len(arrays.lengths)), arcs_by)
-    found: tuple[Tensor, Tensor] = differentiable(
-        (torch.from_numpy(unary), torch.from_numpy(arcs)),
-        chain.scores,
-        lambda *grads: run_tangents(arrays, run, *grads),
-        reference,
-    )
-    return found
-
-
 def run_path_scores(arrays: ChainArrays, tags: Tensor) -> tuple[Array, int]:
     """score(tags) of every row, and the flat index of the first tag out of range (-1: none is)."""
     scores = np.empty(len(arrays.lengths))
@@ -203,17 +134,6 @@ def run_path_scores(arrays: ChainArrays, tags: Tensor) -> tuple[Array, int]:
         arrays.emissions, arrays.transitions, arrays.start, arrays.end, arrays.lengths, tags.numpy(), scores
     )
     return scores, bad
-
-
-def best_paths(arrays: ChainArrays) -> tuple[Array, Array]:
-    """Viterbi paths [batch, n] (0 at padding) and whether each row has any path at all."""
-    batch, n, _ = arrays.emissions.shape
-    tags, possible = np.zeros((batch, n), np.int64), np.empty(batch, np.bool_)
-    over_rows(
-        path_kernels.best_paths, batch, arrays.work,
-        arrays.emissions, arrays.transitions, arrays.start, arrays.end, arrays.lengths, tags, possible,
-    )  # fmt: skip
-    return tags, possible
 
 
 def decode(emissions: Tensor, others: tuple[Array, Array, Array], mask: Tensor | None) -> list[list[int]] | None:
@@ -234,87 +154,3 @@ def decode(emissions: Tensor, others: tuple[Array, Array, Array], mask: Tensor |
     if not fine:
         return None
     return [row[:length] for row, length in zip(tags.tolist(), lengths.tolist(), strict=True)]
-
-
-def top_paths(arrays: ChainArrays, k: int) -> tuple[Tensor, Array]:
-    """The k best paths [k, batch, n] and their scores [k, batch], -inf where a row has fewer."""
-    batch, n, _ = arrays.emissions.shape
-    tags, scores = np.zeros((k, batch, n), np.int64), np.empty((k, batch))
-    over_rows(
-        path_kernels.top_paths, batch, arrays.work * k,
-        arrays.emissions, arrays.transitions, arrays.start, arrays.end, arrays.lengths, tags, scores,
-    )  # fmt: skip
-    return torch.from_numpy(tags), scores
-
-
-def sample_paths(arrays: ChainArrays, forward: Forward, n_samples: int, generator: torch.Generator | None) -> Tensor:
-    """Exact samples [samples, batch, n] (0 at padding) by backward sampling."""
-    batch, n, c = arrays.emissions.shape
-    with np.errstate(divide="ignore"):
-        log_alphas = np.log(forward.alphas)
-    if len(forward.wide_rows):
-        log_alphas[forward.wide_rows] = forward.log_alphas
-    uniforms = torch.rand((n_samples, batch, n), generator=generator, dtype=torch.float64).numpy()
-    tags = np.zeros((n_samples, batch, n), np.int64)
-    over_rows(
-        path_kernels.sample_paths, batch, n_samples * batch * n * c,
-        log_alphas, arrays.transitions, arrays.end, arrays.lengths, uniforms, tags,
-    )  # fmt: skip
-    return torch.from_numpy(tags)
-
-
-class Kernels(Solver):
-    """The queries of a batch of chains; what they share is computed once."""
-
-    refuses = True
-
-    def __init__(self, chain: Chain) -> None:
-        self._chain = chain
-
-    @cached_property
-    def arrays(self) -> ChainArrays:
-        return ChainArrays.of(self._chain)
-
-    @cached_property
-    def run(self) -> Forward:
-        return run_forward(self.arrays)
-
-    def log_partition(self) -> Tensor:
-        return log_partition(self._chain, self.arrays, self.run)
-
-    def marginals(self, arcs_by: ArcsBy = "position") -> tuple[Tensor, Tensor]:
-        return marginals(self._chain, self.arrays, self.run, arcs_by)
-
-    def score(self, values: Tensor) -> Tensor:
-        return structure.path_score(self._chain, values)
-
-    def log_prob(self, values: Tensor) -> Tensor | None:
-        return log_prob(self._chain, self.arrays, self.run, values)
-
-    def best(self) -> tuple[Tensor, Tensor]:
-        tags, possible = best_paths(ChainArrays.of(self._chain, None))
-        return torch.from_numpy(tags), torch.from_numpy(possible)
-
-    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
-        tags, scores = top_paths(self.arrays, k)
-        return tags, torch.from_numpy(scores)
-
-    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        return sample_paths(self.arrays, self.run, n_samples, generator)
-
-
-class ChainReference(Reference):
-    """The same queries in plain torch."""
-
-    def __init__(self, chain: Chain) -> None:
-        super().__init__(structure, chain.double())
-
-    def marginals(self, arcs_by: ArcsBy = "position") -> tuple[Tensor, Tensor]:
-        unary, arcs = super().marginals()
-        return unary, sum_arcs(arcs, arcs_by)
-
-    def log_prob(self, values: Tensor) -> Tensor:
-        return structure.log_prob(self._parts[0], values)
-
-
-STRUCTURE = Structure("chain", reference=ChainReference, kernels=Kernels)

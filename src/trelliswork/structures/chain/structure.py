@@ -9,18 +9,18 @@ hot queries faster and is tested against it. Equations and complexity are in `ma
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from trelliswork.semirings import Expectation, KBest, Log, Max, Sampling, Semiring
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.semirings import Expectation, Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio, logsumexp
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
 INF = float("inf")
+ArcsBy = Literal["batch", "row", "position"]
+SUMMED_AXES: dict[ArcsBy, tuple[int, ...]] = {"batch": (0, 1), "row": (1,), "position": ()}
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,10 @@ class Chain:
         """The same scores cut off from their history; the emissions are a leaf to differentiate by."""
         emissions, *others = (scores.detach() for scores in self.scores)
         return self.with_scores(emissions.clone().requires_grad_(), *others)
+
+    @property
+    def marked(self) -> Float[Tensor, "batch n c"]:
+        return self.emissions
 
     def arc(self, t: int) -> Float[Tensor, "batch c c"]:
         """Scores of the arcs into position t >= 1; the batch axis is 1 if all rows share them."""
@@ -166,8 +170,12 @@ def log_prob(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch
     return log_ratio(path_score(chain, tags), log_partition(chain))
 
 
-def marginals(chain: Chain) -> tuple[Float[Tensor, "batch n c"], Float[Tensor, "batch n-1 c c"]]:
-    """p(y_t | x) and p(y_{t-1}, y_t | x) [S4.98, 106-107, 124-125; S1, log Z gradient]; 0 at padding or Z = 0."""
+def marginals(chain: Chain, arcs_by: ArcsBy = "position") -> tuple[Float[Tensor, "batch n c"], Float[Tensor, "..."]]:
+    """p(y_t | x) and p(y_{t-1}, y_t | x); 0 at padding or Z = 0.
+
+    Arc posteriors are kept apart ("position": [batch, n-1, c, c]), or summed over each row's arcs
+    ("row": [batch, 1, c, c]) or over all ("batch": [1, 1, c, c]).
+    """  # [S4.98, 106-107, 124-125; S1, log Z gradient]
     alphas, betas = forward(chain, Log()), backward(chain, Log())
     real = chain.token_mask[:, :, None]
     unary = _posteriors(torch.stack(alphas, 1) + torch.stack(betas, 1), real)
@@ -175,10 +183,11 @@ def marginals(chain: Chain) -> tuple[Float[Tensor, "batch n c"], Float[Tensor, "
         alphas[t - 1][:, :, None] + chain.arc(t) + (chain.emissions[:, t] + betas[t])[:, None, :]
         for t in range(1, chain.n)
     ]
-    if not log_pairs:
-        return unary, chain.emissions.new_zeros(len(unary), 0, chain.c, chain.c)
-    pairs = _posteriors(torch.stack(log_pairs, 1).flatten(2), real[:, 1:])
-    return unary, pairs.unflatten(2, (chain.c, chain.c))
+    if log_pairs:
+        pairs = _posteriors(torch.stack(log_pairs, 1).flatten(2), real[:, 1:]).unflatten(2, (chain.c, chain.c))
+    else:
+        pairs = chain.emissions.new_zeros(len(unary), 0, chain.c, chain.c)
+    return unary, pairs.sum(SUMMED_AXES[arcs_by], keepdim=True) if arcs_by != "position" else pairs
 
 
 def _posteriors(log_weights: Float[Tensor, "batch n m"], real: Bool[Tensor, "batch n 1"]) -> Float[Tensor, "batch n m"]:
@@ -207,31 +216,6 @@ def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "batch"
     return tags, score
 
 
-def best(chain: Chain) -> tuple[Int[Tensor, "batch n"], Bool[Tensor, "batch"]]:
-    """The best tags, and whether each row has any at all."""
-    tags, scores = viterbi(chain)
-    return tags, scores.detach() > -INF
-
-
-def top_k(chain: Chain, k: int) -> tuple[Int[Tensor, "k batch n"], Float[Tensor, "k batch"]]:
-    """The k best tag sequences, best first, through `KBest`: the gradient of score r marks sequence r."""
-    with torch.enable_grad():
-        leaf = chain.detached()
-        scores = total(leaf, KBest(k))
-        paths = [_path_of_gradient(scores[r], leaf.emissions) for r in range(k)]
-    return torch.stack(paths), scores.detach()
-
-
-def sample(chain: Chain, n_samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "samples batch n"]:
-    """Independent exact samples through `Sampling`: each backward pass draws one tag sequence per row."""
-    with torch.enable_grad():
-        leaf = chain.detached()
-        log_z = total(leaf, Sampling(generator))
-        paths = [_path_of_gradient(log_z, leaf.emissions) for _ in range(n_samples)]
-    return torch.stack(paths) if paths else chain.lengths.new_zeros(0, *chain.emissions.shape[:2])
-
-
-def _path_of_gradient(scores: Tensor, emissions: Tensor) -> Tensor:
-    """Gradients of semiring totals are indicators of the chosen parts: 1 at the tag of each real position."""
-    (indicator,) = torch.autograd.grad(scores.sum(), emissions, retain_graph=True)
-    return indicator.argmax(-1)
+def decode(marks: Float[Tensor, "batch n c"], chain: Chain) -> Int[Tensor, "batch n"]:
+    """The tag that is marked at each position, 0 at padding."""
+    return marks.argmax(-1)

@@ -9,17 +9,14 @@ Any device, differentiable as often as you like; `kernels.py` is faster and test
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from trelliswork.semirings import KBest, Log, Max, Sampling, Semiring
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.semirings import Log, Semiring
 from trelliswork.semirings.log import log_ratio
-from trelliswork.structures.arcs import differentiate
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.structures.reference import posteriors
 
 INF = float("inf")
 
@@ -42,8 +39,16 @@ class Spans:
         place = torch.arange(self.n, device=self.lengths.device)
         return (place[:, None] <= place) & (place < self.lengths[:, None, None])
 
-    def with_scores(self, spans: Tensor | None) -> Spans:
-        return self if spans is None else replace(self, spans=spans)
+    @property
+    def scores(self) -> Float[Tensor, "batch n n c"]:
+        return self.spans
+
+    @property
+    def marked(self) -> Float[Tensor, "batch n n c"]:
+        return self.spans
+
+    def with_scores(self, spans: Tensor) -> Spans:
+        return replace(self, spans=spans)
 
     def detached(self) -> Spans:
         """The same scores as a leaf to differentiate by."""
@@ -90,44 +95,11 @@ def log_prob(parts: Spans, nodes: Int[Tensor, "batch nodes 3"]) -> Float[Tensor,
 
 def marginals(parts: Spans) -> Float[Tensor, "batch n n c"]:
     """p(tokens i..j are a node labelled y | x): the derivative of log Z by the span's score."""
-    again = torch.is_grad_enabled() and parts.spans.requires_grad
-    with torch.enable_grad():
-        leaf = parts if again else parts.detached()
-        return differentiate(log_partition(leaf), leaf.spans, again)
+    return posteriors(log_partition, parts)
 
 
-def best(parts: Spans) -> tuple[Int[Tensor, "batch nodes 3"], Bool[Tensor, "batch"]]:
-    """The best tree through `Max`, and whether a row has any."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        score = total(leaf, Max())
-        return _nodes_of_gradient(score, leaf.spans), score.detach() > -INF
-
-
-def top_k(parts: Spans, k: int) -> tuple[Int[Tensor, "k batch nodes 3"], Float[Tensor, "k batch"]]:
-    """The k best trees, best first, through `KBest`: the gradient of score r marks tree r."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        scores = total(leaf, KBest(k))
-        nodes = [_nodes_of_gradient(scores[r], leaf.spans) for r in range(k)]
-    return torch.stack(nodes), scores.detach()
-
-
-def sample(
-    parts: Spans, n_samples: int, generator: torch.Generator | None = None
-) -> Int[Tensor, "samples batch nodes 3"]:
-    """Independent exact samples through `Sampling`: each backward pass draws one tree per row."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        log_z = total(leaf, Sampling(generator))
-        nodes = [_nodes_of_gradient(log_z, leaf.spans) for _ in range(n_samples)]
-    return torch.stack(nodes) if nodes else parts.lengths.new_zeros(0, len(parts.lengths), 2 * parts.n - 1, 3)
-
-
-def _nodes_of_gradient(scores: Tensor, spans: Tensor) -> Int[Tensor, "batch nodes 3"]:
-    """Gradients of semiring totals are indicators of the chosen nodes."""
-    (indicator,) = torch.autograd.grad(scores.sum(), spans, retain_graph=True)
-    return nodes_of(indicator)
+def decode(marks: Float[Tensor, "batch n n c"], parts: Spans) -> Int[Tensor, "batch nodes 3"]:
+    return nodes_of(marks)
 
 
 def nodes_of(indicator: Float[Tensor, "batch n n c"]) -> Int[Tensor, "batch nodes 3"]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,11 +13,9 @@ from trelliswork.runtime import buffers
 from trelliswork.runtime.autograd import differentiable
 from trelliswork.runtime.bridge import Array, as_array, as_tensor
 from trelliswork.runtime.threads import over_rows
-from trelliswork.structures.ctc import kernels, path_kernels, structure
+from trelliswork.structures.ctc import kernels, structure
 from trelliswork.structures.ctc.structure import Labelling
-from trelliswork.structures.score_autograd import Family, lattice
 
-NO_MARGINALS = torch.empty(0)
 MOST = 700.0  # e^700 is still a float64
 
 
@@ -73,30 +70,6 @@ def add_occupancies(arrays: LabelArrays, run: Forward, grad: Array, occupancies:
     )  # fmt: skip
 
 
-def arrays_of(parts: Labelling) -> LabelArrays:
-    return LabelArrays.of(
-        as_array(parts.scores),
-        as_array(parts.targets),
-        parts.lengths.numpy(),
-        parts.target_lengths.numpy(),
-        parts.blank,
-    )
-
-
-def _kernels(parts: Labelling, with_marginals: bool) -> tuple[Tensor, Tensor]:
-    arrays = arrays_of(parts)
-    run = run_forward(arrays)
-    if not with_marginals:
-        return torch.from_numpy(run.log_z), NO_MARGINALS
-    occupancies = np.zeros(parts.scores.shape)
-    add_occupancies(arrays, run, np.ones(len(run.log_z)), occupancies)
-    return torch.from_numpy(run.log_z), torch.from_numpy(occupancies)
-
-
-FAMILY = Family(_kernels, structure.log_partition)
-"""For `score_autograd.py`."""
-
-
 def loss(log_probs: Tensor, arrays: LabelArrays, parts_of: Callable[[Tensor], Labelling]) -> Tensor:
     """-log p(ℓ | x) [batch] in one node, with the gradient y - occupancy [S4.649-650; S4, CTC gradient].
 
@@ -124,42 +97,3 @@ def reference_loss(parts: Labelling) -> Tensor:
     weights = parts.scores.clamp(max=MOST).exp().sum((1, 2))
     feasible = log_prob > -torch.inf
     return torch.where(feasible, weights - weights.detach() - log_prob, torch.inf)
-
-
-# --- picking paths -------------------------------------------------------------------------------------------
-
-
-def best_paths(parts: Labelling) -> tuple[Tensor, Tensor]:
-    """The best path of each row [batch, t] (0 at padding), and whether it has any."""
-    arrays = arrays_of(parts)
-    _, n_frames, batch, _ = arrays.emissions.shape
-    paths, possible = np.zeros((batch, n_frames), np.int64), np.empty(batch, np.bool_)
-    over_rows(path_kernels.best_paths, batch, arrays.work // 10, *arrays, paths, possible)
-    return torch.from_numpy(paths), torch.from_numpy(possible)
-
-
-def top_paths(parts: Labelling, k: int) -> tuple[Tensor, Tensor]:
-    """The k best paths [k, batch, t] and their scores [k, batch], -inf where a row has fewer."""
-    arrays = arrays_of(parts)
-    _, n_frames, batch, _ = arrays.emissions.shape
-    paths, scores = np.zeros((k, batch, n_frames), np.int64), np.empty((k, batch))
-    over_rows(path_kernels.top_paths, batch, arrays.work * k, *arrays, paths, scores)
-    return torch.from_numpy(paths), torch.from_numpy(scores)
-
-
-def sample_paths(parts: Labelling, n_samples: int, generator: torch.Generator | None) -> Tensor:
-    """Exact samples [samples, batch, t] (0 at padding)."""
-    arrays = arrays_of(parts)
-    run = run_forward(arrays)
-    _, n_frames, batch, _ = arrays.emissions.shape
-    uniforms = torch.rand((n_samples, batch, n_frames + 1, 2), generator=generator, dtype=torch.float64).numpy()
-    paths = np.zeros((n_samples, batch, n_frames), np.int64)
-    over_rows(
-        path_kernels.sample_paths, batch, n_samples * batch * n_frames * 4,
-        arrays.bars, run.shares, run.ends, arrays.targets, arrays.lengths, arrays.target_lengths, arrays.blank,
-        uniforms, paths,
-    )  # fmt: skip
-    return torch.from_numpy(paths)
-
-
-STRUCTURE = lattice("ctc", sys.modules[__name__], structure)

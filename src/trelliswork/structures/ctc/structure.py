@@ -10,16 +10,13 @@ and is tested against it. Equations and complexity are in `math.md` next to this
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from trelliswork.semirings import KBest, Log, Max, Sampling, Semiring
-from trelliswork.structures.score_autograd import indicators
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.semirings import Log, Semiring
+from trelliswork.structures.reference import posteriors
 
 INF = float("inf")
 
@@ -69,6 +66,10 @@ class Labelling:
         before = torch.cat([states.new_full((len(states), 2), self.blank), states], 1)[:, : states.shape[1]]
         first = torch.arange(states.shape[1], device=states.device) < 2
         return (states != self.blank) & (states != before) & ~first
+
+    @property
+    def marked(self) -> Float[Tensor, "batch t c"]:
+        return self.scores
 
     def with_scores(self, scores: Tensor) -> Labelling:
         return replace(self, scores=scores)
@@ -162,32 +163,11 @@ def path_score(parts: Labelling, paths: Int[Tensor, "batch t"]) -> Float[Tensor,
     return torch.where(parts.frame_mask, picked, 0.0).sum(1)
 
 
-def best(parts: Labelling) -> tuple[Int[Tensor, "batch t"], Bool[Tensor, "batch"]]:
-    """The best path through `Max`, and whether a row has any. Among ties the path stays as long as it can."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        score = total(leaf, Max())
-        return _path_of(score, leaf), score.detach() > -INF
+def marginals(parts: Labelling) -> Float[Tensor, "batch t c"]:
+    """p(π_t = symbol | ℓ, x)."""
+    return posteriors(log_partition, parts)
 
 
-def top_k(parts: Labelling, k: int) -> tuple[Int[Tensor, "k batch t"], Float[Tensor, "k batch"]]:
-    """The k best paths, best first, through `KBest`: the gradient of score r marks path r."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        scores = total(leaf, KBest(k))
-        paths = [_path_of(scores[r], leaf) for r in range(k)]
-    return torch.stack(paths), scores.detach()
-
-
-def sample(parts: Labelling, n_samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "samples b t"]:
-    """Independent exact samples through `Sampling`: each backward pass draws one path per row."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        log_z = total(leaf, Sampling(generator))
-        paths = [_path_of(log_z, leaf) for _ in range(n_samples)]
-    return torch.stack(paths) if paths else parts.lengths.new_zeros(0, *parts.scores.shape[:2])
-
-
-def _path_of(chosen: Tensor, leaf: Labelling) -> Int[Tensor, "batch t"]:
-    """0 at padding, where nothing is marked."""
-    return indicators(chosen, leaf.scores).argmax(2)
+def decode(marks: Float[Tensor, "batch t c"], parts: Labelling) -> Int[Tensor, "batch t"]:
+    """The symbol that is marked at each frame, 0 at padding. Among ties the path stays as long as it can."""
+    return marks.argmax(2)

@@ -50,14 +50,14 @@ def forward(first, last, scores, lengths, target_lengths, shares, log_z):
 
 
 @kernel(EXACT)
-def backward(first, last, shares, log_z, lengths, target_lengths, marginals):
-    """marginals[b, i, j, operation]: the probability of the step; those of other cells are left alone."""
+def backward(first, last, shares, log_z, lengths, target_lengths, grad, marginals):
+    """marginals[b, i, j, operation]: grad[b] times the probability of the step; other cells are left alone."""
     mass = np.empty(marginals.shape[1:3])
     for b in range(first, last):
         if log_z[b] == NEG_INF:
             continue
         mass[:] = 0.0
-        mass[lengths[b], target_lengths[b]] = 1.0
+        mass[lengths[b], target_lengths[b]] = grad[b]
         for i in range(lengths[b], -1, -1):
             for j in range(target_lengths[b], -1, -1):
                 for k in range(N_OPERATIONS):

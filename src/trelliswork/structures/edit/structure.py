@@ -10,16 +10,13 @@ This is the reference; `kernels.py` computes the hot queries faster and is teste
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from trelliswork.semirings import KBest, Log, Max, Sampling, Semiring
-from trelliswork.structures.score_autograd import indicators
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.semirings import Log, Semiring
+from trelliswork.structures.reference import posteriors
 
 INF = float("inf")
 SUBSTITUTE, DELETE, INSERT = 0, 1, 2
@@ -51,6 +48,10 @@ class EditLattice:
     @property
     def m(self) -> int:
         return self.scores.shape[2] - 1
+
+    @property
+    def marked(self) -> Float[Tensor, "batch n+1 m+1 3"]:
+        return self.scores
 
     def with_scores(self, scores: Tensor) -> EditLattice:
         return replace(self, scores=scores)
@@ -121,38 +122,15 @@ def path_score(parts: EditLattice, steps: Int[Tensor, "batch k"]) -> Float[Tenso
     return torch.where(taken, picked, 0.0).sum(1)
 
 
-def best(parts: EditLattice) -> tuple[Int[Tensor, "batch k"], Bool[Tensor, "batch"]]:
-    """The best script through `Max`, and whether a row has any. Among ties the last step is a substitution if it can
-    be, then a deletion, and so on backwards."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        score = total(leaf, Max())
-        return _steps_of(score, leaf), score.detach() > -INF
+def marginals(parts: EditLattice) -> Float[Tensor, "batch n+1 m+1 3"]:
+    """p(step into a cell | x, y)."""
+    return posteriors(log_partition, parts)
 
 
-def top_k(parts: EditLattice, k: int) -> tuple[Int[Tensor, "k batch n+m"], Float[Tensor, "k batch"]]:
-    """The k best scripts, best first, through `KBest`: the gradient of score r marks script r."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        scores = total(leaf, KBest(k))
-        steps = [_steps_of(scores[r], leaf) for r in range(k)]
-    return torch.stack(steps), scores.detach()
-
-
-def sample(parts: EditLattice, n_samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "s batch n+m"]:
-    """Independent exact samples through `Sampling`: each backward pass draws one script per row."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        log_z = total(leaf, Sampling(generator))
-        steps = [_steps_of(log_z, leaf) for _ in range(n_samples)]
-    return torch.stack(steps) if steps else parts.lengths.new_zeros(0, len(parts.lengths), parts.n + parts.m)
-
-
-def _steps_of(chosen: Tensor, leaf: EditLattice) -> Int[Tensor, "batch n+m"]:
-    """The steps that are marked, in order: a diagonal has at most one."""
-    if not chosen.requires_grad:  # no step in any row
-        return leaf.lengths.new_full((len(leaf.lengths), leaf.n + leaf.m), NO_STEP)
-    marks, operation = leaf.diagonals(indicators(chosen, leaf.scores), 0.0).amax(2).max(-1)
-    steps = torch.where(marks > 0, operation, NO_STEP)[:, 1:]
+def decode(marks: Float[Tensor, "batch n+1 m+1 3"], parts: EditLattice) -> Int[Tensor, "batch n+m"]:
+    """The steps that are marked, in order: a diagonal has at most one. Among ties the last step is a substitution if
+    it can be, then a deletion, and so on backwards."""
+    chosen, operation = parts.diagonals(marks, 0.0).amax(2).max(-1)
+    steps = torch.where(chosen > 0, operation, NO_STEP)[:, 1:]
     order = (steps < 0).to(torch.uint8).argsort(dim=1, stable=True)
     return steps.gather(1, order)

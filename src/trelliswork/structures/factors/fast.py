@@ -1,27 +1,19 @@
-"""The exact queries of factor graphs by kernel: torch tensors in and out, analytic gradients.
-
-Gradients come from the kernels; when a gradient is itself differentiated, the reference of `structure.py` takes over,
-so derivatives of every order are exact.
-"""
+"""A junction tree as arrays, and the passes of the kernels over them."""
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.autograd import differentiable
 from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.threads import over_rows
-from trelliswork.structures.factors import kernels, path_kernels, structure
+from trelliswork.structures.factors import kernels
 from trelliswork.structures.factors.adjacency import starts_of, whole_numbers
 from trelliswork.structures.factors.elimination import JunctionTree
 from trelliswork.structures.factors.structure import Factors
-from trelliswork.structures.record import Reference, Solver, Structure
 
 
 class TreeArrays(NamedTuple):
@@ -86,7 +78,7 @@ class Collected(NamedTuple):
     tree: TreeArrays
     tables: Array  # [rows, entries of all buckets]
     messages: Array  # [rows, entries of all separators]
-    totals: Array  # [rows]
+    log_z: Array  # [rows]; best scores if those were asked for
 
     @property
     def work(self) -> int:
@@ -100,100 +92,17 @@ def run_collect(parts: Factors, tree: JunctionTree, *, best: bool = False) -> Co
     rows = len(flat)
     tables = buffers.empty((rows, int(arrays.table_start[-1])))
     found = Collected(arrays, tables, np.empty((rows, int(arrays.message_start[-1]))), np.empty(rows))
-    over_rows(kernels.collect, rows, found.work, flat, arrays, best, tables, found.messages, found.totals)
+    over_rows(kernels.collect, rows, found.work, flat, arrays, best, tables, found.messages, found.log_z)
     return found
 
 
 def run_distribute(found: Collected, weights: Array, n_scores: int) -> Array:
     """weights[row] times the marginals, laid out like the scores: the gradient of Σ_row weights[row] log Z[row]."""
-    rows = len(found.totals)
+    rows = len(found.log_z)
     marginals = buffers.empty((rows, n_scores))
     marginals.fill(0.0)
     over_rows(
         kernels.distribute, rows, found.work,
-        found.tree, found.tables, found.totals, weights, marginals,
+        found.tree, found.tables, found.log_z, weights, marginals,
     )  # fmt: skip
     return marginals
-
-
-def log_partition(parts: Factors, tree: JunctionTree, found: Collected) -> Tensor:
-    """log Z [rows], from `run_collect(parts, tree)`."""
-    n_scores = parts.flat.shape[-1]
-    return differentiable(
-        torch.from_numpy(found.totals.copy()),
-        (parts.flat,),
-        lambda grad: (run_distribute(found, grad, n_scores),),
-        lambda flat: structure.log_partition(parts.with_scores(flat), tree),
-    )
-
-
-def marginals(parts: Factors, tree: JunctionTree, found: Collected) -> Tensor:
-    """Posteriors laid out like the scores; computed by kernel, differentiated through the reference."""
-    return differentiable(
-        torch.from_numpy(run_distribute(found, np.ones(len(found.totals)), parts.flat.shape[-1])),
-        (parts.flat,),
-        None,
-        lambda flat: structure.marginals(parts.with_scores(flat), tree),
-    )
-
-
-def best(parts: Factors, tree: JunctionTree) -> tuple[Tensor, Tensor]:
-    """Best assignments [rows, n], and whether a row has any."""
-    found = run_collect(parts, tree, best=True)
-    values = np.zeros((len(found.totals), tree.graph.n), np.int64)
-    over_rows(kernels.descend_best, len(values), values.size * 10, found.tree, found.tables, values)
-    return torch.from_numpy(values), torch.from_numpy(found.totals > -np.inf)
-
-
-def sample(found: Collected, tree: JunctionTree, n_samples: int, generator: torch.Generator | None = None) -> Tensor:
-    """Exact independent samples [samples, rows, n]."""
-    rows, n = len(found.totals), tree.graph.n
-    uniforms = torch.rand((n_samples, rows, n), generator=generator, dtype=torch.float64).numpy()
-    values = np.zeros((n_samples, rows, n), np.int64)
-    over_rows(
-        kernels.descend_sample, rows, values.size * 100,
-        found.tree, found.tables, uniforms, values,
-    )  # fmt: skip
-    return torch.from_numpy(values)
-
-
-def top_k(parts: Factors, tree: JunctionTree, k: int) -> tuple[Tensor, Tensor]:
-    """The k best assignments [k, rows, n] and their scores [k, rows]; -inf, and zeros, where a row has fewer."""
-    arrays, flat = tree_arrays(tree), as_array(parts.flat, np.float64)
-    found, totals = np.zeros((k, len(flat), tree.graph.n), np.int64), np.empty((k, len(flat)))
-    most_children = max(len(tree.roots), *(len(bucket.children) for bucket in tree.buckets))
-    work = len(flat) * int(arrays.table_start[-1]) * 20 * k
-    over_rows(path_kernels.top_k, len(flat), work, flat, arrays, most_children, found, totals)
-    return torch.from_numpy(found), torch.from_numpy(totals)
-
-
-class Kernels(Solver):
-    """The exact queries of a batch of assignments; what they share is computed once."""
-
-    def __init__(self, parts: Factors, tree: JunctionTree) -> None:
-        self._parts, self._tree = parts, tree
-
-    @cached_property
-    def run(self) -> Collected:
-        return run_collect(self._parts, self._tree)
-
-    def log_partition(self) -> Tensor:
-        return log_partition(self._parts, self._tree, self.run)
-
-    def marginals(self) -> Tensor:
-        return marginals(self._parts, self._tree, self.run)
-
-    def score(self, values: Tensor) -> Tensor:
-        return structure.path_score(self._parts, values)
-
-    def best(self) -> tuple[Tensor, Tensor]:
-        return best(self._parts, self._tree)
-
-    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
-        return top_k(self._parts, self._tree, k)
-
-    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        return sample(self.run, self._tree, n_samples, generator)
-
-
-STRUCTURE = Structure("factors", reference=partial(Reference, structure), kernels=Kernels)

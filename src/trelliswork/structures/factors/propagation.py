@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import logsumexp
 from trelliswork.structures.factors.graph import Graph
 from trelliswork.structures.factors.structure import Factors
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 Messages = list[list[Tensor]]  # for each group, for each place in the clique: (rows, factors, values)

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from trelliswork.semirings import KBest, Log, Max, Semiring
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.factors.elimination import Bucket, JunctionTree
 from trelliswork.structures.factors.graph import Array, Graph
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 Choice = Callable[[Tensor], Tensor]  # of one value, from scores [..., values]
@@ -34,8 +31,20 @@ class Factors:
     graph: Graph
     flat: Float[Tensor, "rows scores"]
 
+    @property
+    def scores(self) -> Float[Tensor, "rows scores"]:
+        return self.flat
+
+    @property
+    def marked(self) -> Float[Tensor, "rows scores"]:
+        return self.flat
+
     def with_scores(self, flat: Tensor) -> Factors:
         return replace(self, flat=flat)
+
+    def detached(self) -> Factors:
+        """The same scores as a leaf to differentiate by."""
+        return self.with_scores(self.flat.detach().clone().requires_grad_())
 
 
 @dataclass(frozen=True)
@@ -166,14 +175,7 @@ def sample(
     return _descend(found, tree, draw, (n_samples,))
 
 
-def top_k(parts: Factors, tree: JunctionTree, k: int) -> tuple[Int[Tensor, "k rows n"], Float[Tensor, "k rows"]]:
-    """The k best assignments, best first, through `KBest`: the gradient of score r marks assignment r."""
+def decode(marks: Float[Tensor, "rows scores"], parts: Factors) -> Int[Tensor, "rows n"]:
+    """The value of each variable that is marked."""
     n, c = parts.graph.n, parts.graph.c
-    with torch.enable_grad():
-        leaf = parts.with_scores(parts.flat.detach().clone().requires_grad_())
-        scores = total(leaf, tree, KBest(k))
-        ranks = []
-        for rank in range(k):
-            (marks,) = torch.autograd.grad(scores[rank].sum(), leaf.flat, retain_graph=True)
-            ranks.append(marks[:, : n * c].reshape(-1, n, c).argmax(-1))
-    return torch.stack(ranks), scores.detach()
+    return marks[:, : n * c].reshape(-1, n, c).argmax(-1)

@@ -1,24 +1,16 @@
-"""The queries of grammars by kernel: torch tensors in and out, float64 arrays inside, analytic gradients.
-
-Values and first derivatives come from the kernels; when a gradient is itself differentiated, the reference of
-`structure.py` takes over, so derivatives of every order are exact.
-"""
+"""The passes of the kernels of grammars over float64 arrays."""
 
 from __future__ import annotations
 
-from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from trelliswork.runtime.autograd import differentiable
 from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.threads import over_rows
-from trelliswork.structures.grammar import dense, kernels, path_kernels, structure
+from trelliswork.structures.grammar import dense, kernels
 from trelliswork.structures.grammar.structure import Productions, RuleTable
-from trelliswork.structures.record import Reference, Solver, Structure
 
 NO_NODES = np.empty((0, 0, 0, 0))
 
@@ -92,102 +84,9 @@ def run_outside(arrays: GrammarArrays, run: Inside, grad: Array) -> tuple[Array,
     return found
 
 
-def _shared(found: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tuple[Array, ...]:
+def shared(found: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tuple[Array, ...]:
     """Gradients of each row, added up where a score is shared."""
     return tuple(
         array.sum(0, keepdims=True) if tensor is not None and len(tensor) == 1 < len(array) else array
         for array, tensor in zip(found, like, strict=True)
     )
-
-
-def log_partition(parts: Productions, arrays: GrammarArrays, run: Inside) -> Tensor:
-    """log Z [batch] in float64, from `run_inside(arrays)`."""
-    return differentiable(
-        torch.from_numpy(run.log_z.copy()),
-        parts.scores,
-        lambda grad: _shared(run_outside(arrays, run, grad), parts.scores),
-        lambda *scores: structure.log_partition(parts.with_scores(*scores)),
-    )
-
-
-def posteriors(parts: Productions, arrays: GrammarArrays, run: Inside) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """How often each rule, lexical symbol, root and node is expected, row by row; differentiated by the reference."""
-    expected = run_outside(arrays, run, np.ones(len(run.log_z)))
-    found: tuple[Tensor, Tensor, Tensor, Tensor] = differentiable(
-        tuple(torch.from_numpy(each) for each in expected),
-        parts.scores,
-        None,
-        lambda *scores: structure.marginals(parts.with_scores(*scores)),
-    )
-    return found
-
-
-def _no_nodes(arrays: GrammarArrays, *lead: int) -> Array:
-    batch, n, _ = arrays.lexical.shape
-    return np.full((*lead, batch, 2 * n - 1, 3), -1)
-
-
-def best_derivations(arrays: GrammarArrays) -> tuple[Tensor, Tensor]:
-    """The best derivations [batch, 2n-1, 3] as nodes, and whether each row has any at all."""
-    batch = len(arrays.lengths)
-    found, possible = _no_nodes(arrays), np.empty(batch, np.bool_)
-    if dense.is_worth_it(arrays.table, arrays.rules):
-        dense.best_derivations(arrays, found, possible)
-    else:
-        over_rows(kernels.best_derivations, batch, arrays.work // 6, *arrays[:5], arrays.grammar, found, possible)
-    return torch.from_numpy(found), torch.from_numpy(possible)
-
-
-def top_derivations(arrays: GrammarArrays, k: int) -> tuple[Tensor, Tensor]:
-    """The k best derivations [k, batch, 2n-1, 3] and their scores [k, batch], -inf where a row has fewer."""
-    batch = len(arrays.lengths)
-    found, scores = _no_nodes(arrays, k), np.empty((k, batch))
-    over_rows(path_kernels.top_derivations, batch, arrays.work * k, *arrays[:5], arrays.grammar, found, scores)
-    return torch.from_numpy(found), torch.from_numpy(scores)
-
-
-def sample_derivations(arrays: GrammarArrays, run: Inside, n_samples: int, generator: torch.Generator | None) -> Tensor:
-    """Exact samples [samples, batch, 2n-1, 3]."""
-    batch, n, _ = arrays.lexical.shape
-    charts = run.charts if run.charts is not None else run_inside_in_log_space(arrays).charts
-    seeds = torch.randint(2**62, (n_samples, batch), generator=generator).numpy()
-    found = _no_nodes(arrays, n_samples)
-    work = arrays.work * n_samples // max(n, 1)
-    over_rows(
-        kernels.sample_derivations, batch, work,
-        arrays.rules, arrays.root, arrays.lengths, arrays.grammar, charts, seeds, found,
-    )  # fmt: skip
-    return torch.from_numpy(found)
-
-
-class Kernels(Solver):
-    """The queries of a batch of sentences; what they share is computed once."""
-
-    def __init__(self, parts: Productions) -> None:
-        self._parts = parts
-
-    @cached_property
-    def arrays(self) -> GrammarArrays:
-        return GrammarArrays.of(self._parts)
-
-    @cached_property
-    def run(self) -> Inside:
-        return run_inside(self.arrays)
-
-    def log_partition(self) -> Tensor:
-        return log_partition(self._parts, self.arrays, self.run)
-
-    def marginals(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        return posteriors(self._parts, self.arrays, self.run)
-
-    def best(self) -> tuple[Tensor, Tensor]:
-        return best_derivations(self.arrays)
-
-    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
-        return top_derivations(self.arrays, k)
-
-    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        return sample_derivations(self.arrays, self.run, n_samples, generator)
-
-
-STRUCTURE = Structure("grammar", reference=partial(Reference, structure), kernels=Kernels)

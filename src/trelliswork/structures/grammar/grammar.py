@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.shapes import Float
 from trelliswork.structures.grammar.rules import (
     Chains,
     Rule,
@@ -32,9 +32,6 @@ from trelliswork.structures.grammar.tree import (
     unbinarise,
     without_lifted,
 )
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 INF = float("inf")
 

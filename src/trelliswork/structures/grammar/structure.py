@@ -8,21 +8,20 @@ Any device, differentiable as often as you like; `kernels.py` is faster and test
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.semirings import KBest, Log, Max, Sampling, Semiring
+from trelliswork.runtime.shapes import Float, Int
+from trelliswork.semirings import Log, Semiring
 from trelliswork.structures.constituency.structure import nodes_of
 from trelliswork.structures.grammar.grammar import Grammar
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
 INF = float("inf")
+Rule = tuple[int, int, int]  # parent, left, right
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +41,7 @@ class RuleTable:
     parents: np.ndarray  # (rules,)
     starts: np.ndarray  # (phrases + 1,): the rules of each phrase
     pair_ranges: np.ndarray  # (2, 2, 2, 2)
+    rule_index: dict[Rule, int]
 
     @staticmethod
     def of(grammar: Grammar) -> RuleTable:
@@ -63,6 +63,7 @@ class RuleTable:
         return RuleTable(
             len(grammar.symbols), phrases, first, np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1]),
             pair_of, np.ascontiguousarray(rules[:, 0]), np.searchsorted(rules[:, 0], np.arange(phrases + 1)), ranges,
+            grammar.rule_index,
         )  # fmt: skip
 
     def groups(self, device: torch.device) -> Int[Tensor, "phrases most"]:
@@ -88,6 +89,12 @@ class Productions:
     @property
     def n(self) -> int:
         return self.lexical.shape[1]
+
+    @property
+    def marked(self) -> Float[Tensor, "batch n n symbols"]:
+        """The nodes of `detached`."""
+        assert self.nodes is not None
+        return self.nodes
 
     @property
     def scores(self) -> tuple[Tensor | None, ...]:
@@ -180,35 +187,44 @@ def marginals(parts: Productions) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return tuple(each if again else each.detach() for each in found)  # type: ignore[return-value]
 
 
-def best(parts: Productions) -> tuple[Int[Tensor, "batch nodes 3"], Bool[Tensor, "batch"]]:
-    """The best derivation through `Max`, and whether a row has any."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        score = total(leaf, Max())
-        return _nodes_of_gradient(score, leaf), score.detach() > -INF
+def decode(marks: Float[Tensor, "batch n n symbols"], parts: Productions) -> Int[Tensor, "batch nodes 3"]:
+    return nodes_of(marks)
 
 
-def top_k(parts: Productions, k: int) -> tuple[Int[Tensor, "k batch nodes 3"], Float[Tensor, "k batch"]]:
-    """The k best derivations, best first, through `KBest`: the gradient of score r marks derivation r."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        scores = total(leaf, KBest(k))
-        nodes = [_nodes_of_gradient(scores[r], leaf) for r in range(k)]
-    return torch.stack(nodes), scores.detach()
+def path_score(parts: Productions, nodes: Int[Tensor, "batch nodes 3"]) -> Float[Tensor, "batch"]:
+    """root + Σ rules + Σ lexical + Σ nodes of derivations (start, end, symbol), parents before children; -inf for one
+    with a rule or a lexical symbol that the grammar does not have."""
+    rows = [[tuple(node) for node in row if node[0] >= 0] for row in nodes.tolist()]
+    return torch.stack([_row_score(parts, at, found) for at, found in enumerate(rows)])
 
 
-def sample(
-    parts: Productions, n_samples: int, generator: torch.Generator | None = None
-) -> Int[Tensor, "samples batch nodes 3"]:
-    """Independent exact samples through `Sampling`: each backward pass draws one derivation per row."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        log_z = total(leaf, Sampling(generator))
-        nodes = [_nodes_of_gradient(log_z, leaf) for _ in range(n_samples)]
-    return torch.stack(nodes) if nodes else parts.lengths.new_zeros(0, len(parts.lengths), 2 * parts.n - 1, 3)
+def _row_score(parts: Productions, row: int, nodes: list[tuple[int, ...]]) -> Float[Tensor, ""]:
+    used = _rules_of(nodes, parts.table.rule_index)
+    leaves = [(start, symbol - parts.table.first_lexical) for start, end, symbol in nodes if end - start == 1]
+    if any(rule < 0 for _, _, rule in used) or any(symbol < 0 for _, symbol in leaves):
+        return parts.lexical.new_full((), -INF, dtype=torch.float64)
+    rules = parts.rules[min(row, len(parts.rules) - 1)]
+    by_span = rules.shape[0] > 1
+    score = parts.root[min(row, len(parts.root) - 1), nodes[0][2]].double()
+    score = score + _picked(parts.lexical[row], leaves)
+    score = score + _picked(rules, [(i, j - 1, r) if by_span else (0, 0, r) for i, j, r in used])
+    if parts.nodes is not None:
+        score = score + _picked(parts.nodes[row], [(i, j - 1, symbol) for i, j, symbol in nodes])
+    return score
 
 
-def _nodes_of_gradient(scores: Tensor, parts: Productions) -> Int[Tensor, "batch nodes 3"]:
-    assert parts.nodes is not None
-    (indicator,) = torch.autograd.grad(scores.sum(), parts.nodes, retain_graph=True)
-    return nodes_of(indicator)
+def _rules_of(nodes: list[tuple[int, ...]], index: dict[Rule, int]) -> list[tuple[int, int, int]]:
+    """(start, end, rule) of each wide node; the rule is -1 where the grammar has none."""
+    found, above = list[tuple[int, int, int]](), list[int]()
+    for start, end, symbol in reversed(nodes):  # both children of a node wait on top, the left above
+        if end - start > 1:
+            found.append((start, end, index.get((symbol, above.pop(), above.pop()), -1)))
+        above.append(symbol)
+    return found
+
+
+def _picked(scores: Tensor, places: Sequence[tuple[int, ...]]) -> Float[Tensor, ""]:
+    """Σ of the scores at some places."""
+    if not places:
+        return scores.new_zeros((), dtype=torch.float64)
+    return scores[torch.tensor(places, device=scores.device).unbind(-1)].double().sum()

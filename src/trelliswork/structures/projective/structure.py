@@ -8,16 +8,13 @@ Any device, differentiable as often as you like; `kernels.py` is faster and test
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-from trelliswork.semirings import KBest, Log, Max, Sampling, Semiring
-from trelliswork.structures.arcs import Arcs, differentiate, is_tree
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.semirings import Log, Semiring
+from trelliswork.structures.arcs import Arcs, is_tree
+from trelliswork.structures.reference import posteriors
 
 INF = float("inf")
 
@@ -80,52 +77,16 @@ def log_partition(trees: Arcs) -> Float[Tensor, "batch"]:
 
 def marginals(trees: Arcs) -> Float[Tensor, "batch n+1 n+1"]:
     """p(arc h -> m | x): the derivative of log Z by the arc's score."""
-    again = torch.is_grad_enabled() and trees.arcs.requires_grad
-    with torch.enable_grad():
-        leaf = trees if again else trees.with_arcs(trees.arcs.detach().requires_grad_())
-        return differentiate(log_partition(leaf), leaf.arcs, again)
+    return posteriors(log_partition, trees)
 
 
-def best(trees: Arcs) -> tuple[Int[Tensor, "batch n"], Bool[Tensor, "batch"]]:
-    """The best tree through `Max`, and whether a row has any."""
-    with torch.enable_grad():
-        leaf = trees.with_arcs(trees.arcs.detach().requires_grad_())
-        score = total(leaf, Max())
-        return _heads_of_gradient(score, leaf.arcs), score.detach() > -INF
-
-
-def top_k(trees: Arcs, k: int) -> tuple[Int[Tensor, "k batch n"], Int[Tensor, "k batch n"], Float[Tensor, "k batch"]]:
-    """Heads, labels and scores of the k best, best first, for arcs with a last axis for labels.
-
-    Through `KBest`: the gradient of score r marks the labelled arcs of tree r.
-    """
-    with torch.enable_grad():
-        leaf = trees.with_arcs(trees.arcs.detach().requires_grad_())
-        scores = total(leaf, KBest(k))
-        chosen = torch.stack([_chosen(scores[r], leaf.arcs) for r in range(k)])  # [k, batch, head, word, label]
-    heads = chosen.sum(-1).argmax(-2)
-    labels = chosen.gather(2, heads[:, :, None, :, None].expand(-1, -1, 1, -1, chosen.shape[-1])).squeeze(2).argmax(-1)
-    return heads, labels, scores.detach()
-
-
-def sample(trees: Arcs, n_samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "samples batch n"]:
-    """Independent exact samples through `Sampling`: each backward pass draws one tree per row."""
-    with torch.enable_grad():
-        leaf = trees.with_arcs(trees.arcs.detach().requires_grad_())
-        log_z = total(leaf, Sampling(generator))
-        heads = [_heads_of_gradient(log_z, leaf.arcs) for _ in range(n_samples)]
-    return torch.stack(heads) if heads else trees.lengths.new_zeros(0, len(trees.lengths), trees.n)
-
-
-def _heads_of_gradient(scores: Tensor, arcs: Tensor) -> Int[Tensor, "batch n"]:
-    """The head of each real word."""
-    return _chosen(scores, arcs).argmax(1)
-
-
-def _chosen(scores: Tensor, arcs: Tensor) -> Float[Tensor, "batch n+1 n ..."]:
-    """Gradients of semiring totals are indicators of the chosen arcs: 1 at the head of each real word."""
-    (indicator,) = torch.autograd.grad(scores.sum(), arcs, retain_graph=True)
-    return indicator[:, :, 1:]
+def decode(marks: Float[Tensor, "batch n+1 n+1 *l"], trees: Arcs) -> Int[Tensor, "batch n *2"]:
+    """The head of each real word; with an axis for labels, (head, label) of each."""
+    chosen = marks[:, :, 1:]
+    if chosen.dim() == 3:
+        return chosen.argmax(1)
+    heads = chosen.sum(-1).argmax(1)
+    return torch.stack([heads, chosen.amax(1).argmax(-1)], -1)
 
 
 def is_projective(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Bool[Tensor, "batch"]:

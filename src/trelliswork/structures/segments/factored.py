@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.segments.structure import Places, Segments
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
 
 NAMES = ("tokens", "durations", "starts", "ends", "transitions", "start", "end")
 

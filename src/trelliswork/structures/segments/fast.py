@@ -1,29 +1,22 @@
-"""The queries of segmentations by kernel: torch tensors in and out, float64 arrays inside, analytic gradients.
+"""The passes of the kernels of segmentations over float64 arrays.
 
-Gradients come from the kernels; when a gradient is itself differentiated, the reference of `structure.py` takes over,
-so derivatives of every order are exact. Beside the scores autograd keeps O(batch n c) numbers: segment weights are
-computed again on the way back.
+Beside the scores autograd keeps O(batch n c) numbers: segment weights are computed again on the way back.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from trelliswork.runtime import buffers
-from trelliswork.runtime.autograd import differentiable
-from trelliswork.runtime.bridge import Array, as_array, as_tensor
+from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows
-from trelliswork.structures.record import Reference, Solver, Structure
-from trelliswork.structures.segments import kernels, path_kernels, scaled_kernels, structure
+from trelliswork.structures.segments import kernels, path_kernels, scaled_kernels
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.structure import Segments
-from trelliswork.structures.segments.tangents import run_tangents
 
 Parts = Segments | Factored
 PartArrays = Array | tuple[Array, Array, Array, Array]
@@ -186,7 +179,7 @@ def _run_log_backward(arrays: SegmentArrays, run: LogForward, grad: Array) -> Gr
     return gradients, d_arcs, d_start, d_end
 
 
-def _summed(found: Gradients) -> tuple[Array, ...]:
+def summed(found: Gradients) -> tuple[Array, ...]:
     """Gradients of the shared scores added up over rows [S0.8]."""
     parts, *shared = found
     own: tuple[Array, ...]
@@ -198,48 +191,6 @@ def _summed(found: Gradients) -> tuple[Array, ...]:
     return *own, *(each.sum(0) for each in shared)
 
 
-def log_partition(parts: Parts, arrays: SegmentArrays, run: Forward | LogForward) -> Tensor:
-    """log Z [batch] in float64, from `run_forward(arrays)`."""
-    return differentiable(
-        torch.from_numpy(run.log_z.copy()),
-        parts.scores,
-        lambda grad: _summed(run_backward(arrays, run, grad)),
-        lambda *scores: structure.log_partition(parts.with_scores(*scores).whole()),
-    )
-
-
-def log_prob(parts: Parts, arrays: SegmentArrays, run: Forward | LogForward, starts: Tensor) -> Tensor:
-    """G(s, x) - log Z [batch] [S0, likelihood] in one node and in the dtype of the scores; its gradient is [S0.7]."""
-    path_scores = run_path_scores(arrays, starts)
-    found = np.full(len(path_scores), -np.inf)
-    np.subtract(path_scores, run.log_z, out=found, where=path_scores > -np.inf)
-
-    def vjp(grad: Array) -> tuple[Array, ...]:
-        by_part = run_backward(arrays, run, -grad)
-        path_kernels.add_path_gradients(starts.numpy(), arrays.lengths, grad, *by_part)
-        return _summed(by_part)
-
-    return differentiable(
-        as_tensor(np.minimum(found, 0.0), parts.start.dtype),  # rounding must not pass certainty
-        parts.scores,
-        vjp,
-        lambda *scores: structure.log_prob(parts.with_scores(*scores).whole(), starts),
-    )
-
-
-def marginals(parts: Segments, arrays: SegmentArrays, run: Forward | LogForward) -> tuple[Tensor, Tensor]:
-    """p(segment | x) [batch, n, k, c] [S0.6, 10] and the expected number of each label pair [batch, c, c], float64."""
-    segments, arcs, _, _ = run_backward(arrays, run, np.ones(len(arrays.lengths)))
-    assert not isinstance(segments, tuple)
-    found: tuple[Tensor, Tensor] = differentiable(
-        (torch.from_numpy(segments), torch.from_numpy(arcs)),
-        parts.scores,
-        lambda *grads: run_tangents(parts.scores, parts.lengths, grads),
-        lambda *scores: structure.marginals(parts.with_scores(*scores)),
-    )
-    return found
-
-
 def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:
     """G(s, x) of every row."""
     scores = np.empty(len(arrays.lengths))
@@ -247,90 +198,3 @@ def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:
         arrays.parts, arrays.transitions, arrays.start, arrays.end, arrays.lengths, starts.numpy(), scores
     )
     return scores
-
-
-def best_starts(arrays: SegmentArrays) -> tuple[Tensor, Tensor]:
-    """Viterbi segmentations [batch, n] as starts, and whether each row has any at all."""
-    batch, n, _, _ = arrays.shape
-    starts, possible = np.full((batch, n), -1), np.empty(batch, np.bool_)
-    over_rows(
-        path_kernels.best_starts, batch, arrays.work // 6,
-        arrays.parts, arrays.transitions, arrays.start, arrays.end, arrays.lengths, starts, possible,
-    )  # fmt: skip
-    return torch.from_numpy(starts), torch.from_numpy(possible)
-
-
-def top_starts(arrays: SegmentArrays, k_best: int) -> tuple[Tensor, Tensor]:
-    """The k best [k, batch, n] as starts and their scores [k, batch], -inf where a row has fewer."""
-    batch, n, _, _ = arrays.shape
-    starts, scores = np.full((k_best, batch, n), -1), np.empty((k_best, batch))
-    over_rows(
-        path_kernels.top_starts, batch, arrays.work * k_best,
-        arrays.parts, arrays.transitions, arrays.start, arrays.end, arrays.lengths, starts, scores,
-    )  # fmt: skip
-    return torch.from_numpy(starts), torch.from_numpy(scores)
-
-
-def sample_starts(arrays: SegmentArrays, run: LogForward, n_samples: int, generator: torch.Generator | None) -> Tensor:
-    """Exact samples [samples, batch, n] as starts, by backward sampling."""
-    batch, n, k, c = arrays.shape
-    uniforms = torch.rand((n_samples, batch, 2 * n), generator=generator, dtype=torch.float64).numpy()
-    starts = np.full((n_samples, batch, n), -1)
-    over_rows(
-        path_kernels.sample_starts, batch, n_samples * batch * n * (c + k),
-        arrays.parts, arrays.transitions, arrays.end, arrays.lengths, run.alphas, run.gammas, run.steps,
-        uniforms, starts,
-    )  # fmt: skip
-    return torch.from_numpy(starts)
-
-
-class Kernels(Solver):
-    """The queries of a batch of segmentations; what they share is computed once."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-
-    @cached_property
-    def arrays(self) -> SegmentArrays:
-        return SegmentArrays.of(self._parts)
-
-    @cached_property
-    def run(self) -> Forward | LogForward:
-        return run_forward(self.arrays)
-
-    def log_partition(self) -> Tensor:
-        return log_partition(self._parts, self.arrays, self.run)
-
-    def marginals(self) -> tuple[Tensor, Tensor]:
-        if isinstance(self._parts, Segments):
-            return marginals(self._parts, self.arrays, self.run)
-        return Kernels(self._parts.double().whole()).marginals()
-
-    def score(self, values: Tensor) -> Tensor:
-        return self._parts.path_score(values)
-
-    def log_prob(self, values: Tensor) -> Tensor:
-        return log_prob(self._parts, self.arrays, self.run, values)
-
-    def best(self) -> tuple[Tensor, Tensor]:
-        return best_starts(SegmentArrays.of(self._parts, None))
-
-    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
-        return top_starts(self.arrays, k)
-
-    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
-        run = self.run if isinstance(self.run, LogForward) else run_log_forward(self.arrays)
-        return sample_starts(self.arrays, run, n_samples, generator)
-
-
-class SegmentReference(Reference):
-    """The same queries in plain torch."""
-
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(structure, parts.double().whole())
-
-    def log_prob(self, values: Tensor) -> Tensor:
-        return structure.log_prob(self._parts[0], values)
-
-
-STRUCTURE = Structure("segments", reference=SegmentReference, kernels=Kernels)

@@ -10,16 +10,14 @@ queries faster and is tested against it. Equations and complexity are in `math.m
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from trelliswork.semirings import KBest, Log, Max, Sampling, Semiring
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.semirings import Log, Max, Semiring
 from trelliswork.semirings.log import log_ratio
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 Scores = tuple[Tensor, Tensor | None, Tensor, Tensor]
@@ -99,6 +97,10 @@ class Segments:
         transitions = None if self.transitions is None else self.transitions.detach()
         leaf = self.segments.detach().clone().requires_grad_()
         return self.with_scores(leaf, transitions, self.start.detach(), self.end.detach())
+
+    @property
+    def marked(self) -> Float[Tensor, "batch n k c"]:
+        return self.segments
 
     def leaving(self) -> Float[Tensor, "batch n k c"]:
         """[b, i, d-1, y]: the segments that start at i; -inf past the row's end."""
@@ -287,32 +289,7 @@ def viterbi(parts: Segments) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "bat
     return starts, score
 
 
-def best(parts: Segments) -> tuple[Int[Tensor, "batch n"], Bool[Tensor, "batch"]]:
-    """The best segmentations as starts, and whether each row has any at all."""
-    starts, scores = viterbi(parts)
-    return starts, scores.detach() > -INF
-
-
-def top_k(parts: Segments, k: int) -> tuple[Int[Tensor, "k batch n"], Float[Tensor, "k batch"]]:
-    """The k best segmentations, best first, through `KBest`: the gradient of score r marks segmentation r."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        scores = total(leaf, KBest(k))
-        paths = [_starts_of_gradient(scores[r], leaf.segments) for r in range(k)]
-    return torch.stack(paths), scores.detach()
-
-
-def sample(parts: Segments, n_samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "samples batch n"]:
-    """Independent exact samples through `Sampling`: each backward pass draws one segmentation per row."""
-    with torch.enable_grad():
-        leaf = parts.detached()
-        log_z = total(leaf, Sampling(generator))
-        paths = [_starts_of_gradient(log_z, leaf.segments) for _ in range(n_samples)]
-    return torch.stack(paths) if paths else parts.lengths.new_zeros(0, *parts.segments.shape[:2])
-
-
-def _starts_of_gradient(scores: Tensor, segments: Tensor) -> Int[Tensor, "batch n"]:
-    """Gradients of semiring totals are indicators of the chosen parts: 1 at each segment."""
-    (indicator,) = torch.autograd.grad(scores.sum(), segments, retain_graph=True)
-    highest, label = indicator.amax(2).max(-1)
+def decode(marks: Float[Tensor, "batch n k c"], parts: Segments) -> Int[Tensor, "batch n"]:
+    """The label where a marked segment starts, -1 elsewhere."""
+    highest, label = marks.amax(2).max(-1)
     return torch.where(highest > 0, label, -1)

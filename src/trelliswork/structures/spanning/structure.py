@@ -8,16 +8,15 @@ any range of scores, with real -inf, differentiable as often as you like. Equati
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.shapes import Bool, Float
 from trelliswork.semirings.log import logsumexp
-from trelliswork.structures.arcs import Arcs, differentiate
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+from trelliswork.structures.arcs import Arcs
+from trelliswork.structures.reference import posteriors
 
 INF = float("inf")
 
@@ -92,10 +91,7 @@ def log_partition(trees: Arcs) -> Float[Tensor, "batch"]:
 
 def marginals(trees: Arcs) -> Float[Tensor, "batch n+1 n+1"]:
     """p(arc h -> m | x): the derivative of log Z by the arc's score [S2, matrix-tree marginals]."""
-    again = torch.is_grad_enabled() and trees.arcs.requires_grad
-    with torch.enable_grad():
-        leaf = trees if again else trees.with_arcs(trees.arcs.detach().requires_grad_())
-        return differentiate(log_partition(leaf), leaf.arcs, again)
+    return posteriors(log_partition, trees)
 
 
 def laplacian(weights: Float[Tensor, "n+1 n+1"]) -> Float[Tensor, "n n"]:

@@ -1,0 +1,175 @@
+"""Checks that many distributions share, with a sentence for each thing that can be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trelliswork.errors import ScoreError
+from trelliswork.runtime.shapes import Bool, Int
+
+INF = float("inf")
+
+
+def cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """tensor.to(dtype), free where nothing changes."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
+
+
+def check_tensor(name: str, value: Any) -> None:
+    """A tensor, not a list or an array that only looks like one."""
+    if not isinstance(value, Tensor):
+        raise ScoreError(f"{name} must be a tensor; got {type(value).__name__}; call torch.tensor() on it")
+
+
+def check_floating(dtype: torch.dtype) -> None:
+    if not dtype.is_floating_point:
+        raise ScoreError(f"scores must be floating point; got {dtype}; call .float() on them")
+
+
+def is_whole(tensor: Tensor) -> bool:
+    """Whether its numbers are whole; truth values are not numbers."""
+    return not (tensor.dtype.is_floating_point or tensor.dtype == torch.bool)
+
+
+def one_dtype(parts: Sequence[Tensor | None]) -> tuple[Any, ...]:
+    """Scores in the dtype that holds all of them, which must be floating point and on one device."""
+    given = [part for part in parts if part is not None]
+    if any(part.device != given[0].device for part in given):
+        devices = sorted({str(part.device) for part in given})
+        raise ScoreError(f"all scores must be on one device; got {devices}; move them with .to(device)")
+    dtype = given[0].dtype
+    for part in given:
+        dtype = torch.promote_types(dtype, part.dtype) if part.dtype != dtype else dtype
+    check_floating(dtype)
+    return tuple(None if part is None else cast(part, dtype) for part in parts)
+
+
+def check_edges(transitions: Tensor | None, edges: dict[str, Tensor], c: int, of: str) -> None:
+    """Transitions [c, c], and start and end scores [c], one for each of `of`."""
+    if transitions is not None and transitions.shape != (c, c):
+        raise ScoreError(f"transitions must be {(c, c)}, indexed [from, to]; got {tuple(transitions.shape)}")
+    for name, edge in edges.items():
+        if edge.shape != (c,):
+            raise ScoreError(f"{name} must be ({c},), one score a {of}; got {tuple(edge.shape)}")
+
+
+def refuse_not_scores(
+    name: str, scores: Tensor, read: Tensor | None = None, at: Callable[[list[int]], object] = list
+) -> None:
+    """NaN and +inf are refused, by name and place, where they are read; `at` writes a place."""
+    wrong = ~(scores.detach() < INF)
+    wrong = wrong if read is None else wrong & read
+    if bool(wrong.any()):
+        place = wrong.nonzero()[0].tolist()
+        raise ScoreError(
+            f"{name} must be finite numbers or -inf; got {scores[tuple(place)].item()} at {at(place)}; "
+            "look for a division by zero or an overflow upstream, and forbid with -inf"
+        )
+
+
+def named_place(*names: str) -> Callable[[list[int]], str]:
+    """Writes a place as "row 0, word 3"; there may be more names than axes."""
+    return lambda place: ", ".join(f"{name} {index}" for name, index in zip(names, place, strict=False))
+
+
+def flat_lengths(
+    name: str,
+    lengths: Tensor | Sequence[int] | None,
+    batch_shape: torch.Size,
+    most: int,
+    device: torch.device,
+    least: int = 0,
+    fix: str = "pad or shorten the row",
+) -> Int[Tensor, "rows"]:
+    """One whole number a row, in least..most; `most` if none are given."""
+    if lengths is None:
+        return torch.full((batch_shape.numel(),), most, device=device)
+    try:
+        given = torch.as_tensor(lengths, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ScoreError(f"{name} must be whole numbers of shape {tuple(batch_shape)}; got {lengths!r}") from error
+    if not given.numel() and not isinstance(lengths, Tensor):
+        given = given.long()
+    if given.shape != batch_shape or not is_whole(given):
+        raise ScoreError(
+            f"{name} must be whole numbers of shape {tuple(batch_shape)}; got {given.dtype} {tuple(given.shape)}"
+        )
+    flat = cast(given.reshape(-1), torch.long)
+    found = flat.tolist()  # a few numbers: quicker than torch
+    if found and not least <= min(found) <= max(found) <= most:
+        row = next(row for row, length in enumerate(found) if not least <= length <= most)
+        raise ScoreError(f"{name} must lie in {least}..{most}; got {found[row]} at row {row}; {fix}")
+    return flat
+
+
+def whole_values(name: str, value: Tensor, shape: Sequence[int]) -> Int[Tensor, "*samples *shape"]:
+    """Values [*samples, *shape], whole numbers."""
+    check_tensor(name, value)
+    if not is_whole(value):
+        raise ScoreError(f"{name} must be whole numbers; got {value.dtype}; call .long() on them")
+    if value.shape[max(0, value.dim() - len(shape)) :] != tuple(shape):
+        raise ScoreError(f"{name} must be [..., {', '.join(map(str, shape))}]; got {tuple(value.shape)}")
+    return cast(value, torch.long)
+
+
+def real_values(
+    name: str, value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows n"]
+) -> Int[Tensor, "samples rows n"]:
+    """Values [*samples, *batch, n] as [samples, rows, n], 0 at padding."""
+    whole = whole_values(name, value, (*batch_shape, real.shape[1]))
+    n_samples = whole.shape[: whole.dim() - len(batch_shape) - 1].numel()
+    return torch.where(real, whole.reshape(n_samples, *real.shape), 0)
+
+
+def allowed_values(
+    partial: Tensor, scores: Tensor, real: Bool[Tensor, "*batch n"], nouns: tuple[str, str] = ("tags", "tags")
+) -> Bool[Tensor, "*batch n c"]:
+    """Allowed values from values with negatives for unknown [*batch, n], or from a mask [*batch, n, c] itself.
+
+    `nouns` say what is allowed at each place, and what all places together are.
+    """
+    check_tensor("partial knowledge", partial)
+    if partial.dtype == torch.bool:
+        if partial.shape != scores.shape:
+            raise ScoreError(
+                f"allowed {nouns[0]} must be {tuple(scores.shape)}, True = allowed; got {tuple(partial.shape)}"
+            )
+        return partial
+    if partial.dtype.is_floating_point or partial.shape != scores.shape[:-1]:
+        raise ScoreError(
+            f"partial {nouns[1]} must be whole numbers {tuple(scores.shape[:-1])}, -100 = unknown; "
+            f"got {partial.dtype} {tuple(partial.shape)}"
+        )
+    known = known_values(f"partial {nouns[1]}", partial, real, scores.shape[-1])
+    return (known[..., None] < 0) | (known[..., None] == torch.arange(scores.shape[-1], device=partial.device))
+
+
+def known_values(name: str, partial: Tensor, real: Bool[Tensor, "*batch n"], n_values: int) -> Int[Tensor, "*batch n"]:
+    """Values below `n_values`, negative where they are unknown, padding included."""
+    known = torch.where(real, partial, -1)
+    if bool((known >= n_values).any()):
+        raise ScoreError(f"{name} must lie in 0..{n_values - 1} or be -100 for unknown; got {int(known.max())}")
+    return known
+
+
+def known_rows(partial: Any, batch_shape: torch.Size, what: str) -> list[Any]:
+    """What is known of each row, from lists nested as the batch is."""
+    rows = [partial] if not batch_shape else partial
+    for _ in batch_shape[1:]:
+        rows = [row for block in rows for row in block]
+    if len(rows) != batch_shape.numel():
+        raise ScoreError(f"known {what} must be one list a row, {tuple(batch_shape)}; got {len(rows)}")
+    return list(rows)
+
+
+def label_index(label: int | str | None, labels: Sequence[str] | None) -> int | None:
+    """A label by its index, or by its name among `labels`."""
+    if not isinstance(label, str):
+        return label
+    if labels is None or label not in labels:
+        raise ScoreError(f"label must be an index or one of labels={labels}; got {label!r}")
+    return list(labels).index(label)

@@ -1,0 +1,43 @@
+"""Which distribution belongs to which structure: with the record's example, one of each for tests and `warmup`."""
+
+import torch
+
+from trelliswork.distributions.acceptor import Acceptor
+from trelliswork.distributions.base import StructuredDistribution
+from trelliswork.distributions.ctc import CTC
+from trelliswork.distributions.ctc_alignment import CTCAlignment
+from trelliswork.distributions.edit_alignment import EditAlignment
+from trelliswork.distributions.factor_graph import FactorGraph
+from trelliswork.distributions.linear_chain import LinearChain
+from trelliswork.distributions.projective_tree import ProjectiveTree
+from trelliswork.distributions.semi_markov import SemiMarkov
+from trelliswork.distributions.span_tree import SpanTree
+from trelliswork.distributions.spanning_tree import SpanningTree
+from trelliswork.distributions.weighted_cfg import WeightedCFG
+from trelliswork.structures.record import Scores, Structure
+
+KINDS: tuple[type[StructuredDistribution], ...] = (
+    Acceptor, CTC, CTCAlignment, EditAlignment, FactorGraph, LinearChain, ProjectiveTree, SemiMarkov, SpanTree,
+    SpanningTree, WeightedCFG,
+)  # fmt: skip
+OF_STRUCTURE = {kind._structure.name: kind for kind in KINDS}
+
+
+def example_of(structure: Structure, scores: Scores) -> StructuredDistribution:
+    """A small distribution of a structure, all its scores made by `scores(*shape)`."""
+    return OF_STRUCTURE[structure.name](**structure.example(scores))
+
+
+def exercise(structure: Structure) -> None:
+    """Ask an example for every query in float32 and float64, forwards and backwards: the kernels are then compiled."""
+    for dtype in (torch.float32, torch.float64):
+
+        def zeros(*shape: int, dtype: torch.dtype = dtype) -> torch.Tensor:
+            return torch.zeros(shape, dtype=dtype, requires_grad=True)
+
+        dist = example_of(structure, zeros)
+        answers = dist.log_prob(dist.argmax), dist.log_partition, dist.entropy(), dist.marginals
+        torch.stack([answer.sum() for answer in answers]).sum().backward()
+        dist.top_k(2)
+        dist.sample((2,))
+        dist.constrain(None).count  # noqa: B018, the query is what compiles

@@ -1,0 +1,184 @@
+"""Label strings: the solvers of a distribution over all of them, and its record.
+
+Frames are independent of one another, so sums over all paths are products over frames; the best strings are searched.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import Array
+from trelliswork.runtime.shapes import Float, Int
+from trelliswork.semirings.log import logsumexp
+from trelliswork.structures.ctc import search, structure
+from trelliswork.structures.ctc.record import Kernels
+from trelliswork.structures.ctc.structure import Labelling
+from trelliswork.structures.record import CountingSolver, Drawn, Scores, Solver, Structure
+from trelliswork.structures.reference import Reference
+
+INF = float("inf")
+NO_LABEL = -1
+LIMIT = 100_000
+State = tuple[int, int, int]  # last label, and the frames at which paths may end in it and in a blank behind it
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Scores of symbols in float64; padded frames score 0 for the blank and -inf otherwise: one path, of weight 1."""
+
+    scores: Float[Tensor, "batch t c"]
+    lengths: Int[Tensor, "batch"]
+    blank: int = 0
+
+    @staticmethod
+    def of(scores: Tensor, lengths: Tensor, blank: int) -> Frames:
+        real = torch.arange(scores.shape[1], device=scores.device) < lengths[:, None]
+        silence = scores.new_full((1, 1, scores.shape[2]), -INF, dtype=torch.float64)
+        silence[..., blank] = 0.0
+        return Frames(torch.where(real[..., None], scores.double(), silence), lengths, blank)
+
+    def rows(self) -> list[Array]:
+        """The real frames of each row."""
+        frames = self.scores.detach().cpu().contiguous().numpy()
+        return [row[:n] for row, n in zip(frames, self.lengths.tolist(), strict=True)]
+
+
+class Strings(CountingSolver):
+    """Values are label strings [rows, t], NO_LABEL behind the last; prefix search looks at `limit` prefixes."""
+
+    alignments: ClassVar[Callable[[Labelling], Solver]] = partial(Reference, structure)
+
+    def __init__(self, frames: Frames, limit: int = LIMIT) -> None:
+        self._frames, self._limit = frames, limit
+
+    def log_partition(self) -> Tensor:
+        """0 for log probabilities."""
+        return logsumexp(self._frames.scores, dim=-1).sum(-1)
+
+    def marginals(self) -> Tensor:
+        """p(π_t = symbol | x) [rows, t, c] over all paths; 0 at padding and where nothing is possible."""
+        frames, n_frames = self._frames, self._frames.scores.shape[1]
+        real = torch.arange(n_frames, device=frames.lengths.device) < frames.lengths[:, None]
+        possible = torch.isfinite(self.log_partition())[:, None, None] & real[..., None]
+        log_total = logsumexp(frames.scores, dim=-1)[..., None]
+        normalised = torch.where(possible, frames.scores, -INF) - torch.where(log_total > -INF, log_total, 0.0)
+        return normalised.exp()
+
+    def score(self, values: Tensor) -> Tensor:
+        """log of the summed exp scores of the paths of each string."""
+        frames, named = self._frames, values >= 0
+        parts = Labelling.of(frames.scores, values.clamp(min=0), frames.lengths, named.sum(1), frames.blank)
+        return type(self).alignments(parts).log_partition()
+
+    def best(self) -> Drawn:
+        values, scores = self.top_k(1)
+        return values[0], scores[0] > -INF
+
+    def top_k(self, k: int) -> Drawn:
+        """By prefix search; as many as the row with the most strings has, at most k."""
+        found = [search.best_strings(row, self._frames.blank, k, self._limit) for row in self._frames.rows()]
+        n_best = max([1, *map(len, found)])
+        scores = torch.tensor([[row[r][1] if r < len(row) else -INF for row in found] for r in range(n_best)])
+        strings = [row[r][0] if r < len(row) else [] for r in range(n_best) for row in found]
+        return self._padded(strings).unflatten(0, (n_best, len(found))), scores.to(self._frames.lengths.device)
+
+    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
+        """Paths are drawn frame by frame, and collapsed."""
+        frames = self._frames
+        rows, n_frames, c = frames.scores.shape
+        if n_samples == 0 or rows == 0:
+            return frames.lengths.new_zeros(n_samples, rows, n_frames)
+        weights = frames.scores.detach().softmax(-1).reshape(rows * n_frames, c)
+        drawn = torch.multinomial(weights, n_samples, replacement=True, generator=generator)
+        paths = drawn.T.reshape(n_samples * rows, n_frames)
+        strings = structure.collapse(paths, frames.lengths.repeat(n_samples), frames.blank)
+        return self._padded(strings).unflatten(0, (n_samples, rows))
+
+    def _padded(self, strings: list[list[int]]) -> Tensor:
+        n_frames, device = self._frames.scores.shape[1], self._frames.lengths.device
+        filled = [string + [NO_LABEL] * (n_frames - len(string)) for string in strings]
+        return torch.tensor(filled, dtype=torch.long, device=device).reshape(len(strings), n_frames)
+
+    def count(self) -> Tensor:
+        """How many label strings have a path, each counted once."""
+        n_labels = self._frames.scores.shape[2] - 1
+        unforbidden = _strings_by_frames(n_labels, self._frames.scores.shape[1])
+        counts = [
+            unforbidden[len(row)] if (row > -INF).all() else count_strings(row > -INF, self._frames.blank, self._limit)
+            for row in self._frames.rows()
+        ]
+        return torch.tensor(counts, dtype=torch.float64, device=self._frames.lengths.device)
+
+
+class StringKernels(Strings):
+    """The paths of a known string are summed by kernel."""
+
+    alignments = Kernels
+
+
+def _strings_by_frames(n_labels: int, most: int) -> list[float]:
+    """How many strings fit into 0..most frames. A string needs one frame a label, one more for each repeat:
+    f(m) = (v - 1) f(m-1) + f(m-2) strings need exactly m."""
+    exactly = [1.0, float(n_labels)]
+    for m in range(2, most + 1):
+        exactly.append((n_labels - 1) * exactly[m - 1] + (exactly[m - 2] if m > 2 else 0.0))
+    totals, total = [], 0.0
+    for each in exactly[: most + 1]:
+        total += each
+        totals.append(total)
+    return totals
+
+
+def count_strings(allowed: Array, blank: int, limit: int) -> float:
+    """How many label strings have a path through the allowed symbols [t, c].
+
+    Strings of one length are followed together as long as their paths may end at the same frames: each such set of
+    frames is a state of the deterministic automaton of the strings. Sets of frames are the bits of whole numbers.
+    """
+    n, c = allowed.shape
+    masks = [sum(1 << t for t in range(n) if allowed[t, symbol]) for symbol in range(c)]
+    last = 1 << n >> 1
+    layer: Counter[State] = Counter({(NO_LABEL, 0, _onwards(1 & masks[blank], masks[blank])): 1})
+    total = float(n == 0)
+    for _ in range(n + 1):
+        total += sum(times for (_, in_label, in_blank), times in layer.items() if (in_label | in_blank) & last)
+        longer: Counter[State] = Counter()
+        for state, times in layer.items():
+            for label in range(c):
+                if label != blank and (reached := _extended(state, label, masks, blank))[1]:
+                    longer[reached] += times
+        if len(longer) > limit:
+            raise ScoreError(
+                f"these constraints leave more than {limit} kinds of label strings to count; loosen them, or count "
+                "the alignments of one string with count_alignments(targets)"
+            )
+        layer = longer
+    return total
+
+
+def _extended(state: State, label: int, masks: list[int], blank: int) -> State:
+    """The state with one more label, which begins a frame after the last or, first of all, with the first frame."""
+    before, in_label, in_blank = state
+    begins = (in_blank if label == before else in_blank | in_label) << 1 | (before == NO_LABEL)
+    reached = _onwards(begins & masks[label], masks[label])
+    return label, reached, _onwards(reached << 1 & masks[blank], masks[blank])
+
+
+def _onwards(begins: int, mask: int) -> int:
+    """The frames of `mask` that follow one of `begins` without a gap, these included."""
+    return begins | (mask & ~(mask + begins))
+
+
+def example(scores: Scores) -> dict[str, Any]:
+    return {"log_probs": scores(2, 4, 3)}
+
+
+STRUCTURE = Structure("ctc strings", Strings, StringKernels, example)

@@ -1,0 +1,110 @@
+"""What the solvers by kernel share: gradients that are analytic once and exact to every order, and values in arrays.
+
+Values and first derivatives come from kernels on float64 arrays. When a gradient is itself differentiated, the
+reference of `structure.py` takes over.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.bridge import Array, as_tensor
+from trelliswork.runtime.threads import over_rows
+from trelliswork.structures.record import Drawn, Solver
+
+Kernel = Callable[..., Any]
+Vjp = Callable[..., tuple[Array, ...]]
+
+
+class KernelSolver(Solver):
+    """By kernel; what the queries of one batch share is computed once, in `run`."""
+
+    module: ModuleType  # the reference: log_partition, marginals, log_prob and path_score
+    run: Any  # what one pass over the parts leaves behind, its `log_z` [rows] included
+
+    def __init__(self, *parts: Any) -> None:
+        self._parts, self._others = parts[0], parts[1:]
+
+    @property
+    def _scores(self) -> tuple[Tensor | None, ...]:
+        """The tensors to differentiate by."""
+        scores = self._parts.scores
+        return scores if isinstance(scores, tuple) else (scores,)
+
+    def _moved(self, scores: tuple[Tensor | None, ...]) -> tuple[Any, ...]:
+        """The same parts with other scores, for the reference."""
+        return self._parts.with_scores(*scores), *self._others
+
+    @abstractmethod
+    def _gradients(self, grad: Array) -> tuple[Array, ...]:
+        """Of Σ_b grad[b] log Z[b] by each of the scores."""
+
+    def log_partition(self) -> Tensor:
+        log_z = torch.from_numpy(self.run.log_z.copy())  # `run` is used again: its numbers are not handed out
+        found: Tensor = differentiable(
+            log_z, self._scores, self._gradients, lambda *scores: self.module.log_partition(*self._moved(scores))
+        )
+        return found
+
+    def marginals(self) -> Any:
+        (found,) = self._gradients(np.ones(len(self.run.log_z)))
+        return self._posteriors(torch.from_numpy(found))
+
+    def _posteriors(self, found: Tensor | tuple[Tensor, ...], vjp: Vjp | None = None, *options: Any) -> Any:
+        """What the kernels have found for `marginals(..., *options)`, differentiable."""
+        return differentiable(
+            found, self._scores, vjp, lambda *scores: self.module.marginals(*self._moved(scores), *options)
+        )
+
+    def score(self, values: Tensor) -> Tensor:
+        score: Tensor = self.module.path_score(self._parts, values)
+        return score
+
+    def _log_probs(self, path_scores: Array, values: Tensor, vjp: Vjp) -> Tensor:
+        """score - log Z in one node, in the dtype of the scores and at most 0: rounding must not pass certainty."""
+        found = np.full(len(path_scores), -np.inf)
+        np.subtract(path_scores, self.run.log_z, out=found, where=path_scores > -np.inf)
+        dtype = next(each.dtype for each in self._scores if each is not None)
+        log_probs: Tensor = differentiable(
+            as_tensor(np.minimum(found, 0.0), dtype),
+            self._scores,
+            vjp,
+            lambda *scores: self.module.log_prob(*self._moved(scores), values),
+        )
+        return log_probs
+
+
+def best_by(kernel: Kernel, work: int, values: Array, *arrays: Any) -> Drawn:
+    """kernel(first, last, *arrays, values, possible) fills values [rows, *event] and whether each row has any."""
+    possible = np.empty(len(values), np.bool_)
+    over_rows(kernel, len(values), work, *arrays, values, possible)
+    return torch.from_numpy(values), torch.from_numpy(possible)
+
+
+def top_by(kernel: Kernel, work: int, values: Array, *arrays: Any) -> Drawn:
+    """kernel(first, last, *arrays, values, scores) fills values [k, rows, *event] and their scores [k, rows]."""
+    scores = np.empty(values.shape[:2])
+    over_rows(kernel, values.shape[1], work, *arrays, values, scores)
+    return torch.from_numpy(values), torch.from_numpy(scores)
+
+
+def draw_by(kernel: Kernel, work: int, values: Array, *arrays: Any) -> Tensor:
+    """kernel(first, last, *arrays, values) fills values [samples, rows, *event]."""
+    over_rows(kernel, values.shape[1], work, *arrays, values)
+    return torch.from_numpy(values)
+
+
+def uniforms(shape: tuple[int, ...], generator: torch.Generator | None) -> Array:
+    return torch.rand(shape, generator=generator, dtype=torch.float64).numpy()
+
+
+def seeds(n_samples: int, rows: int, generator: torch.Generator | None) -> Array:
+    return torch.randint(2**62, (n_samples, rows), generator=generator).numpy()

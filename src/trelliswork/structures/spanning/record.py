@@ -1,0 +1,7 @@
+"""Spanning trees: the record that the distributions read."""
+
+from trelliswork.structures.arc_solver import Family
+from trelliswork.structures.spanning import kernels, structure, tree_kernels
+
+FAMILY = Family("spanning", structure, False, kernels.matrix_tree, tree_kernels.best_trees, tree_kernels.sample_trees)
+STRUCTURE = FAMILY.structure()

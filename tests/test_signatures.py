@@ -1,0 +1,88 @@
+"""Signatures: hints that resolve without development packages, and no more parameters than a reader can hold."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import trelliswork
+from trelliswork import distributions, fst
+
+PACKAGE = Path(trelliswork.__file__).parent
+MOST, MOST_OF_A_KERNEL = 7, 10
+COMMANDS = PACKAGE / "cli" / "commands"  # an option of the command line is a parameter
+ABOVE = {  # still above the limit; a file leaves the list when it is below
+    "models/taggers/features/crf/parameters.py",
+    "models/taggers/features/tagger.py",
+    "nn/encoders/lstm_kernels.py",
+    "training/loop.py",
+    "training/seeds.py",
+    "training/trials.py",
+}
+
+
+def public_functions() -> Iterator[tuple[str, Any]]:
+    for module in (distributions, fst):
+        for name in module.__all__:
+            found = getattr(module, name)
+            if not inspect.isclass(found):
+                yield name, found
+                continue
+            for attribute, member in inspect.getmembers(found):
+                function = member.fget if isinstance(member, property) else member
+                if inspect.isfunction(function) and (not attribute.startswith("_") or attribute == "__init__"):
+                    yield f"{name}.{attribute}", function
+
+
+@pytest.mark.parametrize(
+    "function", [pytest.param(each, id=name) for name, each in public_functions() if inspect.isfunction(each)]
+)
+def test_hints_of_distributions_resolve(function: Any) -> None:
+    typing.get_type_hints(function)
+
+
+def test_shapes_are_tensors_to_a_type_checker() -> None:
+    hints = typing.get_type_hints(distributions.StructuredDistribution.top_k)
+    assert typing.get_args(hints["return"]) == (Any, torch.Tensor)
+    assert typing.get_type_hints(distributions.LinearChain.__init__)["start"] == torch.Tensor | None
+
+
+def test_distributions_need_no_jaxtyping() -> None:
+    code = "import sys; sys.modules['jaxtyping'] = None; import trelliswork.fst, trelliswork.distributions"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def too_many(file: Path) -> list[str]:
+    """Functions with more parameters than are allowed; constructors may have more, `self` and `cls` do not count."""
+    found = []
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.FunctionDef) or node.name in ("__init__", "__new__"):
+            continue
+        given = node.args
+        names = [
+            each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if each
+        ]
+        names = names[1:] if names and names[0] in ("self", "cls") else names
+        is_kernel = any("kernel(" in ast.unparse(each) for each in node.decorator_list)
+        if len(names) > (MOST_OF_A_KERNEL if is_kernel else MOST):
+            found.append(f"{file.relative_to(PACKAGE)}:{node.lineno}: {node.name} has {len(names)}")
+    return found
+
+
+@pytest.mark.parametrize("folder", sorted({each.parent for each in PACKAGE.rglob("*.py")} - {COMMANDS}), ids=str)
+def test_a_function_has_few_parameters(folder: Path) -> None:
+    files = [file for file in folder.glob("*.py") if file.relative_to(PACKAGE).as_posix() not in ABOVE]
+    assert [each for file in files for each in too_many(file)] == []
+
+
+def test_no_file_is_on_the_list_for_nothing() -> None:
+    assert [name for name in sorted(ABOVE) if not (PACKAGE / name).exists() or not too_many(PACKAGE / name)] == []
