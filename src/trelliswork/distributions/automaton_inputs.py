@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.distributions.checks import refuse_not_scores
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import Array
 from trelliswork.structures.automata.structure import Machine, plain_scores
@@ -164,7 +165,4 @@ def check_scores(scores: Tensor, name: str, size: int) -> None:
     if scores.device.type != "cpu":
         raise ScoreError(f"machines are on the CPU; {name} are on {scores.device}; move them with .cpu()")
     plain_scores(scores)  # an error under torch.vmap
-    bad = ~(scores.detach() < INF)
-    if bool(bad.any()):
-        place = int(bad.nonzero()[0])
-        raise ScoreError(f"{name} must be numbers or -inf (forbidden); got {scores[place].item()} at {place}")
+    refuse_not_scores(name, scores)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.kernel_math import LARGEST_SCORE
 from trelliswork.runtime.shapes import Bool, Int
 
 INF = float("inf")
@@ -60,11 +61,19 @@ def check_edges(transitions: Tensor | None, edges: dict[str, Tensor], c: int, of
 def refuse_not_scores(
     name: str, scores: Tensor, read: Tensor | None = None, at: Callable[[list[int]], object] = list
 ) -> None:
-    """NaN and +inf are refused, by name and place, where they are read; `at` writes a place."""
-    wrong = ~(scores.detach() < INF)
+    """NaN, +inf and scores whose sums could overflow are refused, by name and place, where they are read.
+
+    `at` writes a place.
+    """
+    wrong = ~(scores.detach() <= min(LARGEST_SCORE, torch.finfo(scores.dtype).max))
     wrong = wrong if read is None else wrong & read
     if bool(wrong.any()):
         place = wrong.nonzero()[0].tolist()
+        if scores[tuple(place)].isfinite():
+            found = f"got {scores[tuple(place)].item():g} at {at(place)}"
+            raise ScoreError(
+                f"{name} must be at most {LARGEST_SCORE:g}, so that sums are finite; {found}; scale them down"
+            )
         raise ScoreError(
             f"{name} must be finite numbers or -inf; got {scores[tuple(place)].item()} at {at(place)}; "
             "look for a division by zero or an overflow upstream, and forbid with -inf"

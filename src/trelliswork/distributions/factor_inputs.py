@@ -12,6 +12,7 @@ from torch import Tensor
 from trelliswork.distributions.checks import cast, check_floating, check_tensor, refuse_not_scores, whole_values
 from trelliswork.distributions.clique_templates import CliqueTemplate, Factor
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.kernel_math import LARGEST_SCORE
 from trelliswork.runtime.shapes import Bool, Float
 from trelliswork.structures.factors.graph import Graph
 
@@ -154,7 +155,7 @@ def by_row(template: CliqueTemplate, batch_shape: torch.Size, scores: Tensor) ->
 
 def check_scores(unary: Tensor, templates: tuple[CliqueTemplate, ...], flat: Tensor, sizes: tuple[int, ...]) -> None:
     """NaN and +inf are refused, by name and place, where they are read."""
-    if flat.numel() == 0 or float(flat.detach().amax()) < INF:  # the maximum of NaN and anything is NaN
+    if flat.numel() == 0 or float(flat.detach().amax()) <= LARGEST_SCORE:  # the maximum of NaN and anything is NaN
         return
     read = torch.arange(unary.shape[-1], device=unary.device) < torch.tensor(sizes, device=unary.device)[:, None]
     named = [("unary", torch.where(read, unary.detach(), 0.0))]

@@ -18,6 +18,7 @@ _LN2_HIGH = 6.93145751953125e-1  # ln 2 in two parts: n * _LN2_HIGH is exact for
 _LN2_LOW = 1.42860682030941723212e-6
 _ROOT_HALF_BITS = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _LOWEST = -708.0  # below, e^x is denormal: taken as 0
+LARGEST_SCORE = 1e300  # sums of up to 10^8 scores stay below the largest float64
 
 
 @intrinsic
@@ -178,17 +179,20 @@ def right_padded(mask, lengths):
 def _first_bad(flat):
     bad = 0
     for i in range(flat.shape[0]):
-        bad += not (flat[i] < np.inf)
+        bad += not (flat[i] <= LARGEST_SCORE)
     if bad:
         for i in range(flat.shape[0]):
-            if not (flat[i] < np.inf):
+            if not (flat[i] <= LARGEST_SCORE):
                 return i
     return -1
 
 
 @kernel(EXACT)
 def first_not_a_score(*arrays):
-    """(which array, index) of the first NaN or +inf in flat arrays, or (-1, -1). -inf is a score: it forbids."""
+    """(which array, index) of the first NaN or score above `LARGEST_SCORE` in flat arrays, or (-1, -1).
+
+    -inf is a score: it forbids.
+    """
     for which in range(len(arrays)):
         index = _first_bad(arrays[which])
         if index >= 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.runtime.kernel_math import LARGEST_SCORE
 
 NEG_INF = -np.inf
 
@@ -25,7 +26,7 @@ def read_arcs(raw, lengths, arcs):
             arcs[b, h, 0] = NEG_INF
             arcs[b, h, h] = NEG_INF
             for m in range(n + 1):
-                bad += not (arcs[b, h, m] < np.inf)
+                bad += not (arcs[b, h, m] <= LARGEST_SCORE)
     return bad == 0
 
 

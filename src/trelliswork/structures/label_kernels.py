@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import exp, log
+from trelliswork.runtime.kernel_math import LARGEST_SCORE, exp, log
 
 NEG_INF = -np.inf
 
@@ -20,7 +20,7 @@ def labels_are_scores(labels, lengths):
             for m in range(1, n + 1):
                 if h != m:
                     for y in range(labels.shape[3]):
-                        bad += not (labels[b, h, m, y] < np.inf)
+                        bad += not (labels[b, h, m, y] <= LARGEST_SCORE)
     return bad == 0
 
 

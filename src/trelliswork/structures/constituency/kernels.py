@@ -135,19 +135,3 @@ def first_not_a_tree(nodes, lengths, c):
         if waiting != 0:
             return b
     return -1
-
-
-@kernel(EXACT)
-def first_not_a_score(spans, lengths):
-    """(row, i, j, label) of the first NaN or +inf that is read; (-1, -1, -1, -1) if all are scores."""
-    c = spans.shape[3]
-    for b in range(spans.shape[0]):
-        for i in range(lengths[b]):
-            wrong, row = 0, spans[b, i, i : lengths[b]].ravel()
-            for e in range(row.shape[0]):
-                wrong += not (row[e] < np.inf)
-            if wrong:
-                for e in range(row.shape[0]):
-                    if not (row[e] < np.inf):
-                        return b, i, i + e // c, e % c
-    return -1, -1, -1, -1

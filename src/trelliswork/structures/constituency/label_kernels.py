@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import exp, log
+from trelliswork.runtime.kernel_math import LARGEST_SCORE, exp, log
 
 NEG_INF = -np.inf
 LOWEST = -1e300  # stands for -inf where it is subtracted: -inf - LOWEST is -inf, and no NaN
@@ -51,7 +51,7 @@ def _highest_of_few(scores, c, tops):
 def _are_scores(numbers):
     wrong = False
     for e in range(numbers.shape[0]):
-        wrong |= not (numbers[e] < np.inf)
+        wrong |= not (numbers[e] <= LARGEST_SCORE)
     return not wrong
 
 

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import exp
+from trelliswork.runtime.kernel_math import LARGEST_SCORE, exp
 
 NEG_INF = -np.inf
 CELLS = 1024  # states that are done together: enough for long loops, few enough to stay in the cache
@@ -278,9 +278,9 @@ def first_bad_frame(log_probs, lengths):
             if t < lengths[b]:
                 row, bad = log_probs[t, b], 0
                 for k in range(c):
-                    bad += not (row[k] < np.inf)
+                    bad += not (row[k] <= LARGEST_SCORE)
                 if bad:
                     for k in range(c):
-                        if not (row[k] < np.inf):
+                        if not (row[k] <= LARGEST_SCORE):
                             return t, b, k
     return -1, -1, -1
