@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from trelliswork.data.attributes import AttributeRows, HashedNames, from_dicts, token_lists
+from trelliswork.data.attributes.dicts import EntryNames, ItemTable
 from trelliswork.data.attributes.hashing import new_index
 from trelliswork.data.crfsuite_models import read_crfsuite_model
 from trelliswork.errors import DataError, ScoreError
@@ -159,19 +160,19 @@ class CRF(BaseEstimator):
         lengths, counts, keys, values = found
         chosen, index = attribute_settings(settings), new_index(self.hash_bits)
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        atomic = AttributeRows(lengths, offsets, index.add(keys), None if (values == 1.0).all() else values)
+        atomic = AttributeRows(lengths, offsets, index.add(keys), values)
         corpus = Corpus(atomic, gold, sets=sets)
         conjunctions = induce(corpus, len(index), len(labels), chosen)
         corpus = extended_corpus(corpus, conjunctions)
         parameters = parameters_of(corpus, conjunctions.n_attributes, len(labels), chosen)
         weights = np.zeros(len(parameters))
-        return corpus.rows, FeatureCRF(labels, index, parameters, weights, conjunctions=conjunctions)
+        return corpus.rows.heard(), FeatureCRF(labels, index, parameters, weights, conjunctions=conjunctions)
 
-    def _named(self, model: FeatureCRF, found: list[str]) -> Sequence[str]:
+    def _named(self, model: FeatureCRF, found: EntryNames) -> Sequence[str]:
         """The names of the attributes; numbers if they are hashed."""
         if self.hash_bits is not None:
             return HashedNames(model.conjunctions)
-        return model.conjunctions.names(list(dict.fromkeys(found)))
+        return model.conjunctions.names(found.distinct())
 
     def _development(self, model: FeatureCRF, X: Any, y: Any) -> tuple[AttributeRows, list[list[str]]]:
         lengths, counts, keys, values, _ = from_dicts(sentences_in(X))
@@ -202,6 +203,7 @@ class CRF(BaseEstimator):
         self._model, self._names = model, names
         self._classes = classes or {label: label for label in model.labels}
         self._tagger: SequenceTagger | None = None
+        self._items = ItemTable()
 
     # --- answers ---------------------------------------------------------------------------------------------
 
@@ -353,7 +355,7 @@ class CRF(BaseEstimator):
 
     def _rows(self, X: Any) -> AttributeRows:
         model = self._fitted
-        lengths, counts, keys, values, _ = from_dicts(sentences_in(X))
+        lengths, counts, keys, values, _ = from_dicts(sentences_in(X), self._items)
         return model.rows(lengths, counts, keys, values)
 
     def _given(self, labels: Sequence[str]) -> list[Any]:

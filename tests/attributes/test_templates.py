@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from trelliswork.data.attributes import KeyIndex, Templates, from_dicts
+from trelliswork.data.attributes import KeyIndex, Templates, attribute_items, dicts, from_dicts
+from trelliswork.data.attributes.dicts import ItemTable
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import DataError
@@ -33,7 +38,7 @@ def test_keys_are_those_of_the_names(template: str) -> None:
     keys, present = templates.keys(LENGTHS, COLUMNS)
     names = [spelled(template, s, i) for s, row in enumerate(SENTENCES) for i in range(len(row))]
     assert present.all()
-    assert keys[:, 0].tolist() == keys_of(names).tolist()
+    assert keys[:, 0].tolist() == keys_of(list(names)).tolist()
     places = np.array([(t, 0) for t in range(len(names))])
     assert templates.names(places, LENGTHS, COLUMNS) == names
 
@@ -94,9 +99,9 @@ def test_dicts_are_read_as_crfsuite_reads_them() -> None:
     tokens = [{"w": b"a", "n": 2, "b": False, "l": ["x", "y"], "d": {"k": 0.5, "s": "t"}}, ["plain", "names"], {}]
     lengths, counts, keys, values, names = from_dicts([tokens[:2], [], tokens[2:]])
     assert (lengths.tolist(), counts.tolist()) == ([2, 0, 1], [7, 2, 0])
-    assert names == ["w:a", "n", "b", "l:x", "l:y", "d:k", "d:s:t", "plain", "names"]
+    assert list(names) == ["w:a", "n", "b", "l:x", "l:y", "d:k", "d:s:t", "plain", "names"]
     assert values.tolist() == [1.0, 2.0, 0.0, 1.0, 1.0, 0.5, 1.0, 1.0, 1.0]
-    assert keys.tolist() == keys_of(names).tolist()
+    assert keys.tolist() == keys_of(list(names)).tolist()
 
 
 @pytest.mark.parametrize(("value", "got"), [(float("nan"), "NaN"), (float("inf"), "an infinite value")])
@@ -108,3 +113,35 @@ def test_a_value_that_is_no_number_is_named_with_its_place(value: float, got: st
 def test_a_value_of_another_kind_is_an_error() -> None:
     with pytest.raises(DataError, match="expected text, a number, a truth value or a list at 'x', got object"):
         from_dicts([[{"x": object()}]])
+
+
+VALUES = st.one_of(
+    st.text("ab:", max_size=2), st.booleans(), st.integers(-1, 2), st.sampled_from([0.5, 1.0]),
+    st.lists(st.text("ab", max_size=1), max_size=2), st.just(("x", "y")), st.just(np.float32(1)), st.just(b"b"),
+)  # fmt: skip
+TOKENS = st.one_of(
+    st.dictionaries(st.sampled_from(["a", "b", "a:b", "c"]), VALUES, max_size=3),
+    st.lists(st.sampled_from(["a", "b:x", ""]), max_size=3),
+)
+
+
+@given(st.lists(st.lists(TOKENS, max_size=3), max_size=3), st.lists(st.lists(TOKENS, max_size=2), max_size=2))
+def test_a_table_of_items_reads_what_each_token_says(first: list[list[Any]], second: list[list[Any]]) -> None:
+    table = ItemTable()
+    for sentences in (first, second):
+        lengths, counts, keys, values, names = from_dicts(sentences, table)
+        expected = [[*attribute_items(token)] for sentence in sentences for token in sentence]
+        assert lengths.tolist() == [*map(len, sentences)] and counts.tolist() == [*map(len, expected)]
+        flat = [item for items in expected for item in items]
+        assert [*zip(names, values.tolist(), strict=True)] == flat
+        assert keys.tolist() == keys_of([name for name, _ in flat]).tolist()
+        assert names.distinct() == list(dict.fromkeys(name for name, _ in flat))
+
+
+def test_a_table_that_grew_too_large_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dicts, "MOST_ITEMS", 3)
+    table = ItemTable()
+    for i in range(10):
+        *_, names = from_dicts([[{"w": f"{i}-{j}"} for j in range(4)]], table)
+        assert list(names) == [f"w:{i}-{j}" for j in range(4)]
+        assert len(table) <= 4

@@ -64,7 +64,7 @@ class FeatureFunction:
     def name(self) -> str:
         return self.path or str(getattr(self.function, "__qualname__", type(self.function).__name__))
 
-    def attributes(self, sentences: Sequence[Sentence]) -> tuple[Array, Array, Array, list[str]]:
+    def attributes(self, sentences: Sequence[Sentence]) -> tuple[Array, Array, Array, Sequence[str]]:
         """(entries of each token, keys, values, names) of all sentences; the function does not see their tags."""
         found = [self._tokens(sentence) for sentence in sentences]
         try:

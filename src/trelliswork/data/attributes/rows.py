@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -81,6 +81,17 @@ class AttributeRows:
         counts = np.bincount(self.tokens()[keep], minlength=self.n_tokens)
         values = None if self.values is None else self.values[keep]
         return AttributeRows(self.lengths, offsets_of(counts), numbers[self.ids[keep]].astype(np.int32), values)
+
+    def heard(self) -> AttributeRows:
+        """Without the entries of value 0, which change no score; values None if all others are 1."""
+        if self.values is None:
+            return self
+        found = self
+        if not self.values.all():
+            keep = self.values != 0
+            found = AttributeRows(self.lengths, offsets_of(keep)[self.offsets], self.ids[keep], self.values[keep])
+        assert found.values is not None
+        return replace(found, values=None) if (found.values == 1.0).all() else found
 
     def known(self) -> AttributeRows:
         """Without the entries whose id is -1."""

@@ -86,7 +86,7 @@ def attributes_of(sentence: Sentence) -> Sequence[Any]:
     return found
 
 
-def attributes_of_all(sentences: Sequence[Sentence]) -> tuple[Array, Array, Array, Array, list[str]]:
+def attributes_of_all(sentences: Sequence[Sentence]) -> tuple[Array, Array, Array, Array, Sequence[str]]:
     """As `from_dicts`; an error names the file and line of the sentence."""
     given = [attributes_of(sentence) for sentence in sentences]
     try:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from trelliswork.errors import DataError
+from trelliswork.models.taggers.features.crf.observed import all_labels
 from trelliswork.models.taggers.partial_tags import encode
 
 Array = np.ndarray[Any, Any]
@@ -38,6 +40,8 @@ def _checked(y: Any, lengths: Array, *, partial: bool = False) -> list[list[Any]
         if len(sentence) != lengths[i]:
             problem = f"expected {lengths[i]} labels, one a token; got {len(sentence)}"
             raise DataError("labels", f"sentence {i + 1}: {problem}")
+        if set(map(type, sentence)) == {str}:
+            continue
         for j, label in enumerate(sentence):
             several = partial and isinstance(label, set | frozenset | list | tuple)
             if partial and label is None:
@@ -65,6 +69,10 @@ def numbered_labels(y: Any, lengths: Array) -> tuple[dict[str, Any], Array, Arra
     if not lengths.sum():
         raise DataError("labels", "expected at least one sentence with a token, got none")
     given: dict[str, Any] = {}
+    if set(map(type, chain.from_iterable(sentences))) == {str}:
+        found = {label: number for number, label in enumerate(dict.fromkeys(chain.from_iterable(sentences)))}
+        codes = np.fromiter(map(found.__getitem__, chain.from_iterable(sentences)), np.int64, int(lengths.sum()))
+        return {label: label for label in found}, codes, all_labels(len(found))
     known, gold, sets = encode([[_choice(label, given) for label in sentence] for sentence in sentences])
     return {label: given[label] for label in known}, gold, sets
 
