@@ -55,7 +55,7 @@ class MultiTagger(StoredNetwork):
     is how a CoNLL file with the columns word, pos, chunk, entity is read. `heads[task]` is a `Tagger` like any other.
     """
 
-    uses_chains = True
+    uses_chains, graph = True, "chain"
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Mapping[str, Labels]) -> None:
         super().__init__()

@@ -48,6 +48,7 @@ class Segmenter(NeuralTagger):
     """Inputs, encoder, segment scorer and semi-CRF. Tokens outside spans are segments of one token."""
 
     STRUCTURE = "semi-Markov CRF"
+    graph = "segments"
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
         super().__init__(config, features, labels)

@@ -36,6 +36,7 @@ class Tagger(NeuralTagger, ChainTagger):
     """Inputs, encoder, scorer and CRF."""
 
     STRUCTURE = "linear-chain CRF"
+    graph = "chain"
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
         super().__init__(config, features, labels)

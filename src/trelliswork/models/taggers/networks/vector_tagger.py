@@ -69,7 +69,7 @@ class EncodedVectors(tuple[Tensor, Tensor]):
 class VectorTagger(StoredNetwork):
     """A deep network over vectors, a scorer and a CRF; trains with `trelliswork.training.train`."""
 
-    reads = "vectors"
+    reads, graph = "vectors", "vectors"
 
     def __init__(self, config: VectorTaggerConfig, dim: int, labels: Vocabulary) -> None:
         super().__init__()
