@@ -13,7 +13,6 @@ end on Ctrl-C.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import torch
 
 from trelliswork.data import Sentence
 from trelliswork.training.config import TrainingConfig
-from trelliswork.training.exclusive import exclusive_unless_held
+from trelliswork.training.exclusive import exclusive
 from trelliswork.training.failures import BadBatchError
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.progress import EpochRecord, Progress, make_progress
@@ -41,6 +40,7 @@ def train(
     progress: Progress | None = None,
     on_epoch: Callable[[EpochRecord], None] | None = None,
     tensorboard_dir: str | Path | None = None,
+    locked: bool = False,
 ) -> TrainingResult:
     """Train `model` in place and leave it with its best weights, saved in `out` if given.
 
@@ -51,14 +51,14 @@ def train(
     With `out`, a run that was killed or interrupted has left a checkpoint there: `resume=True`, with the model made
     anew from the same data, goes on from it to the weights that the whole run would have given. `tensorboard_dir`
     also writes loss, score and speed for TensorBoard. A second run into the same folder is refused while one is going
-    on.
+    on; `locked` says that the caller has seen to that (see `exclusive`).
     """
     config = config or TrainingConfig()
     shown_by = progress or make_progress()
     if tensorboard_dir is not None:
         shown_by = TensorBoardProgress(shown_by, tensorboard_dir)
     run = Run(model, train, dev, config, out)
-    lock = nullcontext() if run.out is None else exclusive_unless_held(run.out)
+    lock = exclusive(None if locked else run.out)
     with lock, shown_by as shown, torch.random.fork_rng(devices=[]), Interrupts() as interrupts:
         torch.manual_seed(config.seed)
         run.begin(shown, resume)

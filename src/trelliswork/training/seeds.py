@@ -27,11 +27,12 @@ def train_seeds(
     out: str | Path | None = None,
     resume: bool = False,
     progress: Callable[[], Progress] | None = None,
+    locked: bool = False,
 ) -> SeedsResult:
     """Train `make_model(seed)` for each seed and score it; `seeds=3` means those from `config.seed` on.
 
     The model of a seed is saved in `out`/seed-N. `resume` goes on with a seed that was stopped, and takes those that
-    are finished from there.
+    are finished from there. `locked` as for `train`.
     """
     config = config or TrainingConfig()
     chosen = range(config.seed, config.seed + seeds) if isinstance(seeds, int) else list(seeds)
@@ -46,7 +47,7 @@ def train_seeds(
             shown.note(f"seed {seed}: finished already")
             model = type(model).load(folder) if test else model
         else:
-            result = train_once(model, train, dev, own, out=folder, resume=resume, progress=shown)
+            result = train_once(model, train, dev, own, out=folder, resume=resume, progress=shown, locked=locked)
         scores = model.evaluate(test) if test else {}
         metric = scores.get("metric") or (result.history[-1].metric if result.history else metric)
         rows.append(SeedRow(seed, result.best_score, scores.get("score"), result.best_epoch, result.seconds))

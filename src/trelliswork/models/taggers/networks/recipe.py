@@ -93,7 +93,7 @@ class NetworkRecipe(Recipe):
         told = run.on_score
         result = train(
             model, self.material.train, self.material.dev, training, out=run.folder, resume=run.resume,
-            progress=run.progress,
+            progress=run.progress, locked=True,
             on_epoch=None if told is None else lambda record: told(record.epoch, record.score),
         )  # fmt: skip
         return model, result
