@@ -1,4 +1,6 @@
-"""A tagger: a network, such as the window of [S3] or an LSTM from both ends, under a linear-chain CRF.
+"""A tagger: a network, such as a window or an LSTM from both ends, under a linear-chain CRF.
+
+Collobert et al. (2011), Natural language processing (almost) from scratch.
 
 >>> tagger = Tagger.from_data(train_sentences)                         # doctest: +SKIP
 >>> train(tagger, train_sentences, dev_sentences, out="chunker")       # doctest: +SKIP
@@ -62,7 +64,8 @@ class Tagger(NeuralTagger, ChainTagger):
         return emissions.to(self.crf.transitions.dtype)
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
-        """-log p(tags | words), summed over the batch [S3, Sentence-Level Log-Likelihood; S1, loss]."""
+        """-log p(tags | words), summed over the batch."""
+        # [S3, Sentence-Level Log-Likelihood; S1, loss]
         encoded, gold = self.encoded(batch)
         tokens = self.token_batch(encoded)
         return self.loss_of_vectors(self.encode_tokens(tokens), _padded(gold, tokens), tokens)
