@@ -56,7 +56,8 @@ def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
     def note(text: str) -> None:
         say(text, quiet=options["quiet"] and not text.startswith("note: "))  # what may be wrong is always told
 
-    material = recipe.read(read_data(options, choices), note)
+    files = recipe.read_files()
+    material = recipe.read(read_data(options, choices)._replace(files=files), note)
     recipe.begin(material, note)
     prepare_kernels(recipe, quiet=options["quiet"])
     return material
