@@ -114,7 +114,9 @@ class CharacterTokeniser(Model):
                 yield sentence
                 sentence = []
 
-    def predict(self, inputs: Sequence[str], *, top_k: int = 1, pins: Any = None) -> list[Answer]:
+    def predict(
+        self, inputs: Sequence[str], *, top_k: int = 1, pins: Any = None, confidence: bool = True
+    ) -> list[Answer]:
         """The tokens of each text, sentence by sentence."""
         if top_k != 1 or pins is not None:
             raise TrellisworkError("a tokeniser gives its best tokens only; leave out top_k and pins")
