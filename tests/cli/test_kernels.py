@@ -16,7 +16,8 @@ from trelliswork.models import Segmenter, Tagger, TaggerConfig
 SENTENCES = [Sentence(("Ann", "Lee", "sings"), ("B-X", "I-X", "O"))]
 FRESH = """
 from tests.cli.test_kernels import some_models
-from trelliswork.cli import compile_kernels, kernels
+from trelliswork.cli import kernels
+from trelliswork.cli.compiling import compile_kernels
 
 compile_kernels()
 assert all(kernel.signatures for kernel in kernels._entry_kernels())

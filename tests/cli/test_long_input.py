@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.cli.test_bad_input import is_one_sentence
-from trelliswork.cli import answers
+from trelliswork.cli import answering as answers
 from trelliswork.data import files
 
 MEASURED = """

@@ -10,15 +10,3 @@ answering.py, writers.py        answers about a stream of sentences, as text
 kernels.py, compiling.py        kernels are compiled at an announced moment; compiling.py needs torch
 story.py, report/               the demo and its page
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from trelliswork.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from trelliswork.cli.compiling import compile_kernels, small_networks
-
-__all__ = ["compile_kernels", "small_networks"]
-__getattr__ = lazy_names(__name__, dict.fromkeys(__all__, "compiling"))

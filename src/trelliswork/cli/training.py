@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import typer
@@ -53,8 +52,12 @@ def make_recipe(options: Options) -> Recipe:
 
 def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
     """Read the data and what the recipe wants beside them; the kernels that it needs are compiled."""
-    note = partial(say, quiet=options["quiet"])
-    material = recipe.read(read_data(options, choices), note)
+
+    def note(text: str) -> None:
+        say(text, quiet=options["quiet"] and not text.startswith("note: "))  # what may be wrong is always told
+
+    files = recipe.read_files()
+    material = recipe.read(read_data(options, choices)._replace(files=files), note)
     recipe.begin(material, note)
     prepare_kernels(recipe, quiet=options["quiet"])
     return material

@@ -5,7 +5,7 @@
 ...     hidden: int = setting(300, "Hidden units.", at_least=1)
 >>> Size(hidden=0)
 Traceback (most recent call last):
-trelliswork.errors.TrellisworkError: hidden must be at least 1; got 0
+trelliswork.errors.TrellisworkError: hidden must be at least 1; got 0; leave it out for 300
 
 The options of the command line, the keys of a TOML file, the checks, the default space of `tune` and docs/settings.md
 are made from these fields.
@@ -117,8 +117,10 @@ class About:
         >>> About(at_least=0, below=1).bounds, About(above=0).bounds, About(choices=("cnn", "lstm")).bounds
         ('lie in [0, 1)', 'be above 0 and finite', 'be one of cnn, lstm')
         """
+        if self.choices and not isinstance(self.choices[0], str):
+            return f"be {' or '.join(map(str, self.choices))}"
         if self.choices:
-            return f"be one of {', '.join(map(str, self.choices))}"
+            return f"be one of {', '.join(self.choices)}"
         if self.below is not None:
             return f"lie in [{self.at_least:g}, {self.below:g})"
         return f"be above {self.above:g} and finite" if self.above is not None else f"be at least {self.at_least:g}"
@@ -179,7 +181,8 @@ class Settings:
                 raise self.ERROR(f"{each.name} must be a finite number; got {value}")
             if about.bounds_given and about.problem(value):
                 limit = f", or None for {about.default_text or 'no limit'}" if optional else ""
-                raise self.ERROR(f"{each.name} must {about.bounds}{limit}; got {value!r}")
+                fix = "" if optional else f"; leave it out for {each.default}"
+                raise self.ERROR(f"{each.name} must {about.bounds}{limit}; got {value!r}{fix}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, fit for JSON."""

@@ -47,25 +47,5 @@ _HOME = {
     "token_calibration": "taggers.networks.dropout_average",
 }
 
-__all__ = [
-    "Analysis",
-    "AttributeTagger",
-    "Confidences",
-    "DropoutAverage",
-    "Ensemble",
-    "FeatureTagger",
-    "LearningConfig",
-    "MultiTagger",
-    "Segmenter",
-    "SentenceTagger",
-    "SpanConfidence",
-    "Tagger",
-    "TaggerConfig",
-    "VectorTagger",
-    "VectorTaggerConfig",
-    "load",
-    "load_tagger",
-    "pretrain_encoder",
-    "token_calibration",
-]
+__all__ = [*_HOME]
 __getattr__ = lazy_names(__name__, _HOME)

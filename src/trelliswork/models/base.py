@@ -109,6 +109,7 @@ class Model:
     explains: ClassVar[bool] = False  # whether `explain` tells which features voted for which tag
     answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
     uses_chains: ClassVar[bool] = False  # whether answers come from the kernels of chains, through torch
+    graph: ClassVar[str] = ""  # what its ONNX graph is made of, if it can be exported: chain, segments or vectors
     metrics: dict[str, Any]
 
     @property

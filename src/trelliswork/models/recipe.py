@@ -78,8 +78,12 @@ class Recipe(ABC):
         """Every setting by the name that it has in TOML files, as far as it is known."""
 
     @abstractmethod
+    def read_files(self) -> Any:
+        """What the options name beside the data, which are read after it."""
+
     def read(self, material: Material, note: Note) -> Material:
-        """The material with the further files that the options name."""
+        """The material with what depends on the layout of the data."""
+        return material
 
     @abstractmethod
     def begin(self, material: Material, note: Note) -> None:

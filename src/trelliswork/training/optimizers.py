@@ -29,8 +29,12 @@ def layer_groups(model: nn.Module) -> list[list[nn.Parameter]]:
 
 
 def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """The optimizer of a run: AdamW [S4, AdamW], Adam, SGD with momentum, or SGD with the fan-in rates of
-    [S3, Initialization]. l2 is as in [S4.113]; for SGD it is the same as weight decay [S4.714-715]."""
+    """The optimizer of a run: AdamW, Adam, SGD with momentum, or SGD with rates by fan-in; for SGD, `l2` is the same as
+    weight decay.
+
+    Loshchilov and Hutter (2019), Decoupled weight decay regularization.
+    """
+    # [S4, AdamW; S3, Initialization; S4.113, 714-715]
     rate, l2 = config.learning_rate, config.l2
     if config.optimizer == "sgd":
         groups = fan_in_parameter_groups(model, rate)

@@ -55,14 +55,15 @@ def make_schedule(optimizer: torch.optim.Optimizer, config: TrainingConfig, n_st
 
 
 def slanted_triangle(step: int, n_steps: int, rise: float = RISE, ratio: float = RATIO) -> float:
-    """Up to 1 within the share `rise` of the steps, then down to 1 / ratio at the last [S4.478-479].
+    """Up to 1 within the share `rise` of the steps, then down to 1 / ratio at the last.
 
+    Howard and Ruder (2018), Universal language model fine-tuning for text classification.
     The printed slope divides by cut (1/rise - 1), which is n_steps - cut only where rise n_steps is a whole number:
     with 19 steps the last printed rate is negative, with 9 it divides by 0. The slope here ends at the last step.
 
     >>> slanted_triangle(10, 100), slanted_triangle(100, 100)
     (1.0, 0.03125)
     """
-    cut = max(1, math.floor(n_steps * rise))
+    cut = max(1, math.floor(n_steps * rise))  # [S4.478-479]
     share = step / cut if step < cut else max(0.0, 1 - (step - cut) / max(1, n_steps - cut))
     return (1 + share * (ratio - 1)) / ratio

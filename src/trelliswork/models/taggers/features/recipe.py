@@ -73,6 +73,10 @@ class FeatureRecipe(Recipe):
     def search_values(self) -> dict[str, Any]:
         return self.config.to_dict()
 
+    def read_files(self) -> Sources:
+        template = self.options["template"]
+        return Sources(None if template is None else Templates.read(template), self.options["function"], [])
+
     def read(self, material: Material, note: Note) -> Material:
         dev = material.dev
         if self.options["partial"]:
@@ -81,9 +85,7 @@ class FeatureRecipe(Recipe):
         untagged = [] if path is None else list(open_untagged(path, file_kind(path), material.choices)[1])
         if path is not None:
             note(f"pre-training on the clusters of {count(len(untagged), 'sentence')} of {path}")
-        template = self.options["template"]
-        sources = Sources(None if template is None else Templates.read(template), self.options["function"], untagged)
-        return material._replace(dev=dev, files=sources)
+        return material._replace(dev=dev, files=material.files._replace(untagged=untagged))
 
     def begin(self, material: Material, note: Note) -> None:
         self.material, self._note = material, note

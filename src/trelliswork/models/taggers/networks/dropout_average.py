@@ -28,11 +28,15 @@ if TYPE_CHECKING:
 
 
 class DropoutAverage(AveragedTagger):
-    """p(y | x) = the mean over K dropout masks of the tagger's p(y | x): the Bayesian CRF [S4.140, 775-776].
+    """p(y | x) = the mean over K dropout masks of the tagger's p(y | x): a Bayesian CRF.
 
     Each mask is a draw of the weights from the posterior that training with dropout fits. The masks depend on `seed`
     and on how sentences fall into batches. A tagger without dropout gives its own answers back.
+
+    Gal and Ghahramani (2016), Dropout as a Bayesian approximation: representing model uncertainty in deep learning.
     """
+
+    # [S4.140, 775-776]
 
     def __init__(self, tagger: Tagger, n_masks: int = 20, *, seed: int = 0) -> None:
         if n_masks < 1:

@@ -49,13 +49,16 @@ class EncodedTasks(NamedTuple):
 
 
 class MultiTagger(StoredNetwork):
-    """One encoder, a scorer and a CRF for each task; the loss is the sum over the tasks [S4, multi-task tagging].
+    """One encoder, a scorer and a CRF for each task; the loss is the sum over the tasks.
 
     A sentence brings the tags of the last task as its `tags` and those of the others as its `features`, in order, which
     is how a CoNLL file with the columns word, pos, chunk, entity is read. `heads[task]` is a `Tagger` like any other.
+
+    Collobert et al. (2011), Natural language processing (almost) from scratch.
     """
 
-    uses_chains = True
+    # [S4, multi-task tagging]
+    uses_chains, graph = True, "chain"
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Mapping[str, Labels]) -> None:
         super().__init__()
@@ -128,7 +131,8 @@ class MultiTagger(StoredNetwork):
         ]
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedTasks]) -> Float[Tensor, ""]:
-        """Σ over the tasks of -log p(tags | words), summed over the batch [S4, multi-task tagging]."""
+        """Σ over the tasks of -log p(tags | words), summed over the batch."""
+        # [S4, multi-task tagging]
         encoded = [each if isinstance(each, EncodedTasks) else self.encode([each], with_tags=True)[0] for each in batch]
         tokens = self.first.token_batch([each.sentence for each in encoded])
         vectors = self.first.encode_tokens(tokens)

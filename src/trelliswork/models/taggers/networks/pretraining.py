@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 def pretrain_encoder(
     tagger: NeuralTagger, sentences: Sequence[Sentence], config: PretrainingConfig | None = None
 ) -> list[float]:
-    """Train the layers of a deep encoder as RBMs over the vectors that go in, which count as Gaussian
-    [S4, RBM pre-training]; the reconstruction error of each layer. Tags are not looked at.
+    """Train the layers of a deep encoder as RBMs over the vectors that go in, which count as Gaussian;
+    the reconstruction error of each layer. Tags are not looked at.
+
+    Hinton et al. (2006), A fast learning algorithm for deep belief nets.
     """
+    # [S4, RBM pre-training]
     if not isinstance(tagger.encoder, DeepEncoder):
         raise TrellisworkError(
             f'pre-training needs encoder="deep"; got {tagger.config.encoder!r}; set it or leave it out'

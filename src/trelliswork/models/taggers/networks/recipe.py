@@ -40,11 +40,11 @@ class NetworkRecipe(Recipe):
     def search_values(self) -> dict[str, Any]:
         return {**self.settings(), "kind": self.preset.kind}
 
-    def read(self, material: Material, note: Note) -> Material:
+    def read_files(self) -> WordVectors | None:
         if is_crfsuite(self.options["train"]):
             problem = "a network reads words, and this file has attributes; add --model crf"
             raise DataError(self.options["train"], problem)
-        return material._replace(files=_read_word_vectors(self.options.get("vectors"), self.network.vector_dim))
+        return _read_word_vectors(self.options.get("vectors"), self.network.vector_dim)
 
     def begin(self, material: Material, note: Note) -> None:
         train = self.kind.learnable(material, self.network, self.options["train"], note)

@@ -1,4 +1,6 @@
-"""A segmenter: a network whose pyramid of segment vectors is scored by a semi-Markov CRF [S0].
+"""A segmenter: a network whose pyramid of segment vectors is scored by a semi-Markov CRF.
+
+Zhuo et al. (2016), Segment-level sequence modeling using gated recursive semi-Markov conditional random fields.
 
 >>> segmenter = Segmenter.from_data(train_sentences)                        # doctest: +SKIP
 >>> train(segmenter, train_sentences, dev_sentences, out="chunker")         # doctest: +SKIP
@@ -48,6 +50,7 @@ class Segmenter(NeuralTagger):
     """Inputs, encoder, segment scorer and semi-CRF. Tokens outside spans are segments of one token."""
 
     STRUCTURE = "semi-Markov CRF"
+    graph = "segments"
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
         super().__init__(config, features, labels)
@@ -97,7 +100,8 @@ class Segmenter(NeuralTagger):
         return scores + sums_over_segments(self.direct(batch), self.config.max_length)
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
-        """-log p(segments | words), summed over the batch [S0, likelihood]."""
+        """-log p(segments | words), summed over the batch."""
+        # [S0, likelihood]
         scores, starts, lengths = self._scores_and_starts(batch)
         return self.crf.loss(scores, starts, lengths, reduction="sum")
 

@@ -1,4 +1,6 @@
-"""A tagger: a network, such as the window of [S3] or an LSTM from both ends, under a linear-chain CRF.
+"""A tagger: a network, such as a window or an LSTM from both ends, under a linear-chain CRF.
+
+Collobert et al. (2011), Natural language processing (almost) from scratch.
 
 >>> tagger = Tagger.from_data(train_sentences)                         # doctest: +SKIP
 >>> train(tagger, train_sentences, dev_sentences, out="chunker")       # doctest: +SKIP
@@ -36,6 +38,7 @@ class Tagger(NeuralTagger, ChainTagger):
     """Inputs, encoder, scorer and CRF."""
 
     STRUCTURE = "linear-chain CRF"
+    graph = "chain"
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
         super().__init__(config, features, labels)
@@ -61,7 +64,8 @@ class Tagger(NeuralTagger, ChainTagger):
         return emissions.to(self.crf.transitions.dtype)
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
-        """-log p(tags | words), summed over the batch [S3, Sentence-Level Log-Likelihood; S1, loss]."""
+        """-log p(tags | words), summed over the batch."""
+        # [S3, Sentence-Level Log-Likelihood; S1, loss]
         encoded, gold = self.encoded(batch)
         tokens = self.token_batch(encoded)
         return self.loss_of_vectors(self.encode_tokens(tokens), _padded(gold, tokens), tokens)

@@ -45,7 +45,8 @@ class VectorTaggerConfig(Settings):
 
     `layers` hidden layers of `hidden` units see a `window` of vectors; `dropout` between and behind them,
     `input_dropout` in front. `scorer="hidden-units"` puts `n_units` binary units between network and labels
-    [S4.141-144]; `transitions="network"` lets the network score pairs of labels too [S4.213-215].
+    (van der Maaten et al. 2011, Hidden-unit conditional random fields); `transitions="network"` lets the network score
+    pairs of labels too (Do and Artieres 2010, Neural conditional random fields).
     """
 
     window: int = setting(1, "Vectors that are seen at once.")
@@ -69,7 +70,7 @@ class EncodedVectors(tuple[Tensor, Tensor]):
 class VectorTagger(StoredNetwork):
     """A deep network over vectors, a scorer and a CRF; trains with `trelliswork.training.train`."""
 
-    reads = "vectors"
+    reads, graph = "vectors", "vectors"
 
     def __init__(self, config: VectorTaggerConfig, dim: int, labels: Vocabulary) -> None:
         super().__init__()
@@ -110,16 +111,20 @@ class VectorTagger(StoredNetwork):
         *,
         visible: Visible = "binary",
     ) -> list[float]:
-        """First weights of the hidden layers, without labels; the reconstruction error of each [S4, RBM pre-training].
+        """First weights of the hidden layers, without labels; the reconstruction error of each.
+
+        Hinton et al. (2006), A fast learning algorithm for deep belief nets.
 
         `visible` is "binary" for vectors in [0, 1], "gaussian" for real values (standardise them first).
         """
+        # [S4, RBM pre-training]
         self._check(sequences)
         return self.encoder.pretrain(*_padded([each.vectors for each in sequences]), config, visible=visible)
 
     @contextmanager
     def frozen_encoder(self) -> Iterator[None]:
-        """Inside, the hidden layers keep their weights: the CRF above them learns first, then all [S4.216-218]."""
+        """Inside, the hidden layers keep their weights: the CRF above them learns first, then all."""
+        # [S4.216-218]
         for parameter in self.encoder.parameters():
             parameter.requires_grad_(False)
         try:
@@ -134,7 +139,8 @@ class VectorTagger(StoredNetwork):
         return [EncodedVectors((each.vectors, self._gold(each) if with_tags else torch.zeros(0))) for each in sequences]
 
     def loss(self, batch: Sequence[VectorSequence] | Sequence[EncodedVectors]) -> Float[Tensor, ""]:
-        """-log p(labels | vectors), summed over the batch [S4.213-218]."""
+        """-log p(labels | vectors), summed over the batch."""
+        # [S4.213-218]
         encoded = [
             each if isinstance(each, EncodedVectors) else self.encode([each], with_tags=True)[0] for each in batch
         ]

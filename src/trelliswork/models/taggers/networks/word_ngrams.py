@@ -20,12 +20,14 @@ LONGEST = 40  # characters of a word that are read
 
 
 def ngrams_of(word: str, lengths: Sequence[int]) -> list[str]:
-    """All n-grams of a word between < and >, and the word whole [S4.463].
+    """All n-grams of a word between < and >, and the word whole.
+
+    Bojanowski et al. (2017), Enriching word vectors with subword information.
 
     >>> ngrams_of("where", [3])
     ['<wh', 'whe', 'her', 'ere', 're>', '<where>']
     """
-    marked = f"<{word[:LONGEST]}>"
+    marked = f"<{word[:LONGEST]}>"  # [S4.463]
     parts = [marked[i : i + n] for n in lengths for i in range(len(marked) - n + 1)]
     return list(dict.fromkeys([*parts, marked]))
 

@@ -1,4 +1,7 @@
-"""A feature CRF with several weight vectors, whose answers are averages over all of them [S4.140]."""
+"""A feature CRF with several weight vectors, whose answers are averages over all of them.
+
+Qi et al. (2005), Bayesian conditional random fields.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """The states of the chain behind a feature CRF: labels, (label, z), or pairs of labels.
 
-In a chain of **first order** a state is a label, or with latent variables [S4.128] one of `latent` copies of it, with
-weights of their own. In a chain of **second order** a state is (label before, label): one for each pair of neighbours
-that has a weight, and one for each label that begins a sentence. Its arcs have the weight of (label, label after) and,
-where there is one, that of (label before, label, label after); what the attributes add depends on the label alone.
+In a chain of **first order** a state is a label, or with latent variables one of `latent` copies of it, with weights
+of their own (Morency et al. 2007, Latent-dynamic discriminative models for continuous gesture recognition).
+In a chain of **second order** a state is (label before, label): one for each pair of neighbours that has a weight, and
+one for each label that begins a sentence. Its arcs have the weight of (label, label after) and, where there is one,
+that of (label before, label, label after); what the attributes add depends on the label alone.
 """
 
 from __future__ import annotations

@@ -18,10 +18,13 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class HiddenUnitCRF(FeatureCRF):
-    """p(y | x) with H units at every token summed out, a linear chain [S4.141-144]; `weights` are float32.
+    """p(y | x) with H units at every token summed out, a linear chain; `weights` are float32.
 
     π and τ belong to one token each, so they are part of its scores.
+    van der Maaten et al. (2011), Hidden-unit conditional random fields.
     """
+
+    # [S4.141-144]
 
     parameters: HiddenParameters
 

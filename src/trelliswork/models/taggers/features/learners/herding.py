@@ -38,14 +38,17 @@ class HerdingEpoch(Progress):
 
 @dataclass(frozen=True)
 class Herding:
-    """Passes over the sentences in random order, `batch` of them at a time [S4.230].
+    """Passes over the sentences in random order, `batch` of them at a time.
 
     Every label has `hidden` states, with weights of their own; which one holds is never seen but maximised over.
     Weights begin at 0, with hidden states at random numbers of that `spread`. Only then does the `rate` matter: from 0,
     it scales all weights alike. Passes end after `max_epochs`, or when one has no mistake.
     The weights after each of the last `samples` epochs are kept, to vote.
+
+    Gelfand et al. (2010), On herding and the perceptron cycling theorem.
     """
 
+    # [S4.230]
     max_epochs: int = 50
     batch: int = 1
     rate: float = 1.0

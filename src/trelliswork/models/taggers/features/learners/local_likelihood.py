@@ -1,4 +1,7 @@
-"""The likelihood of models that are normalised token by token: MEMM [S4.136-138] and logistic regression [S4.67-70]."""
+"""The likelihood of models that are normalised token by token: logistic regression and the MEMM.
+
+McCallum et al. (2000), Maximum entropy Markov models for information extraction and segmentation.
+"""
 
 from __future__ import annotations
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from trelliswork import __version__
-from trelliswork.models.taggers.networks.features import LONGEST_SPELLING
-from trelliswork.models.taggers.networks.onnx_export.graphs import Decoder, Exportable
-from trelliswork.models.taggers.networks.template_features import parse_templates
-from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
-from trelliswork.models.taggers.networks.word_ngrams import LONGEST
+from trelliswork.models.taggers.networks.onnx_export.graphs import Graph
 
 FORMAT_VERSION = 1
 
@@ -27,7 +22,7 @@ AXES = {"spellings": ("words", "characters"), "ngrams": ("words", "ngrams")}
 OF_TOKENS = ("batch", "n")
 
 
-def describe(decoder: Decoder) -> dict[str, Any]:
+def describe(decoder: Graph) -> dict[str, Any]:
     """The content of model.json."""
     return {
         "format_version": FORMAT_VERSION,
@@ -35,26 +30,7 @@ def describe(decoder: Decoder) -> dict[str, Any]:
         "kind": type(decoder.model).__name__,
         "inputs": list(decoder.inputs),
         "tasks": [task._asdict() for task in decoder.tasks],
-        **_reading(decoder.model),
-    }
-
-
-def _reading(model: Exportable) -> dict[str, Any]:
-    """How the inputs come about."""
-    if isinstance(model, VectorTagger):
-        return {"dim": model.dim, "settings": asdict(model.config), "templates": [], "vocabularies": {}}
-    config, features = model.config, model.features
-    templates = parse_templates(config.templates, 1 + features.n_columns).templates if config.templates else ()
-    return {
-        "features": features.names,
-        "n_columns": features.n_columns,
-        "lowercase": config.lowercase,
-        "digits_to_zero": config.digits_to_zero,
-        "longest_spelling": LONGEST_SPELLING,
-        "ngrams": {"lengths": config.ngrams, "buckets": config.ngram_buckets, "longest": LONGEST},
-        "templates": [template.text for template in templates],
-        "settings": config.to_dict(),
-        "vocabularies": {name: each.to_list() for name, each in features.vocabularies.items()},
+        **decoder.reading(),
     }
 
 

@@ -14,7 +14,6 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,11 @@ import torch
 from torch import Tensor
 
 from trelliswork import __version__
-from trelliswork.data import Sentence
 from trelliswork.errors import ModelError, OutputError, TrellisworkError
-from trelliswork.models.taggers.networks.multi_tagger import MultiTagger
 from trelliswork.models.taggers.networks.onnx_export import onnx_tagger
 from trelliswork.models.taggers.networks.onnx_export.description import axes_of, describe, meaning_of
-from trelliswork.models.taggers.networks.onnx_export.graphs import Decoder, Exportable
+from trelliswork.models.taggers.networks.onnx_export.graphs import GRAPHS, Graph
 from trelliswork.models.taggers.networks.onnx_export.readme import readme
-from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
 from trelliswork.writing import PART, part_prefix
 
 OPSET = 17
@@ -45,9 +41,9 @@ def export_onnx(model: Any, directory: str | Path, *, force: bool = False) -> Pa
     """
     target = Path(directory)
     check_export(target, force=force)
-    if not isinstance(model, Exportable):
+    if model.graph not in GRAPHS:
         raise ModelError(f"expected a network to export, got a {type(model).__name__}; train one, say --model window")
-    if not isinstance(model, VectorTagger) and model.config.pretrained:
+    if getattr(model.config, "pretrained", ""):
         raise ModelError("a model with a pretrained encoder cannot be exported; train one without --pretrained")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -76,13 +72,12 @@ def check_export(directory: str | Path, *, force: bool = False) -> None:
         raise OutputError(f"{target}: there is an export already; name another folder, or replace it with --force")
 
 
-def _write_files(model: Exportable, folder: Path) -> None:
-    inputs = _inputs(model, [3, 2])
+def _write_files(model: Any, folder: Path) -> None:
     was_training = model.training
     model.eval()
     try:
-        decoder = Decoder(model, list(inputs)).eval()
-        _record(decoder, tuple(inputs.values()), folder / GRAPH)
+        decoder = GRAPHS[model.graph](model).eval()
+        _record(decoder, tuple(decoder.example(model, [3, 2]).values()), folder / GRAPH)
         _try(decoder, folder / GRAPH)
     finally:
         model.train(was_training)
@@ -93,21 +88,7 @@ def _write_files(model: Exportable, folder: Path) -> None:
     shutil.copyfile(onnx_tagger.__file__, folder / SCRIPT)
 
 
-def _inputs(model: Exportable, lengths: Sequence[int]) -> dict[str, Tensor]:
-    """Inputs by name for sentences of these lengths."""
-    if isinstance(model, VectorTagger):
-        mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-        vectors = torch.linspace(-1, 1, mask.numel() * model.dim).view(*mask.shape, model.dim)
-        return {"vectors": vectors, "mask": mask}
-    tagger = model.first if isinstance(model, MultiTagger) else model
-    sentences = [
-        Sentence(tuple("abcde"[: 1 + i % 5] for i in range(n)), None, (("x",) * n,) * tagger.n_columns) for n in lengths
-    ]
-    batch = tagger.token_batch(tagger.encode(sentences))
-    return {name: each for name, each in batch._asdict().items() if isinstance(each, Tensor)}
-
-
-def _record(decoder: Decoder, inputs: tuple[Tensor, ...], file: Path) -> None:
+def _record(decoder: Graph, inputs: tuple[Tensor, ...], file: Path) -> None:
     names = [*decoder.inputs, *decoder.outputs]
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of the tracer, about checks of shapes that hold for any batch
@@ -124,7 +105,7 @@ def _record(decoder: Decoder, inputs: tuple[Tensor, ...], file: Path) -> None:
     _annotate(decoder, file)
 
 
-def _try(decoder: Decoder, file: Path) -> None:
+def _try(decoder: Graph, file: Path) -> None:
     """Refuse a graph that is good for the recorded shapes only, where there is a runtime to find out."""
     if find_spec("onnxruntime") is None:
         return
@@ -135,7 +116,7 @@ def _try(decoder: Decoder, file: Path) -> None:
     options.log_severity_level = 4  # what it has to say is said below
     session = onnxruntime.InferenceSession(str(file), options)
     for lengths in ([5, 1, 4], [1], [60]):
-        inputs = _inputs(decoder.model, lengths)
+        inputs = decoder.example(decoder.model, lengths)
         with torch.no_grad():
             own = decoder(*inputs.values())
         try:
@@ -147,7 +128,7 @@ def _try(decoder: Decoder, file: Path) -> None:
                 raise ModelError("the graph of this model gives other scores than the model; train another model")
 
 
-def _annotate(decoder: Decoder, file: Path) -> None:
+def _annotate(decoder: Graph, file: Path) -> None:
     """Say in the graph what it is and what goes in and out."""
     import onnx
 

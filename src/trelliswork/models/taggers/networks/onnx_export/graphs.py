@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from trelliswork.data import Sentence
 from trelliswork.distributions.local import local_scores
 from trelliswork.models.taggers.labels import Labels
-from trelliswork.models.taggers.networks.multi_tagger import MultiTagger
+from trelliswork.models.taggers.networks.features import LONGEST_SPELLING
 from trelliswork.models.taggers.networks.onnx_export.search import best_labels, best_segments
 from trelliswork.models.taggers.networks.segmenter import OUTSIDE, Segmenter
 from trelliswork.models.taggers.networks.tagger import Tagger
+from trelliswork.models.taggers.networks.template_features import parse_templates
 from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
+from trelliswork.models.taggers.networks.word_ngrams import LONGEST
 from trelliswork.nn.inputs import TokenBatch
 
 if TYPE_CHECKING:
@@ -34,46 +38,115 @@ class Task(NamedTuple):
     data_scheme: str
 
 
-Exportable = Tagger | Segmenter | MultiTagger | VectorTagger
+class Graph(nn.Module, ABC):
+    """A model with the search for its best tags: takes the tensors called `inputs`, gives those of its `tasks`."""
 
-
-class Decoder(nn.Module):
-    """Takes the tensors called `inputs`, those of a `TokenBatch` or vectors and mask; gives those of its `tasks`."""
-
-    def __init__(self, model: Exportable, inputs: Sequence[str]) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
-        self.model, self.inputs, self.tasks = model, tuple(inputs), tasks_of(model)
+        self.model, self.inputs, self.tasks = model, tuple(self.example(model, [1])), self.tasks_of(model)
+
+    @staticmethod
+    @abstractmethod
+    def example(model: Any, lengths: Sequence[int]) -> dict[str, Tensor]:
+        """Inputs by name for sentences of these lengths."""
+
+    @staticmethod
+    @abstractmethod
+    def tasks_of(model: Any) -> list[Task]:
+        """What a model answers; the outputs of several tasks have their names."""
+
+    @abstractmethod
+    def decode(self, given: dict[str, Any]) -> tuple[Tensor, ...]:
+        """Tags [batch, n], 0 behind the last token, and their score [batch], of each task in turn."""
+
+    @abstractmethod
+    def reading(self) -> dict[str, Any]:
+        """How the inputs come about."""
 
     @property
     def outputs(self) -> list[str]:
         return [name for task in self.tasks for name in (task.tags, task.score)]
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """Tags [batch, n], 0 behind the last token, and their score [batch], of each task in turn."""
-        given: dict[str, Any] = dict(zip(self.inputs, inputs, strict=True))
-        if isinstance(self.model, VectorTagger):
-            return decode_vectors(self.model, **given)
-        batch = TokenBatch(**given)
-        if isinstance(self.model, Segmenter):
-            return decode_segments(self.model, batch)
-        heads = self.model.heads.values() if isinstance(self.model, MultiTagger) else [self.model]
-        vectors = next(iter(heads)).encode_tokens(batch)
-        return tuple(each for head in heads for each in decode_chain(head, vectors, batch))
+        return self.decode(dict(zip(self.inputs, inputs, strict=True)))
 
 
-def tasks_of(model: Exportable) -> list[Task]:
-    """What a model answers; the outputs of several tasks have their names."""
-    if isinstance(model, VectorTagger):
-        return [Task("tags", "score", model.labels.to_list(), "plain", "plain")]
-    if isinstance(model, MultiTagger):
+class ChainGraph(Graph):
+    """A tagger of words, or several that share their encoder."""
+
+    @staticmethod
+    def example(model: Any, lengths: Sequence[int]) -> dict[str, Tensor]:
+        tagger = next(iter(model.heads.values()))
+        sentences = [
+            Sentence(tuple("abcde"[: 1 + i % 5] for i in range(n)), None, (("x",) * n,) * tagger.n_columns)
+            for n in lengths
+        ]
+        batch = tagger.token_batch(tagger.encode(sentences))
+        return {name: each for name, each in batch._asdict().items() if isinstance(each, Tensor)}
+
+    @staticmethod
+    def tasks_of(model: Any) -> list[Task]:
+        ends = {name: f"_{name}" if name else "" for name in model.heads}
         return [
-            _task(head.labels, f"tags_{name}", f"score_{name}", head.labels.vocabulary.to_list())
+            _task(head.labels, f"tags{ends[name]}", f"score{ends[name]}", head.labels.vocabulary.to_list())
             for name, head in model.heads.items()
         ]
-    if isinstance(model, Segmenter):
+
+    def decode(self, given: dict[str, Any]) -> tuple[Tensor, ...]:
+        batch, heads = TokenBatch(**given), list(self.model.heads.values())
+        vectors = heads[0].encode_tokens(batch)
+        return tuple(each for head in heads for each in decode_chain(head, vectors, batch))
+
+    def reading(self) -> dict[str, Any]:
+        config, features = self.model.config, self.model.features
+        templates = parse_templates(config.templates, 1 + features.n_columns).templates if config.templates else ()
+        return {
+            "features": features.names,
+            "n_columns": features.n_columns,
+            "lowercase": config.lowercase,
+            "digits_to_zero": config.digits_to_zero,
+            "longest_spelling": LONGEST_SPELLING,
+            "ngrams": {"lengths": config.ngrams, "buckets": config.ngram_buckets, "longest": LONGEST},
+            "templates": [template.text for template in templates],
+            "settings": config.to_dict(),
+            "vocabularies": features.stored_vocabularies(),
+        }
+
+
+class SegmentGraph(ChainGraph):
+    """A segmenter of words."""
+
+    @staticmethod
+    def tasks_of(model: Any) -> list[Task]:
         of_kinds = [f"{role}-{kind}" if kind else role for kind in model.kinds[1:] for role in ROLES]
         return [_task(model.labels, "tags", "score", [OUTSIDE, *of_kinds])._replace(scheme="IOBES")]
-    return [_task(model.labels, "tags", "score", model.labels.vocabulary.to_list())]
+
+    def decode(self, given: dict[str, Any]) -> tuple[Tensor, ...]:
+        return decode_segments(self.model, TokenBatch(**given))
+
+
+class VectorGraph(Graph):
+    """A tagger of vectors."""
+
+    @staticmethod
+    def example(model: Any, lengths: Sequence[int]) -> dict[str, Tensor]:
+        mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+        vectors = torch.linspace(-1, 1, mask.numel() * model.dim).view(*mask.shape, model.dim)
+        return {"vectors": vectors, "mask": mask}
+
+    @staticmethod
+    def tasks_of(model: Any) -> list[Task]:
+        return [Task("tags", "score", model.labels.to_list(), "plain", "plain")]
+
+    def decode(self, given: dict[str, Any]) -> tuple[Tensor, ...]:
+        return decode_vectors(self.model, **given)
+
+    def reading(self) -> dict[str, Any]:
+        return {"dim": self.model.dim, "settings": self.model.config.to_dict(), "templates": [], "vocabularies": {}}
+
+
+# What a model says its graph is -> the class that makes it.
+GRAPHS: dict[str, type[Graph]] = {"chain": ChainGraph, "segments": SegmentGraph, "vectors": VectorGraph}
 
 
 def _task(labels: Labels, tags: str, score: str, names: list[str]) -> Task:
