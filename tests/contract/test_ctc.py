@@ -17,6 +17,7 @@ from tests.oracles.ctc import collapsed, strings
 from trelliswork.distributions import CTC, CTCAlignment, kl_divergence
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.structures.ctc.lexicon import Lexicon
+from trelliswork.structures.ctc.strings import count_strings
 
 LENGTHS = torch.tensor([5, 1, 4])
 
@@ -149,6 +150,33 @@ def test_the_number_of_strings(c: int) -> None:
     for t in range(1, 6):
         assert CTC(torch.zeros(1, t, c)).count.tolist() == [len(strings(torch.zeros(t, c), 0))]
     assert CTC(torch.zeros(2, 3, c), lengths=[0, 1]).count.tolist() == [1, c]
+
+
+@every_case
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_entropy_and_divergence(scores: Tensor, blank: int, backend: str) -> None:
+    other = scores + frames(11).to(scores.dtype)
+    p, q = (CTC(each, lengths=LENGTHS, blank=blank, backend=backend) for each in (scores, other))
+    mine, its = log_probs_of(scores, blank), log_probs_of(other, blank)
+    assert p.count.tolist() == [len(row) for row in mine]
+    close(p.entropy(), [-sum(math.exp(x) * x for x in row.values()) for row in mine])
+    pairs = list(zip(mine, its, strict=True))
+    close(kl_divergence(p, q), [sum(math.exp(x) * (x - b[s]) for s, x in a.items()) for a, b in pairs])
+    forbidding = q.constrain(torch.tensor([[blank, -1, -1, -1, -1]] * 3))
+    assert (kl_divergence(p, forbidding) == INF).tolist() == [len(row) > 1 for row in mine]
+
+
+def test_derivatives_of_the_entropy() -> None:
+    scores = frames(8, t=3).requires_grad_()
+    assert gradcheck(lambda each: CTC(each).entropy(), scores)
+    assert gradgradcheck(lambda each: CTC(each).entropy(), scores)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_strings_are_counted_once_where_symbols_are_forbidden(seed: int) -> None:
+    scores = frames(seed, t=6, c=3 + seed % 2)
+    scores = torch.where(torch.rand(scores.shape, generator=torch.Generator().manual_seed(seed)) < 0.4, -INF, scores)
+    assert CTC(scores, blank=seed % 3).count.tolist() == [len(strings(row, seed % 3)) for row in scores]
 
 
 # --- derivatives ---------------------------------------------------------------------------------------------
@@ -366,15 +394,17 @@ def test_words_of_a_string() -> None:
 
 # --- what cannot be ------------------------------------------------------------------------------------------
 
-DIST = CTC(torch.zeros(1, 3, 3))
+DIST, MANY = CTC(torch.zeros(1, 3, 3)), CTC(torch.zeros(1, 30, 5))
+FORBIDDING = (frames(7)[0] > -1.5).numpy()
 
 
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda: DIST.entropy(), r"no tractable algorithm; ask given\(targets\).entropy\(\)"),
-        (lambda: kl_divergence(DIST, DIST), r"no tractable algorithm; compare the alignments"),
-        (lambda: CTC(torch.tensor([[[0.0, -INF]]])).count, "cannot be counted where symbols are forbidden"),
+        (lambda: MANY.entropy(), r"needs every one of them: at most 4096 a row; got 3\.46e\+17; ask given"),
+        (lambda: kl_divergence(MANY, MANY), r"the divergence of label strings needs every one of them"),
+        (lambda: kl_divergence(DIST, MANY), "KL needs the same shape, lengths and blank"),
+        (lambda: count_strings(FORBIDDING, 0, 3), "leave more than 3 kinds of label strings to count; loosen"),
         (lambda: DIST.top_k(0), "k must be at least 1"),
         (lambda: DIST.beam_search(0), "width and k must be at least 1"),
         (lambda: DIST.beam_search(word_scorer=Bigram(0, ["a"])), "got no lexicon"),

@@ -245,11 +245,11 @@ def test_the_quadratic_step_of_a_factor_is_optimal() -> None:
             0,
             0.7,
             targets.numpy(),
-            active.numpy(),
-            weights.numpy(),
+            (active.numpy(), weights.numpy()),
             0,
             marginals.numpy(),
-            *scratch,
+            scratch[0],
+            tuple(scratch[1:]),
         )
         assert (weights[:size] >= 0).all()
         close(weights[:size].sum(), torch.tensor(1.0, dtype=torch.float64))

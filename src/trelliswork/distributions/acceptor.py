@@ -80,7 +80,7 @@ class _Algebra(Automaton):
         return self._like(smaller.push(self.machine, semiring))
 
     def compose(self, other: Automaton) -> Any:
-        """x:z for every x:y of this and y:z of the other [S2, WFST composition]; acceptors are read as y:y."""
+        """x:z for every x:y of this and y:z of the other; acceptors are read as y:y."""  # [S2, WFST composition]
         if not isinstance(other, Automaton):
             raise ScoreError(
                 f"compose() takes an acceptor or a transducer; got {type(other).__name__}; "
@@ -101,6 +101,8 @@ class _Algebra(Automaton):
 
 class Acceptor(_Algebra):
     """Weighted strings: p(string) is proportional to the summed exp scores of its paths.
+
+    Mohri, Pereira and Riley (2002), "Weighted Finite-State Transducers in Speech Recognition".
 
     `arcs` are (source, target, label); a label is a symbol, a number, or None for epsilon. `initial` and `final` are
     one state, several, a dictionary of weights or a tensor [states]. Weights are log scores, one for each arc.
@@ -276,8 +278,8 @@ class Transducer(_Algebra):
         return self._with_language((string, None))
 
     def log_prob(self, value: Any, given: String | None = None) -> Tensor:
-        """log p of a `Path` or of a pair (x, y); with `given=x`, log p(y | x) = log Z(x, y) - log Z(x) [S2, WFST
-        distribution]: all paths of y are summed. -inf where the machine does not map x to y."""
+        """log p of a `Path` or of a pair (x, y); with `given=x`, log p(y | x) = log Z(x, y) - log Z(x): all paths of y
+        are summed. -inf where the machine does not map x to y."""  # [S2, WFST distribution]
         if given is None:
             return super().log_prob(value)
         reading = self.given(given)

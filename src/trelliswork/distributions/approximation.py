@@ -102,12 +102,14 @@ class ApproximateQueries:
         thin: int = 1,
         generator: torch.Generator | None = None,
     ) -> Approximation:
-        """Gibbs sampling [S4.112]: `n_samples` assignments from `chains` chains, each `thin` sweeps apart.
+        """Gibbs sampling: `n_samples` assignments from `chains` chains, each `thin` sweeps apart.
+
+        Geman and Geman (1984), "Stochastic Relaxation, Gibbs Distributions, and the Bayesian Restoration of Images".
 
         `marginals` are means of conditionals with their `standard_error` between chains; `value` is the best assignment
         kept. `converged` says that chains differ no more than sweeps within a chain do (R-hat below 1.05). Hard
         constraints can keep chains apart, each in its own corner: look at it before you believe the marginals.
-        """
+        """  # [S4.112]
         if chains < 2 or n_samples < chains or burn_in < 0 or thin < 1:
             raise ScoreError(
                 "gibbs needs chains >= 2, n_samples >= chains, burn_in >= 0 and thin >= 1; "
@@ -144,13 +146,15 @@ class ApproximateQueries:
             )
 
     def ad3(self, *, max_iterations: int = 1000, tolerance: float = 1e-7) -> Approximation:
-        """A best assignment by alternating directions dual decomposition [S4.286], with an upper bound on every score.
+        """A best assignment by alternating directions dual decomposition, with an upper bound on every score.
+
+        Martins et al. (2015), "AD3: Alternating Directions Dual Decomposition for MAP Inference in Graphical Models".
 
         `certified` where the bound is reached: always on graphs without loops, given the iterations, and elsewhere
         whenever the linear relaxation is tight. `marginals` is the solution of the relaxation: 0 or 1 where it is. A
         row in which nothing possible was found has an estimate of -inf. It ends when the gap, relative to the score, is
         below `tolerance`.
-        """
+        """  # [S4.286]
         found = search.ad3(self._parts, max_iterations=max_iterations, tolerance=tolerance)
         values = found.values if self._present is None else torch.where(self._present, found.values, 0)
         return Approximation(

@@ -46,8 +46,8 @@ class Automaton(StructuredDistribution):
     """p(path) = exp(score) / Z over the paths of a machine; the base of `Acceptor` and `Transducer`.
 
     Ambiguity: several paths may spell one string. Queries about paths count them apart, queries about strings add them
-    up [S2, WFST distribution].
-    """
+    up.
+    """  # [S2, WFST distribution]
 
     _validate_args = False
     _structure = STRUCTURE
@@ -215,7 +215,7 @@ class Automaton(StructuredDistribution):
         return structure.path_score(self._precise, checked.first, np.array(checked.arcs, np.int64))
 
     def log_prob(self, value: Any) -> Tensor:
-        """log p of a `Path`, or of a string (or pair) with all its paths [S2, WFST distribution]."""
+        """log p of a `Path`, or of a string (or pair) with all its paths."""  # [S2, WFST distribution]
         return self._batched(log_ratio(self._score(value), self._log_z))
 
     # --- constraints -----------------------------------------------------------------------------------------

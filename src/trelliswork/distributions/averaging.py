@@ -29,7 +29,7 @@ def average_log_prob(
     value: Int[Tensor, "*samples batch n"],
     log_weights: Float[Tensor, "members"] | None = None,
 ) -> Float[Tensor, "*samples batch"]:
-    """ln E_θ[p(y | x; θ)] over chains with parameters θ drawn from p(θ | data), or weighted by it [S4.140]."""
+    """ln E_θ[p(y | x; θ)] over chains with parameters θ drawn from p(θ | data), or weighted by it."""  # [S4.140]
     weights = _log_shares(members, log_weights)
     log_probs = torch.stack([member.log_prob(value) for member in members], -1)
     return logsumexp(log_probs + weights.to(log_probs), -1)
@@ -38,11 +38,11 @@ def average_log_prob(
 def average_argmax(
     members: Sequence[LinearChain], log_weights: Float[Tensor, "members"] | None = None, *, max_k: int = 64
 ) -> AverageMode:
-    """argmax_y E_θ[p(y | x; θ)], the Bayesian prediction [S4.140].
+    """argmax_y E_θ[p(y | x; θ)], the Bayesian prediction.
 
     Candidates are the k best tag sequences of each member. Any other y has at most each member's k-th best probability:
     once the best candidate has the average of those, it is proven to be best. k doubles until then, up to `max_k`.
-    """
+    """  # [S4.140]
     weights, k = _log_shares(members, log_weights), 1
     while True:
         found = [member.top_k(k) for member in members]
@@ -65,11 +65,11 @@ def average_chain(
     lengths: Int[Tensor, "batch"] | None = None,
     voting: bool = False,
 ) -> LinearChain:
-    """The chain with the marginals and pairwise marginals of E_θ[p(y | x; θ)] [S4.140].
+    """The chain with the marginals and pairwise marginals of E_θ[p(y | x; θ)].
 
     Of all chains it is the nearest to the average, which is none itself: KL(average ‖ chain) is least. With `voting` a
     member counts as if it were sure of its best tags. `lengths` are those of the members.
-    """
+    """  # [S4.140]
     shares = _log_shares(members, log_weights).exp().tolist()
     labels, pairs = _tables(members[0], voting)
     labels, pairs = shares[0] * labels, shares[0] * pairs

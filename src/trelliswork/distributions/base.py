@@ -229,7 +229,7 @@ class StructuredDistribution(Distribution):
         """The same distribution restricted to the structures that agree with partial knowledge."""
 
     def log_prob_of_set(self, partial: Any) -> Tensor:
-        """log p(y agrees with `partial` | x) = log Z(constrained) - log Z [S4.131]: the loss for partial labels."""
+        """log p(y agrees with `partial` | x) = log Z(constrained) - log Z: the loss for partial labels."""  # [S4.131]
         return self._batched(log_ratio(self.constrain(partial)._log_z, self._log_z))
 
     def tempered(self, t: float) -> Self:

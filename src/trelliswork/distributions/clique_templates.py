@@ -15,13 +15,13 @@ Clique = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class CliqueTemplate:
-    """Factors over `cliques` that share their scores [S4.78-79]: the gradient by the scores sums over all cliques.
+    """Factors over `cliques` that share their scores: the gradient by the scores sums over all cliques.
 
     `scores` is [s_1, ..., s_m], one axis for each variable of a clique, or [*batch, s_1, ..., s_m]. With `by_clique` it
     has one more axis before these, one entry for each clique: many factors of one shape in one tensor, nothing shared.
 
     >>> transitions = CliqueTemplate([(0, 1), (1, 2), (2, 3)], torch.zeros(5, 5))
-    """
+    """  # [S4.78-79]
 
     cliques: Sequence[Clique]
     scores: Float[Tensor, "*batch *sizes"]

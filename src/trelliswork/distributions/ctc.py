@@ -48,7 +48,10 @@ class Decoded(NamedTuple):
 
 
 class CTC(StructuredDistribution):
-    """p(ℓ | x) over label strings ℓ: the probability of all paths, a symbol a frame, that collapse to ℓ [S4.649-650].
+    """p(ℓ | x) over label strings ℓ: the probability of all paths, a symbol a frame, that collapse to ℓ.
+
+    Graves, Fernández, Gomez and Schmidhuber (2006), "Connectionist Temporal Classification: Labelling Unsegmented
+    Sequence Data with Recurrent Neural Networks".
 
     Collapsing merges repeated symbols, then drops blanks. `log_probs` are log probabilities of the symbols at each
     frame; other scores are taken as they are and normalised frame by frame, which changes nothing for those that
@@ -60,7 +63,7 @@ class CTC(StructuredDistribution):
     >>> ctc = CTC(logits.log_softmax(-1), lengths=lengths)
     >>> loss = -ctc.log_prob(targets, target_lengths).mean()
     >>> ctc.best_path(), ctc.prefix_search(), ctc.align(targets).spans
-    """
+    """  # [S4.649-650]
 
     _structure = STRUCTURE
     _noun = "label string"
@@ -126,10 +129,10 @@ class CTC(StructuredDistribution):
         return self._batched(self.given(value, target_lengths)._log_z)
 
     def log_prob(self, value: Strings, target_lengths: Any = None) -> Float[Tensor, "*batch"]:
-        """log p(ℓ | x) [S4.650, 657-658]; -inf, with gradient 0, for a string that does not fit into its frames.
+        """log p(ℓ | x); -inf, with gradient 0, for a string that does not fit into its frames.
 
-        The gradient by log probabilities is occupancy - y [S4, CTC gradient].
-        """
+        The gradient by log probabilities is occupancy - y.
+        """  # [S4.650, 657-658; S4, CTC gradient]
         return self._batched(log_ratio(self.given(value, target_lengths)._log_z, self._log_z))
 
     @property
@@ -178,24 +181,24 @@ class CTC(StructuredDistribution):
         return self._batched(self._log_z - self._expected((self._parts.scores,)))
 
     def count_alignments(self, targets: Strings, target_lengths: Any = None) -> Float[Tensor, "*batch"]:
-        """How many paths collapse to these strings [S4, number of alignments]: C(T + U - R, 2U) for U labels of which R
-        repeat the one before (erratum 36)."""
+        """How many paths collapse to these strings: C(T + U - R, 2U) for U labels of which R
+        repeat the one before (erratum 36)."""  # [S4, number of alignments]
         return self.given(targets, target_lengths).count
 
     # --- decoding --------------------------------------------------------------------------------------------
 
     def best_path(self) -> list[Any]:
-        """The string that the best path collapses to [S4, best path decoding]; fast, not always the best string."""
+        """The string that the best path collapses to; fast, not always the best string."""  # [S4, best path decoding]
         self._require_possible()
         return self._nested(structure.collapse(self._parts.scores.detach().argmax(-1), self._lengths, self.blank))
 
     def prefix_search(self, *, threshold: float | None = None, limit: int = LIMIT) -> list[Any]:
-        """The most probable label string of each row [S4.651], exactly [S4, prefix search].
+        """The most probable label string of each row, exactly.
 
         The search is exponential where the frames are undecided, and stops with an error after `limit` prefixes. With a
         `threshold` (say 0.9999) rows are cut at frames whose probability of a blank is above it, each section is solved
         exactly and the strings are joined: far faster on long inputs, and close where those frames are indeed blank.
-        """
+        """  # [S4.651; S4, prefix search]
         self._require_possible()
         if threshold is None:
             return self._like(self.log_probs, self.lengths, limit).argmax

@@ -33,7 +33,9 @@ INF = float("inf")
 
 
 class FactorGraph(ApproximateQueries, StructuredDistribution):
-    """p(y | x) with score = Σ_v unary[v, y_v] + Σ_a factors_a[y_a] [S4.65-66, 76-79].
+    """p(y | x) with score = Σ_v unary[v, y_v] + Σ_a factors_a[y_a].
+
+    Kschischang, Frey and Loeliger (2001), "Factor Graphs and the Sum-Product Algorithm".
 
     `unary` scores each value of each variable. `factors` are pairs (variables, scores [s_1, ..., s_m]) or
     `CliqueTemplate`s, in which many factors share scores. `sizes` says how many values each variable has, all c if it
@@ -49,7 +51,7 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
     >>> triangle = FactorGraph(torch.zeros(3, 2), [((0, 1), agree), ((1, 2), agree), ((0, 2), agree)])
     >>> triangle.count, triangle.argmax
     (tensor(8., dtype=torch.float64), tensor([0, 0, 0]))
-    """
+    """  # [S4.65-66, 76-79]
 
     _structure = STRUCTURE
     _noun = "assignment"

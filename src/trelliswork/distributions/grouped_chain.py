@@ -1,8 +1,8 @@
 """A chain whose states are finer than its labels: every state belongs to one label, and answers are about labels.
 
-With latent variables a state is (label, z), and p(labels) sums over all z [S4.128-131]; in a chain of second order a
+With latent variables a state is (label, z), and p(labels) sums over all z; in a chain of second order a
 state is (label before, label), and each labelling has one path of states.
-"""
+"""  # [S4.128-131]
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRIED = 8  # state paths that are looked at for each of the k best labellings
 
 
 class GroupedChain:
-    """`states` is a chain over states, `label_of` [c] the label of each; values are labels [batch, n] [S4.128-130].
+    """`states` is a chain over states, `label_of` [c] the label of each; values are labels [batch, n].
 
     `argmax` is the labelling of the best path of states: the best one itself where each labelling has one path, else
     one whose probability is not far below it. `best_by_token` takes the most probable label of each token.
@@ -31,7 +31,7 @@ class GroupedChain:
     >>> GroupedChain(states, torch.tensor([0, 0, 0, 1])).marginals
     tensor([[[0.7500, 0.2500],
              [0.7500, 0.2500]]])
-    """
+    """  # [S4.128-130]
 
     def __init__(self, states: LinearChain, label_of: Int[Tensor, "c"], *, one_path_each: bool = False) -> None:
         self.states, self.label_of, self.one_path_each = states, label_of, one_path_each
@@ -68,7 +68,7 @@ class GroupedChain:
         return self.marginals.argmax(-1)
 
     def log_prob(self, value: Int[Tensor, "*samples batch n"]) -> Float[Tensor, "*samples batch"]:
-        """log p(labels | x), summed over their paths of states [S4.131]."""
+        """log p(labels | x), summed over their paths of states."""  # [S4.131]
         rows = value.reshape(-1, *value.shape[-2:])
         log_z = self.states._log_z
         found = [log_ratio(self.constrain(each).states._log_z, log_z) for each in rows]

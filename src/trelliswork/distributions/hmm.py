@@ -33,16 +33,18 @@ class Fit(NamedTuple):
 
 
 class HMM:
-    """p(y, x) = Π_t p(y_t | y_{t-1}) p(x_t | y_t), p(y_1 | y_0) = initial [S4.69], by log-probabilities.
+    """p(y, x) = Π_t p(y_t | y_{t-1}) p(x_t | y_t), p(y_1 | y_0) = initial, by log-probabilities.
 
-    It is the chain with scores θ_ij = ln p(j | i) and μ_oi = ln p(o | i), for which Z = 1 [S4.71-72]. `posterior(x)` is
+    Rabiner (1989), "A Tutorial on Hidden Markov Models and Selected Applications in Speech Recognition".
+
+    It is the chain with scores θ_ij = ln p(j | i) and μ_oi = ln p(o | i), for which Z = 1. `posterior(x)` is
     that chain with x filled in, a `LinearChain` over states with every query; its log Z is ln p(x). Each distribution
     must sum to one; -inf is a probability of 0. Observations are whole numbers [batch, n]; a negative one (-100) is
     missing and summed over. All results are differentiable by the parameters.
 
     >>> model = HMM(initial, transitions, emissions)          # logs; or HMM.from_scores(...), HMM.from_tagged(...)
     >>> model.log_prob(x, lengths), model.viterbi(x, lengths), model.posterior(x, lengths).marginals
-    """
+    """  # [S4.69; S4.71-72]
 
     def __init__(
         self,
@@ -92,11 +94,11 @@ class HMM:
 
     @staticmethod
     def naive_bayes(prior: Float[Tensor, "c"], emissions: Float[Tensor, "c v"], *, backend: Backend = "auto") -> HMM:
-        """p(y) Π_k p(x_k | y): one class for all observations, a state that never changes [S4.67].
+        """p(y) Π_k p(x_k | y): one class for all observations, a state that never changes.
 
-        p(y | x) is `posterior(x).marginals[:, 0]`: a softmax of scores linear in the counts of x [S4.68]. Any weights
-        of classes and symbols, exp(θ·f) normalised over all y and x of one length, are such a model too [S4.70].
-        """
+        p(y | x) is `posterior(x).marginals[:, 0]`: a softmax of scores linear in the counts of x. Any weights
+        of classes and symbols, exp(θ·f) normalised over all y and x of one length, are such a model too.
+        """  # [S4.67; S4.68; S4.70]
         stay = torch.full((len(prior), len(prior)), -INF, dtype=prior.dtype, device=prior.device).fill_diagonal_(0.0)
         return HMM(prior, stay, emissions, backend=backend)
 
@@ -113,7 +115,7 @@ class HMM:
     def posterior(
         self, observations: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"] | None = None
     ) -> LinearChain:
-        """p(states | observations), a chain whose log Z is ln p(observations) [S4.83-86]."""
+        """p(states | observations), a chain whose log Z is ln p(observations)."""  # [S4.83-86]
         check_observations(observations, lengths, self.n_symbols)
         emitted = self.emissions.T[observations.clamp(0, self.n_symbols - 1)]
         emitted = torch.where((observations < 0)[..., None], 0.0, emitted)
@@ -122,7 +124,7 @@ class HMM:
     def log_prob(
         self, observations: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"] | None = None
     ) -> Float[Tensor, "batch"]:
-        """ln p(x) [S4.83-86], the states summed over by the forward recursion [S4.88-93]."""
+        """ln p(x), the states summed over by the forward recursion."""  # [S4.83-86; S4.88-93]
         return self.posterior(observations, lengths).log_partition
 
     def joint_log_prob(
@@ -131,19 +133,19 @@ class HMM:
         observations: Int[Tensor, "batch n"],
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch"]:
-        """ln p(y, x) [S4.69]; -inf if the model cannot produce them."""
+        """ln p(y, x); -inf if the model cannot produce them."""  # [S4.69]
         return self.posterior(observations, lengths).score(states)
 
     def viterbi(
         self, observations: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"] | None = None
     ) -> Int[Tensor, "batch n"]:
-        """The most probable states [S4.100-103]."""
+        """The most probable states."""  # [S4.100-103]
         return self.posterior(observations, lengths).argmax
 
     def sample(
         self, batch: int, n: int, *, generator: torch.Generator | None = None
     ) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n"]]:
-        """States and observations, drawn step by step [S4.69]."""
+        """States and observations, drawn step by step."""  # [S4.69]
         if batch < 1 or n < 1:
             raise ScoreError(f"batch and n must be at least 1; got {batch} and {n}")
         initial, transitions, emissions = (part.detach().double().exp() for part in self.parameters)
@@ -166,8 +168,8 @@ class HMM:
     ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
         """ln p(x) summed over rows, and E[how often each start, transition and emission is used | x].
 
-        A count is the derivative of ln p(x) by the log-probability of what it counts [S4.116-120]: one backward pass.
-        """
+        A count is the derivative of ln p(x) by the log-probability of what it counts: one backward pass.
+        """  # [S4.116-120]
         check_observations(observations, lengths, self.n_symbols)
         with torch.inference_mode(False), torch.enable_grad():  # clones of inference tensors are ordinary ones
             leaves = [part.detach().clone().double().requires_grad_() for part in self.parameters]

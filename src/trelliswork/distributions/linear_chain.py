@@ -40,16 +40,19 @@ GROUP_SCORES = 1 << 22  # 32 MB
 class LinearChain(StructuredDistribution):
     """p(tags | x) with score = start[y_1] + Σ emissions[t, y_t] + Σ transitions[y_{t-1}, y_t] + end[y_L].
 
-    Given its neighbours, a tag does not depend on the others [S4.57]. A forbidden tag or transition scores -inf.
+    Lafferty, McCallum and Pereira (2001), "Conditional Random Fields: Probabilistic Models for Segmenting and Labeling
+    Sequence Data".
+
+    Given its neighbours, a tag does not depend on the others. A forbidden tag or transition scores -inf.
     Rows may be ragged (`lengths`) or have holes anywhere (`mask`, True =
     valid; masked positions are skipped and their neighbours touch; per-position transitions belong to the position
-    they lead into [S4.81]). Values are tags [..., batch, n]; what stands at invalid positions is ignored going in and 0
+    they lead into). Values are tags [..., batch, n]; what stands at invalid positions is ignored going in and 0
     coming out. `backend`: "kernel" (CPU), "torch" (any device), or "auto".
 
     >>> chain = LinearChain(torch.zeros(1, 3, 2), torch.zeros(2, 2))
     >>> chain.log_partition.exp(), chain.count
     (tensor([8.]), tensor([8.], dtype=torch.float64))
-    """
+    """  # [S4.57; S4.81]
 
     has_enumerate_support = True
     _structure = STRUCTURE

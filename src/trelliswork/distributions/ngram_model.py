@@ -24,12 +24,12 @@ Sentence = str | Sequence[str]
 
 
 class NGramModel:
-    """p(sentence) = Π p(word | history) p(end | history), with histories of up to order - 1 words [S2, n-gram].
+    """p(sentence) = Π p(word | history) p(end | history), with histories of up to order - 1 words.
 
     >>> model = NGramModel.train(["abab", "ab"], order=2)
     >>> round(model.score("ab"), 3)
     -1.087
-    """
+    """  # [S2, n-gram]
 
     def __init__(self, tables: Tables, symbols: Symbols, order: int, unknown: str | None = None):
         self.tables, self.symbols, self.order, self.unknown = tables, symbols, order, unknown
@@ -114,7 +114,7 @@ class NGramModel:
     # --- as acceptors ----------------------------------------------------------------------------------------
 
     def to_acceptor(self) -> Acceptor:
-        """Exact: a state for each history and an arc for each word [S2, n-gram], |histories| · |words| of them."""
+        """Exact: a state for each history and an arc for each word, |histories| · |words| of them."""  # [S2, n-gram]
         n_words = len(self.symbols) - 1
         if len(self.histories) * n_words > MOST_ARCS:
             raise ScoreError(

@@ -15,7 +15,7 @@ from trelliswork.structures.grammar.grammar import Grammar
 
 
 class ProbabilisticCFG(WeightedCFG):
-    """p(tree, words) = the product of the probabilities of its rules [S2, PCFG], a locally normalised grammar.
+    """p(tree, words) = the product of the probabilities of its rules, a locally normalised grammar.
 
     The rules of each left-hand side of `grammar`, words included, must sum to 1; so must the roots. `log_partition` is
     log p(words), `log_prob(trees)` the joint log p(tree, words); `posterior` is p(tree | words), and what is asked
@@ -24,7 +24,7 @@ class ProbabilisticCFG(WeightedCFG):
     >>> grammar = Grammar.from_rules("S -> S S 0.4 | 'a' 0.6")
     >>> ProbabilisticCFG(grammar, [["a", "a"]]).log_partition.exp()
     tensor([0.1440], dtype=torch.float64)
-    """
+    """  # [S2, PCFG]
 
     def __init__(self, grammar: Grammar, sentences: Sequence[Sequence[str]] | None = None, **options: Any):
         super().__init__(grammar, sentences, **options)
@@ -32,7 +32,7 @@ class ProbabilisticCFG(WeightedCFG):
             _check_sums(grammar)
 
     def log_prob(self, value: Any) -> Float[Tensor, "batch"]:
-        """log p(tree, words) = Σ log p(rule) [S2, PCFG]; -inf with a rule that the grammar lacks."""
+        """log p(tree, words) = Σ log p(rule); -inf with a rule that the grammar lacks."""  # [S2, PCFG]
         return self.score(value)
 
     @property
@@ -44,7 +44,7 @@ class ProbabilisticCFG(WeightedCFG):
 
 
 def _check_sums(grammar: Grammar) -> None:
-    """The rules of each left-hand side sum to 1 [S2, PCFG]."""
+    """The rules of each left-hand side sum to 1."""  # [S2, PCFG]
     totals = grammar.left_hand_totals(grammar.rule_scores, grammar.lexicon).exp()
     wrong = (totals - 1).abs() > 1e-6
     if bool(wrong.any()):

@@ -13,6 +13,8 @@ from trelliswork.structures.projective.record import STRUCTURE
 class ProjectiveTree(DependencyTree):
     """p(tree | x) over projective dependency trees (Eisner); score = Σ_m arcs[head of m, m].
 
+    Eisner (1996), "Three New Probabilistic Models for Dependency Parsing: An Exploration".
+
     `arcs[..., h, m]` scores head h of word m, words counted from 1 and 0 being the root, which stands to the left of
     all; -inf forbids. Arcs into the root, from a word to itself and beyond `lengths` are never read. Values are heads
     [..., batch, n], 0 at padding. `labels[..., h, m, y]`, if given, are added for an arc of label y; then values are

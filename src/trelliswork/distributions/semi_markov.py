@@ -35,6 +35,8 @@ Known = Sequence[Any]
 class SemiMarkov(SegmentScores):
     """p(s | x) with score = start[y_1] + Σ segments[i_j, d_j - 1, y_j] + Σ transitions[y_{j-1}, y_j] + end[y_m].
 
+    Sarawagi and Cohen (2004), "Semi-Markov Conditional Random Fields for Information Extraction".
+
     `segments[b, i, d-1, y]` scores the segment that starts at token i, covers d tokens and is labelled y; those that
     would run past the row's `lengths` are not read. Without transitions labels are independent of one another.
     `max_lengths` [c] limits the segments of each label. A forbidden part scores -inf. `SemiMarkov.factored` takes the

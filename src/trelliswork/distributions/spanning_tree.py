@@ -9,6 +9,8 @@ from trelliswork.structures.spanning.record import STRUCTURE
 class SpanningTree(DependencyTree):
     """p(tree | x) over all dependency trees, arcs crossing or not; score = Σ_m arcs[head of m, m].
 
+    Koo, Globerson, Carreras and Collins (2007), "Structured Prediction Models via the Matrix-Tree Theorem".
+
     `arcs[..., h, m]` scores head h of word m, words counted from 1 and 0 being the root; -inf forbids. Arcs into the
     root, from a word to itself and beyond `lengths` are never read. Values are heads [..., batch, n], 0 at padding.
     `labels[..., h, m, y]`, if given, are added for an arc of label y; then values are (head, label) pairs

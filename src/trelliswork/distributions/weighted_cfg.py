@@ -33,7 +33,7 @@ INF = float("inf")
 
 
 class WeightedCFG(StructuredDistribution):
-    """p(tree | words) = exp(score) / Z [S2, WCFG], over all derivations of a sentence by a grammar in normal form.
+    """p(tree | words) = exp(score) / Z, over all derivations of a sentence by a grammar in normal form.
 
     score = root[symbol] + Σ rules[r] + Σ lexical[i, symbol] over the tree's rules and words. Give `sentences`, lists of
     words that the grammar's lexicon scores, or `lexical` scores [batch, n, lexical symbols] of your own, or both: then
@@ -49,7 +49,7 @@ class WeightedCFG(StructuredDistribution):
     >>> cfg = WeightedCFG(grammar, [["a", "a", "a"]])
     >>> cfg.count, str(cfg.argmax[0])
     (tensor([2.], dtype=torch.float64), '(S (S a) (S (S a) (S a)))')
-    """
+    """  # [S2, WCFG]
 
     _structure = STRUCTURE
     _noun = "derivation"
@@ -183,7 +183,7 @@ class WeightedCFG(StructuredDistribution):
 
     @property
     def recognised(self) -> Bool[Tensor, "batch"]:
-        """Whether the grammar derives each sentence at all [S2, CKY]: the recursion over truth values."""
+        """Whether the grammar derives each sentence at all: the recursion over truth values."""  # [S2, CKY]
         return structure.total(self._parts, Boolean())
 
     def expected(

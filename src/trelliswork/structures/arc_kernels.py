@@ -82,7 +82,7 @@ def _no_arcs_cross(heads, n):
 
 @kernel(EXACT)
 def tree_scores(arcs, lengths, single_root, projective, heads, scores):
-    """The score of one tree a row [S2, edge-factored score]; False if some heads are no tree of the family."""
+    """The score of one tree a row; False if some heads are no tree of the family."""  # [S2, edge-factored score]
     state = np.empty(arcs.shape[1], np.int64)
     for b in range(arcs.shape[0]):
         n, total = lengths[b], 0.0

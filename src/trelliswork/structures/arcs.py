@@ -62,7 +62,7 @@ class Arcs:
 
 
 def tree_score(trees: Arcs, heads: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
-    """Σ_m arcs[head_m, m] over real words [S2, edge-factored score]. Gathered, never multiplied: no -inf times 0."""
+    """Σ_m arcs[head_m, m] over real words. Gathered, never multiplied: no -inf times 0."""  # [S2, edge-factored score]
     real = trees.word_mask
     safe = torch.where(real, heads, 0)
     picked = trees.arcs[:, :, 1:].gather(1, safe[:, None, :]).squeeze(1)

@@ -18,10 +18,10 @@ DIVERGES = (
 
 
 def lehmann(matrix: Tensor, semiring: Semiring) -> Tensor:
-    """W* [..., m, m] over any closed semiring [S2, Floyd-Warshall]: Lehmann's algorithm.
+    """W* [..., m, m] over any closed semiring: Lehmann's algorithm.
 
     W_ij ← W_ij ⊕ W_ik ⊗ (W_kk)* ⊗ W_kj for each k in turn, then I is added; an error if some cycle does not converge.
-    """
+    """  # [S2, Floyd-Warshall]
     if _suits_kernel(matrix, semiring):
         closed = matrix.detach().clone()
         if not kernels.close(closed.numpy(), type(semiring) is Log):
@@ -53,11 +53,11 @@ def _require_convergence(around: Tensor, semiring: Semiring) -> None:
 
 
 def real_closure(weights: Float[Tensor, "m m"]) -> Float[Tensor, "m m"]:
-    """W* = (I - W)^-1 in the real semiring [S2, matrix closure], differentiable.
+    """W* = (I - W)^-1 in the real semiring, differentiable.
 
     The series converges if and only if the spectral radius of W is below 1; otherwise the inverse, if there is one, is
     something else, and that is an error.
-    """
+    """  # [S2, matrix closure]
     if weights.dim() != 2 or weights.shape[0] != weights.shape[1] or not weights.is_floating_point():
         raise ScoreError(f"a closure needs a square matrix of floats; got {weights.dtype} {tuple(weights.shape)}")
     if not bool(weights.isfinite().all()):

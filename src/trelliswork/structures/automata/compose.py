@@ -16,7 +16,7 @@ MOST_STATES = 20_000_000
 
 
 def compose(first: Machine, second: Machine, *, connect: bool = True, limit: int = MOST_STATES) -> Machine:
-    """x:z with the weight ⊕_y first(x, y) ⊗ second(y, z) [S2, WFST composition]; every pair of paths counts once."""
+    """x:z with the weight ⊕_y first(x, y) ⊗ second(y, z); every pair of paths counts once."""  # [S2, WFST composition]
     pairs, source, target, by_first, by_second = compose_kernels.compose(
         _sorted(first, first.output), _sorted(second, second.input), limit
     )

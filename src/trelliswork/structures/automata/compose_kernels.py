@@ -164,11 +164,11 @@ def _enter(moves, keys, values, pairs, n_pairs, target):
 
 @kernel(EXACT)
 def compose(first, second, limit):
-    """All reachable pairs of states and the arcs between them [S2, WFST composition].
+    """All reachable pairs of states and the arcs between them.
 
     Returns the numbers of the pairs, and for each arc (source, target, arc of the first, arc of the second), -1 for
     none; arcs are in the order of their sources. It stops when there are more than `limit` pairs.
-    """
+    """  # [S2, WFST composition]
     n2 = max(len(second[4]), 1)
     pairs, n_pairs = _starts(first[4], second[4])
     keys, values = _with_room(np.full(1024, FREE, np.int64), np.empty(1024, np.int64), n_pairs)

@@ -54,7 +54,7 @@ def run_posteriors(machine: Machine, run: Forward, scale: float) -> tuple[Array,
         return tuple(scale * np.exp(x - run.log_z) for x in (by_arc, initial + run.beta, run.alpha + final))  # type: ignore[return-value]
     found = np.zeros(len(weights)), np.zeros(len(initial)), np.zeros(len(final))
     kernels.posteriors(
-        machine.order, machine.into, machine.source, weights, initial, final, run.alpha, run.log_z, scale, *found
+        machine.order, machine.into, machine.source, weights, initial, final, run.alpha, run.log_z, scale, found
     )
     return found
 

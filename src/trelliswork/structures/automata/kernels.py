@@ -106,7 +106,7 @@ def _level(q, into, begin, alpha):
 
 @kernel(ORDERED)
 def sum_forward(states, into, begin, weights, start, alpha):
-    """α(q) = start(q) ⊕ ⊕_{arcs p → q} α(p) ⊗ w in log space, for states in topological order [S2, WFST paths]."""
+    """α(q) = start(q) ⊕ ⊕_{arcs p → q} α(p) ⊗ w in log space, for states in topological order."""  # [S2, WFST paths]
     alpha[:] = NEG_INF
     for q in states:
         level = _level(q, into, begin, alpha)
@@ -125,7 +125,7 @@ def sum_forward(states, into, begin, weights, start, alpha):
 
 @kernel(FAST)
 def sum_final(states, alpha, final):
-    """log Z = log Σ_q exp(α(q) + final(q)) [S2, WFST normaliser]."""
+    """log Z = log Σ_q exp(α(q) + final(q))."""  # [S2, WFST normaliser]
     log_z = NEG_INF
     for q in states:
         if alpha[q] + final[q] > NEG_INF:
@@ -134,8 +134,9 @@ def sum_final(states, alpha, final):
 
 
 @kernel(ORDERED)
-def posteriors(states, into, source, weights, initial, final, alpha, log_z, scale, d_arcs, d_initial, d_final):
+def posteriors(states, into, source, weights, initial, final, alpha, log_z, scale, found):
     """scale times the probability of each arc, first and last state; from the end to the front, all factors ≤ 1."""
+    d_arcs, d_initial, d_final = found
     expected = np.zeros(len(initial))
     for i in range(len(states) - 1, -1, -1):
         q = states[i]
@@ -223,7 +224,8 @@ def relax(source, target, weights, final, live, ahead):
 
 @kernel(EXACT)
 def close(matrix, summed):
-    """Lehmann's sweep in place over log weights [S2, Floyd-Warshall], I included: sums or the best. False: diverges."""
+    """Lehmann's sweep in place over log weights, I included: sums or the best. False: diverges."""
+    # [S2, Floyd-Warshall]
     m = len(matrix)
     for k in range(m):
         around = matrix[k, k]

@@ -1,10 +1,10 @@
-"""n-gram counts and their smoothing: p(word | history) with back-off weights [S2, n-gram].
+"""n-gram counts and their smoothing: p(word | history) with back-off weights.
 
 A history is a tuple of word numbers, oldest first; BEGIN stands before the first word and END is predicted after the
 last. Every method interpolates with the shorter history, so that over all words each history sums to exactly 1:
 
     p(w | h) = discounted(h w) + backoff(h) p(w | h'),   h' = h without its oldest word
-"""
+"""  # [S2, n-gram]
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def continuations(counts: Counts, order: int) -> Counts:
 
 
 def smoothed(counts: Counts, vocabulary: Sequence[int], order: int, method: str, discount: float | None) -> Tables:
-    """Tables over the vocabulary and END, from the shortest histories to the longest [S2, n-gram]."""
+    """Tables over the vocabulary and END, from the shortest histories to the longest."""  # [S2, n-gram]
     if method == "kneser-ney":
         counts = continuations(counts, order)
     log_probs: dict[History, dict[int, float]] = {}

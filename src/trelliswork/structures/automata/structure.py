@@ -1,8 +1,8 @@
 """Machines and the sum over their paths, in plain torch over any semiring: the reference of the kernels.
 
 A machine is states, arcs and log weights. A path begins in a state (`initial`), follows arcs (`weights`) and ends in a
-state (`final`); its score is the sum of all of these [S2, WFST score].
-"""
+state (`final`); its score is the sum of all of these.
+"""  # [S2, WFST score]
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def check_semiring(semiring: Semiring, what: str) -> None:
 class Machine:
     """States 0..n-1 and arcs source[a] → target[a], which read input[a] and write output[a]; 0 is epsilon.
 
-    The tuple of [S2, WFST]: `initial` is λ, `final` ρ, arcs and `weights` are δ. All weights are log scores;
+    `initial` is λ, `final` ρ, arcs and `weights` are δ. All weights are log scores;
     -inf forbids.
-    """
+    """  # [S2, WFST]
 
     source: Array
     target: Array
@@ -170,11 +170,11 @@ def reverse(machine: Machine) -> Machine:
 
 
 def total(machine: Machine, semiring: Semiring) -> Tensor:
-    """⊕ over paths of the ⊗ of their weights [S2, WFST normaliser], cycles included.
+    """⊕ over paths of the ⊗ of their weights, cycles included.
 
     Acyclic parts go by topological order, each strongly connected part by its closure. Infinitely many paths are a
     count of +inf; where weights of cycles do not converge that is an error.
-    """
+    """  # [S2, WFST normaliser]
     if not machine.live.any():
         nothing = torch.zeros(0, dtype=torch.long)
         connected = sum(each[nothing].sum() for each in machine.scores) - INF
@@ -186,7 +186,7 @@ def total(machine: Machine, semiring: Semiring) -> Tensor:
 
 
 def forward(machine: Machine, semiring: Semiring) -> Tensor:
-    """α(q): ⊕ over all ways to arrive at q [S2, WFST paths], as elements [..., states]; for trimmed machines."""
+    """α(q): ⊕ over all ways to arrive at q, as elements [..., states]; for trimmed machines."""  # [S2, WFST paths]
     weights, initial = semiring.lift(machine.weights), semiring.lift(machine.initial)
     padded = torch.cat([weights, semiring.zero((1,), machine.weights)], dim=-1)
     alpha, done = semiring.zero((0,), machine.weights), np.full(machine.n_states, -1, np.int64)
@@ -222,7 +222,7 @@ def _matrix(semiring: Semiring, component: Component, padded: Tensor) -> Tensor:
 
 
 def log_partition(machine: Machine) -> Tensor:
-    """log Z [S2, WFST normaliser]."""
+    """log Z."""  # [S2, WFST normaliser]
     return total(machine, LOG)
 
 
@@ -249,7 +249,7 @@ def _spread(values: Tensor, places: Tensor, size: int) -> Tensor:
 
 
 def path_score(machine: Machine, first: int, arcs: Array) -> Tensor:
-    """The score of one path [S2, WFST score]: it begins in `first` and follows these arcs."""
+    """The score of one path: it begins in `first` and follows these arcs."""  # [S2, WFST score]
     last = int(machine.target[arcs[-1]]) if len(arcs) else first
     along = machine.weights.double()[torch.from_numpy(np.asarray(arcs, np.int64))].sum()
     return machine.initial[first].double() + along + machine.final[last].double()

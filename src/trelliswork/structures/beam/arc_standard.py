@@ -1,4 +1,4 @@
-"""Arc-standard parsing: a projective dependency tree built with a stack, bottom up [S4, arc-standard]."""
+"""Arc-standard parsing: a projective dependency tree built with a stack, bottom up."""  # [S4, arc-standard]
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ArcStandardState(NamedTuple):
 
 
 class ArcStandard:
-    """A projective tree in 2 L decisions for L words [S4, arc-standard].
+    """A projective tree in 2 L decisions for L words.
 
     SHIFT (0) puts the next word on the stack; LEFT-ARC (1..c, by label) makes the top the head of the word below it,
     RIGHT-ARC (c+1..2c) the other way round; the dependent leaves the stack.
@@ -44,7 +44,7 @@ class ArcStandard:
     >>> system = ArcStandard(torch.tensor([3]))
     >>> system.decisions_of(torch.tensor([[2, 0, 2]]))     # she <- sees -> him
     tensor([[0, 0, 1, 0, 2, 2]])
-    """
+    """  # [S4, arc-standard]
 
     def __init__(self, lengths: Int[Tensor, "batch"], n_labels: int = 1, *, single_root: bool = True):
         check_whole("lengths", lengths, "[batch]")

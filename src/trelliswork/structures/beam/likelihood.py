@@ -41,11 +41,11 @@ class BeamLikelihood(NamedTuple):
 def locally_normalised(
     system: TransitionSystem[State], scorer: Scorer[State]
 ) -> Callable[[State], Float[Tensor, "batch beam a"]]:
-    """A scorer of ln p_L(d | s): the local model as a global one [S4.301], for `beam_search` by log-probability.
+    """A scorer of ln p_L(d | s): the local model as a global one, for `beam_search` by log-probability.
 
     What enters a state leaves it: a scorer that does not look ahead cannot take back the mass of a path that turns out
-    wrong. Two inputs that begin alike share it: p_L(ABC | abc) + p_L(ADE | abe) <= 1 [S4.306, 308].
-    """
+    wrong. Two inputs that begin alike share it: p_L(ABC | abc) + p_L(ADE | abe) <= 1.
+    """  # [S4.301; S4.306, 308]
 
     def log_probs(state: State) -> Tensor:
         scores = decision_scores(system, scorer, state, system.finished(state))
@@ -58,11 +58,11 @@ def locally_normalised(
 def local_log_prob(
     system: TransitionSystem[State], scorer: Scorer[State], decisions: Int[Tensor, "batch steps"]
 ) -> Float[Tensor, "batch"]:
-    """ln Pr_L of whole decision sequences: Σ_j ρ(s_j, d_j) - ln Z_L(s_j) [S4.280, 291-292, 296-297].
+    """ln Pr_L of whole decision sequences: Σ_j ρ(s_j, d_j) - ln Z_L(s_j).
 
     Z_L sums over the decisions allowed in the state, so no search is needed. With `Tagging`, and scores of position and
-    last tag, this is the maximum-entropy Markov model [S4.136-138]. `decisions` hold -1 behind a row's end.
-    """
+    last tag, this is the maximum-entropy Markov model. `decisions` hold -1 behind a row's end.
+    """  # [S4.280, 291-292, 296-297; S4.136-138]
     state = system.initial()
     gold = check_decisions(system, decisions, len(state[0]))
     total, dtype = exact(torch.zeros(len(gold), device=gold.device)), torch.get_default_dtype()
@@ -88,14 +88,14 @@ def beam_log_prob(
     *,
     max_steps: int | None = None,
 ) -> BeamLikelihood:
-    """ln p of the gold decisions among the paths of a beam, with early update [S4.300], + ln corrected.
+    """ln p of the gold decisions among the paths of a beam, with early update, + ln corrected.
 
     The search runs as in `beam_search`. If the gold path is not among a row's best after step j, the row stops there:
     log p = score(gold) - ln Σ exp(score) over the beam and the gold prefix. Otherwise the same at the search's end.
-    Minus `log_prob` is the loss. A beam of all paths makes it the globally normalised likelihood [S4.293-294, 298-299],
-    which can move mass between paths at any step [S4.305, 307]. `max_steps` ends the search in a system that need not
+    Minus `log_prob` is the loss. A beam of all paths makes it the globally normalised likelihood,
+    which can move mass between paths at any step. `max_steps` ends the search in a system that need not
     finish; it should leave room for the gold decisions.
-    """
+    """  # [S4.300; S4.293-294, 298-299; S4.305, 307]
     check_limit("beam_size", beam_size)
     check_limit("max_steps", max_steps)
     state = system.initial()

@@ -96,7 +96,7 @@ def choose(
 def beam_search(
     system: TransitionSystem[State], scorer: Scorer[State], beam_size: int, *, max_steps: int | None = None
 ) -> Hypotheses[State]:
-    """The best decision sequences that a beam of this size finds, by the sum of their scores [S4.295].
+    """The best decision sequences that a beam of this size finds, by the sum of their scores.
 
     At each step every hypothesis is continued by every allowed decision, and the `beam_size` best of a row stay. Rows
     may finish at different steps. A beam as wide as there are sequences is exact. Scores are differentiable.
@@ -104,7 +104,7 @@ def beam_search(
 
     >>> found = beam_search(Tagging(lengths, 9), scorer, beam_size=4)
     >>> found.decisions[:, 0], found.scores[:, 0]      # the best of each row
-    """
+    """  # [S4.295]
     check_limit("beam_size", beam_size)
 
     def keep_best(scores: Tensor, added: Tensor, done: Tensor | None) -> Choice:
@@ -116,7 +116,7 @@ def beam_search(
 def greedy(
     system: TransitionSystem[State], scorer: Scorer[State], *, max_steps: int | None = None
 ) -> Hypotheses[State]:
-    """The best allowed decision in each state, one after the other [S4.278-279]: a beam of one."""
+    """The best allowed decision in each state, one after the other: a beam of one."""  # [S4.278-279]
     return beam_search(system, scorer, 1, max_steps=max_steps)
 
 

@@ -17,11 +17,11 @@ Read = TypeVar("Read", bound=tuple[Tensor, ...], contravariant=True)
 
 
 class TransitionSystem(Protocol[State]):
-    """States of a batch of inputs x, a start, the decisions allowed in a state, and a step [S4, transition system].
+    """States of a batch of inputs x, a start, the decisions allowed in a state, and a step.
 
     A system belongs to one batch of inputs. Its states are a NamedTuple of tensors [batch, beam, ...], one state for
     each hypothesis; all fields keep their trailing shape from step to step.
-    """
+    """  # [S4, transition system]
 
     @property
     def n_decisions(self) -> int:
@@ -41,7 +41,9 @@ class TransitionSystem(Protocol[State]):
 
 
 class Scorer(Protocol[Read]):
-    """ρ(s, d; θ), the score of each decision in a state: any callable, a network's last layer for example [S4.290]."""
+    """ρ(s, d; θ), the score of each decision in a state: any callable, a network's last layer for example."""
+
+    # [S4.290]
 
     def __call__(self, state: Read) -> Float[Tensor, "batch beam a"]: ...
 
@@ -58,7 +60,7 @@ def advance(
     decisions: Int[Tensor, "batch beam"],
     moving: Bool[Tensor, "batch beam"] | None,
 ) -> State:
-    """s' = t(s, d) where a hypothesis moves (None: everywhere) [S4.279]; the others stay as they are."""
+    """s' = t(s, d) where a hypothesis moves (None: everywhere); the others stay as they are."""  # [S4.279]
     if moving is None:
         return system.step(state, decisions)
     stepped = system.step(state, torch.where(moving, decisions, 0))

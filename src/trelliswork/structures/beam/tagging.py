@@ -45,7 +45,7 @@ class Tagging:
 
 
 class ChainScorer:
-    """ρ = emission + transition from the last tag [S4.304], the scores of `LinearChain`: in a full beam, it."""
+    """ρ = emission + transition from the last tag, the scores of `LinearChain`: in a full beam, it."""  # [S4.304]
 
     def __init__(
         self,

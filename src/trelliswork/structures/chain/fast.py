@@ -71,8 +71,7 @@ def run_forward(arrays: ChainArrays) -> Forward:
     finals, log_z, wide = np.empty(batch), np.empty(batch), np.empty(batch, np.bool_)
     over_rows(
         kernels.forward_scaled, batch, arrays.work,
-        emissions, transitions, arcs, arc_shifts, arrays.start, arrays.end, arrays.lengths,
-        alphas, emits, finals, log_z, wide,
+        tuple(arrays), arcs, arc_shifts, (alphas, emits, finals, log_z, wide),
     )  # fmt: skip
     if not wide.any():
         return Forward(arcs, alphas, emits, finals, log_z, NO_ROWS, NO_ALPHAS, NO_ALPHAS)
@@ -96,11 +95,11 @@ def run_forward(arrays: ChainArrays) -> Forward:
 def run_backward(
     arrays: ChainArrays, forward: Forward, grad: Array, arcs_by: ArcsBy
 ) -> tuple[Array, Array, Array, Array]:
-    """Gradients of Σ_b grad[b] log Z[b] by emissions, transitions, start and end [S4.115-120; S1, log Z gradient].
+    """Gradients of Σ_b grad[b] log Z[b] by emissions, transitions, start and end.
 
     Arc gradients are summed over all arcs ("batch": [1, 1, c, c]), over each row's arcs ("row": [batch, 1, c, c]),
     or kept apart ("position": [batch, n-1, c, c]).
-    """
+    """  # [S4.115-120; S1, log Z gradient]
     batch, n, c = forward.alphas.shape
     arcs = forward.arcs
     apart = arcs_by == "position" or arcs.shape[:2] != (1, 1)
@@ -108,8 +107,8 @@ def run_backward(
     d_emissions = buffers.empty(forward.alphas.shape)
     sums = over_rows(
         kernels.backward_scaled, batch, arrays.work,
-        forward.alphas, forward.emits, arcs, arrays.end, forward.finals, arrays.lengths, grad, d_emissions, outgoing,
-        arcs_by == "row",
+        (forward.alphas, forward.emits, forward.finals), arcs, arrays.end, arrays.lengths, grad, d_emissions,
+        outgoing, arcs_by == "row",
     )  # fmt: skip
     if apart:
         d_transitions = np.empty((batch, n - 1, c, c))

@@ -52,10 +52,10 @@ def _clear(table, b, first):
 
 @kernel(FAST)
 def exp_arcs(transitions, arcs, shifts):
-    """exp of every transition matrix, each shifted by its own highest score [S4.59].
+    """exp of every transition matrix, each shifted by its own highest score.
 
     `arcs` is [..., c, width]: rows filled up with zeros to whole vector registers are a third faster to run over.
-    """
+    """  # [S4.59]
     c, width = transitions.shape[2], arcs.shape[3]
     for b in range(transitions.shape[0]):
         for t in range(transitions.shape[1]):
@@ -70,7 +70,7 @@ def exp_arcs(transitions, arcs, shifts):
 
 
 @kernel(FAST)
-def _times_matrix(row, matrix, out):
+def times_matrix(row, matrix, out):
     """out = row @ matrix, four rows of the matrix a pass."""
     c, width = matrix.shape
     r0 = row[0]
@@ -140,14 +140,15 @@ def _end_vanished(alpha, end, final):
 
 
 @kernel(FAST)
-def forward_scaled(
-    first, last, emissions, transitions, arcs, arc_shifts, start, end, lengths, alphas, emits, finals, log_z, wide
-):
-    """α of [S4.63, 92, 109] as distributions over tags, and log Z [S4.108].
+def forward_scaled(first, last, scores, arcs, arc_shifts, run):
+    """α as distributions over tags, and log Z.
 
     alphas[b, t] = α_t / Σα_t;  emits[b, t] = e^{emissions} over the same scale;  finals[b] = Σ_j α_L(j) e^{end_j}.
-    A row that turns out wide, or has no path, is left with finals = 0 and log_z = -inf.
-    """
+    A row that turns out wide, or has no path, is left with finals = 0 and log_z = -inf. `scores` are emissions,
+    transitions, start, end, and the lengths; `run` is filled in: alphas, emits, finals, log_z and wide.
+    """  # [S4.63, 92, 109; S4.108]
+    emissions, transitions, start, end, lengths = scores
+    alphas, emits, finals, log_z, wide = run
     c = emissions.shape[2]
     start_weights, end_weights = np.empty(c), np.empty(c)
     edge_shifts = shifted_exp(start, start_weights) + shifted_exp(end, end_weights)
@@ -162,7 +163,7 @@ def forward_scaled(
                 _copy(start_weights, arrived)
             else:
                 bb, tt = at(b, arcs.shape[0]), at(t - 1, arcs.shape[1])
-                _times_matrix(alpha, arcs[bb, tt], arrived)
+                times_matrix(alpha, arcs[bb, tt], arrived)
                 log_total += arc_shifts[bb, tt]
             shift = highest(emissions[b, t], c)
             log_total += shift
@@ -221,14 +222,16 @@ def _add_arcs(alphas, outgoing, length, d_arcs):
 
 
 @kernel(FAST)
-def backward_scaled(first, last, alphas, emits, arcs, end, finals, lengths, grad, d_emissions, outgoing, by_row):
-    """Posteriors times the incoming gradient [S4.107, 115], and what the transition gradient needs.
+def backward_scaled(first, last, run, arcs, end, lengths, grad, d_emissions, outgoing, by_row):
+    """Posteriors times the incoming gradient, and what the transition gradient needs.
 
-    β_L = e^{end} / final;  d_emissions = g α β;  outgoing[b, t] = g e^{emission} β;  β_{t-1} = arcs @ outgoing_t
-    [S4.96]; p(y_{t-1}=i, y_t=j) g = α_{t-1}(i) arcs_ij outgoing_t(j) [S4.106]. A row with Z = 0 or g = 0 stays 0.
+    `run` are alphas, emits and finals of `forward_scaled`.
+    β_L = e^{end} / final;  d_emissions = g α β;  outgoing[b, t] = g e^{emission} β;  β_{t-1} = arcs @ outgoing_t;
+    p(y_{t-1}=i, y_t=j) g = α_{t-1}(i) arcs_ij outgoing_t(j). A row with Z = 0 or g = 0 stays 0.
     `outgoing` [batch, n, width] keeps what each arc's posterior needs; where it is empty, their sums
     Σ_t α_{t-1}(i) outgoing_t(j) over the rows, or `by_row`, are returned: [1|rows, c, width].
-    """
+    """  # [S4.107, 115; S4.96; S4.106]
+    alphas, emits, finals = run
     c, width = alphas.shape[2], arcs.shape[3]
     keep = outgoing.shape[0] > 0
     d_arcs = np.zeros((0 if keep else last - first if by_row else 1, c, width))
@@ -271,7 +274,7 @@ def edge_gradients(d_emissions, lengths, d_start, d_end):
 
 @kernel(FAST)
 def arc_posteriors(alphas, arcs, outgoing, d_transitions):
-    """d_transitions[b, t-1, i, j] = α_{t-1}(i) arcs_ij outgoing_t(j), for arcs that vary by position [S4.106]."""
+    """d_transitions[b, t-1, i, j] = α_{t-1}(i) arcs_ij outgoing_t(j), for arcs that vary by position."""  # [S4.106]
     batch, n, c = alphas.shape
     for b in range(batch):
         for t in range(1, n):
@@ -283,7 +286,7 @@ def arc_posteriors(alphas, arcs, outgoing, d_transitions):
 
 @kernel(FAST)
 def _log_arrivals(log_alpha, arc_scores, tops, arrived):
-    """arrived_j = log Σ_i exp(log_alpha_i + arc_ij) [S3.9]; -inf where nothing arrives."""
+    """arrived_j = log Σ_i exp(log_alpha_i + arc_ij); -inf where nothing arrives."""  # [S3.9]
     c = arrived.shape[0]
     tops[:] = NEG_INF
     for i in range(c):
@@ -303,10 +306,10 @@ def _log_arrivals(log_alpha, arc_scores, tops, arrived):
 
 @kernel(FAST)
 def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, arrivals, log_z):
-    """δ_t(j) = log Σ_i exp(δ_{t-1}(i) + a_ij) + e_t(j) [S3.9], each δ_t shifted so that its highest is 0.
+    """δ_t(j) = log Σ_i exp(δ_{t-1}(i) + a_ij) + e_t(j), each δ_t shifted so that its highest is 0.
 
     log_alphas and arrivals [len(rows), n, c] keep δ_t and its logadd for `backward_log`.
-    """
+    """  # [S3.9]
     c = emissions.shape[2]
     tops, last = np.empty(c), np.empty(c)
     for r in range(rows.shape[0]):
@@ -334,10 +337,10 @@ def forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, a
 
 @kernel(FAST)
 def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, grad, d_emissions, d_transitions):
-    """∂C/∂δ_{t-1}(i) = Σ_j ∂C/∂δ_t(j) exp(δ_{t-1}(i) + a_ij - logadd_j) [S3, delta gradient]: all probabilities.
+    """∂C/∂δ_{t-1}(i) = Σ_j ∂C/∂δ_t(j) exp(δ_{t-1}(i) + a_ij - logadd_j): all probabilities.
 
     Each summand is the gradient of one arc; d_transitions may sum over rows or positions: [1|batch, 1|n-1, c, c].
-    """
+    """  # [S3, delta gradient]
     c = end.shape[0]
     d_delta, d_before, arrived = np.empty(c), np.empty(c), np.empty(c)
     for r in range(rows.shape[0]):

@@ -33,8 +33,8 @@ def _gradients(grad: Array, tags: Array, lengths: Array, left: Left) -> tuple[Ar
     by_part = side_by_side(
         [
             partial(
-                backward_rows, tags[rows], lengths[rows], grad[rows], end, arcs[:1], alphas[rows], emits[rows],
-                finals[rows], d_emissions[rows],
+                backward_rows, tags[rows], lengths[rows], grad[rows], end, arcs[:1],
+                (alphas[rows], emits[rows], finals[rows]), d_emissions[rows],
             )
             for rows in _parts(alphas.shape)
         ]
@@ -70,8 +70,8 @@ def log_likelihood(
     fine = side_by_side(
         [
             partial(
-                forward_rows, scores[0][rows], *scores[1:], golds[rows], valid[rows], lengths[rows],
-                arcs[part : part + 1], alphas[rows], emits[rows], finals[rows], log_probs[rows],
+                forward_rows, (scores[0][rows], *scores[1:]), golds[rows], valid[rows], lengths[rows],
+                arcs[part : part + 1], (alphas[rows], emits[rows], finals[rows]), log_probs[rows],
             )
             for part, rows in enumerate(parts)
         ]

@@ -10,11 +10,14 @@ from trelliswork.structures.chain import kernels, path_kernels
 
 
 @kernel(FAST)
-def forward_rows(emissions, transitions, start, end, tags, mask, lengths, arcs, alphas, emits, finals, log_probs):
-    """log p(tags) = score(tags) - log Z [S4.114] of every row; False where a row wants the general way.
+def forward_rows(scores, tags, mask, lengths, arcs, run, log_probs):
+    """log p(tags) = score(tags) - log Z of every row; False where a row wants the general way.
 
-    `arcs`, `alphas`, `emits` and `finals` are left for `backward_rows` as `kernels.forward_scaled` says.
-    """
+    `arcs`, and `run`, alphas, emits and finals, are left for `backward_rows` as `kernels.forward_scaled` says. The
+    scores are emissions, transitions, start and end.
+    """  # [S4.114]
+    emissions, transitions, start, end = scores
+    alphas, emits, finals = run
     batch = emissions.shape[0]
     log_z, wide, arc_shifts = np.empty(batch), np.empty(batch, np.bool_), np.empty((1, 1))
     if mask.shape[0] == 0:
@@ -26,9 +29,8 @@ def forward_rows(emissions, transitions, start, end, tags, mask, lengths, arcs, 
     if first_not_a_score(emissions.ravel(), transitions.ravel(), start, end)[0] >= 0:
         return False
     kernels.exp_arcs(transitions, arcs, arc_shifts)
-    kernels.forward_scaled(
-        0, batch, emissions, transitions, arcs, arc_shifts, start, end, lengths, alphas, emits, finals, log_z, wide
-    )
+    given = (emissions, transitions, start, end, lengths)
+    kernels.forward_scaled(0, batch, given, arcs, arc_shifts, (alphas, emits, finals, log_z, wide))
     for b in range(batch):
         if wide[b]:
             return False
@@ -38,15 +40,14 @@ def forward_rows(emissions, transitions, start, end, tags, mask, lengths, arcs, 
 
 
 @kernel(FAST)
-def backward_rows(tags, lengths, grad, end, arcs, alphas, emits, finals, d_emissions):
-    """Gradients of Σ_b grad[b] log p(tags_b): what is observed less what is expected [S4.115-120].
+def backward_rows(tags, lengths, grad, end, arcs, run, d_emissions):
+    """Gradients of Σ_b grad[b] log p(tags_b): what is observed less what is expected.
 
     By the emissions, in place; by transitions [1, 1, c, c], start and end, returned.
-    """
+    """  # [S4.115-120]
     c = end.shape[0]
-    sums = kernels.backward_scaled(
-        0, len(grad), alphas, emits, arcs, end, finals, lengths, -grad, d_emissions, np.empty((0, 0, 0)), False
-    )
+    none_kept = np.empty((0, 0, 0))
+    sums = kernels.backward_scaled(0, len(grad), run, arcs, end, lengths, -grad, d_emissions, none_kept, False)
     d_transitions, d_start, d_end = np.empty((1, 1, c, c)), np.zeros(c), np.zeros(c)
     for i in range(c):
         for j in range(c):

@@ -24,7 +24,7 @@ SHIFT_EVERY = 16
 
 @kernel(EXACT)
 def path_scores(emissions, transitions, start, end, lengths, tags, scores):
-    """score(y) of each row [S3, sentence score]. Returns the flat index of the first tag out of range, or -1."""
+    """score(y) of each row. Returns the flat index of the first tag out of range, or -1."""  # [S3, sentence score]
     batch, n, c = emissions.shape
     for b in range(batch):
         before, score = -1, 0.0
@@ -44,7 +44,7 @@ def path_scores(emissions, transitions, start, end, lengths, tags, scores):
 
 @kernel(EXACT)
 def add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start, d_end):
-    """Add grad[b] at every part of the path: the observed counts of [S4.115; S2, log-linear gradient]."""
+    """Add grad[b] at every part of the path: the observed counts."""  # [S4.115; S2, log-linear gradient]
     for b in range(tags.shape[0]):
         before = -1
         for t in range(lengths[b]):
@@ -96,10 +96,10 @@ def _padded(matrix):
 
 @kernel(FAST)
 def best_paths(first, last, emissions, transitions, start, end, lengths, tags, possible):
-    """Viterbi [S4.100-103, 111]: δ forward without back-pointers, then the argmax only along the best path.
+    """Viterbi: δ forward without back-pointers, then the argmax only along the best path.
 
     δ is shifted to a highest of 0 every few steps: rounding stays that of a few scores, however long the row.
-    """
+    """  # [S4.100-103, 111]
     _, n, c = emissions.shape
     shared = transitions.shape[0] == 1 and transitions.shape[1] == 1
     arc_scores = _padded(transitions[0, 0]) if shared else np.empty((c, c), emissions.dtype)

@@ -27,9 +27,9 @@ SUMMED_AXES: dict[ArcsBy, tuple[int, ...]] = {"batch": (0, 1), "row": (1,), "pos
 class Chain:
     """The parts of a batch of chains, right-padded; position t of row b is real while t < lengths[b].
 
-    The arc into position t scores `transitions` [c, c] or, per position, `transitions[b, t-1]`: [from, to] [S4.81-82].
-    Together, log ψ_t(j, i) = arc_t(i, j) + emissions_t(j) [S4.59-60, 75, 105].
-    """
+    The arc into position t scores `transitions` [c, c] or, per position, `transitions[b, t-1]`: [from, to].
+    Together, log ψ_t(j, i) = arc_t(i, j) + emissions_t(j).
+    """  # [S4.81-82; S4.59-60, 75, 105]
 
     emissions: Float[Tensor, "batch n c"]
     transitions: Float[Tensor, "c c"] | Float[Tensor, "batch n-1 c c"]
@@ -106,10 +106,10 @@ class Lifted(NamedTuple):
 
 
 def forward(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> list[Tensor]:
-    """α_1..α_n, each [batch, c] [S4.63, 88-92, 109, 122; S3.9]; a finished row keeps its last α.
+    """α_1..α_n, each [batch, c]; a finished row keeps its last α.
 
     α_1(j) = start_j ⊗ e_1(j);   α_t(j) = (⊕_i α_{t-1}(i) ⊗ a_t(i, j)) ⊗ e_t(j)
-    """
+    """  # [S4.63, 88-92, 109, 122; S3.9]
     parts = chain.lift(semiring, costs)
     alpha = semiring.times(parts.start, parts.emissions[0])
     alphas = [alpha]
@@ -122,10 +122,10 @@ def forward(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> lis
 
 
 def backward(chain: Chain, semiring: Semiring) -> list[Tensor]:
-    """β_1..β_n, each [batch, c] [S4.64, 94-96, 110, 123; S2, backward]; β = end from the last position on.
+    """β_1..β_n, each [batch, c]; β = end from the last position on.
 
-    β_t(i) = ⊕_j a_{t+1}(i, j) ⊗ e_{t+1}(j) ⊗ β_{t+1}(j);   the total is ⊕_j start_j ⊗ e_1(j) ⊗ β_1(j) [S4.97]
-    """
+    β_t(i) = ⊕_j a_{t+1}(i, j) ⊗ e_{t+1}(j) ⊗ β_{t+1}(j);   the total is ⊕_j start_j ⊗ e_1(j) ⊗ β_1(j)
+    """  # [S4.64, 94-96, 110, 123; S2, backward; S4.97]
     parts = chain.lift(semiring)
     last = semiring.times(parts.end, semiring.one((len(chain.lengths), chain.c), chain.emissions))
     betas = [last]
@@ -137,7 +137,7 @@ def backward(chain: Chain, semiring: Semiring) -> list[Tensor]:
 
 
 def total(chain: Chain, semiring: Semiring, costs: Chain | None = None) -> Tensor:
-    """⊕ over all tag sequences of ⊗ of their parts [S4.61, 74, 87, 93, 99, 108, 126; S2, normalizer]: log Z."""
+    """⊕ over all tag sequences of ⊗ of their parts: log Z."""  # [S4.61, 74, 87, 93, 99, 108, 126; S2, normalizer]
     parts, alphas = chain.lift(semiring, costs), forward(chain, semiring, costs)
     return semiring.sum(semiring.times(alphas[-1], parts.end), dim=-1)
 
@@ -147,7 +147,7 @@ def log_partition(chain: Chain) -> Float[Tensor, "batch"]:
 
 
 def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
-    """score(y) [S4.58, 73; S2, score; S3, sentence score]. Parts are gathered, never multiplied: no -inf times 0."""
+    """score(y). Parts are gathered, never multiplied: no -inf times 0."""  # [S4.58, 73; S2, score; S3, sentence score]
     real = chain.token_mask
     safe = torch.where(real, tags, 0)
     emitted = chain.emissions.gather(2, safe.unsqueeze(2)).squeeze(2)
@@ -166,7 +166,8 @@ def path_score(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "bat
 
 
 def log_prob(chain: Chain, tags: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
-    """log p(tags | x) = score - log Z [S4.62, 73, 104, 114; S2, CRF], at most 0: rounding must not pass certainty."""
+    """log p(tags | x) = score - log Z, at most 0: rounding must not pass certainty."""
+    # [S4.62, 73, 104, 114; S2, CRF]
     return log_ratio(path_score(chain, tags), log_partition(chain))
 
 
@@ -191,19 +192,19 @@ def marginals(chain: Chain, arcs_by: ArcsBy = "position") -> tuple[Float[Tensor,
 
 
 def _posteriors(log_weights: Float[Tensor, "batch n m"], real: Bool[Tensor, "batch n 1"]) -> Float[Tensor, "batch n m"]:
-    """exp(log_weights) / Z where real. Z is their sum at every position [S4.97]; dividing by the sum found at each one
-    keeps rounding in α and β, which grows with the length and the scores, out of the probabilities."""
+    """exp(log_weights) / Z where real. Z is their sum at every position; dividing by the sum found at each one
+    keeps rounding in α and β, which grows with the length and the scores, out of the probabilities."""  # [S4.97]
     log_weights = torch.where(real, log_weights, -INF)  # before anything else: padding may hold anything
     log_z = logsumexp(log_weights, -1)[:, :, None]
     return (log_weights - torch.where(log_z > -INF, log_z, 0.0)).exp()
 
 
 def viterbi(chain: Chain) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "batch"]]:
-    """The best tag sequence and its score [S4.100-103, 111; S2, Viterbi], the index of 103 corrected.
+    """The best tag sequence and its score, the index of 103 corrected.
 
     δ is `forward` in (max, +); then y_L = argmax_i δ_L(i) + end_i, y_t = argmax_i δ_t(i) + a_{t+1}(i, y_{t+1}).
     Among ties the lowest tag wins. Padding holds 0.
-    """
+    """  # [S4.100-103, 111; S2, Viterbi]
     deltas = forward(chain, Max())
     score, tag = (deltas[-1] + chain.end).max(-1)  # [S4.102]
     tags = torch.zeros(len(tag), chain.n, dtype=torch.long, device=tag.device)

@@ -95,15 +95,15 @@ def _last(alpha, is_log, end, x_last, p, d_p):
 
 
 @kernel(FAST_WITH_NAN)
-def posterior_changes(
-    first, last, wide_at, transitions, arcs, end, lengths, alphas, log_alphas, arrivals, log_z, v_emissions, v_arcs,
-    d_emissions, d_transitions,
-):  # fmt: skip
+def posterior_changes(first, last, wide_at, scores, arcs, run, v_emissions, v_arcs, d_emissions, d_transitions):
     """d/dε of the posteriors at scores + ε v: forwards x_t = d log α_t / dε, backwards the changes of p(y_t) and arcs.
 
     `wide_at[b]` is the place of row b in log_alphas and arrivals, -1 for rows in scaled exp space. `v_arcs` is
     [1|batch, 1|n-1, c, c]. Shared arcs are summed over the rows and returned, with the changes of start and end.
+    `scores` are transitions, end, and the lengths; `run` alphas, log_alphas, arrivals and log_z.
     """
+    transitions, end, lengths = scores
+    alphas, log_alphas, arrivals, log_z = run
     n, c = v_emissions.shape[1:]
     shared = np.zeros((1, 1, c, c))
     target = d_transitions if d_transitions.shape[0] > 0 else shared

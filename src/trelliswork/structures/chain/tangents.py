@@ -31,8 +31,8 @@ def run_tangents(
     d_transitions = np.zeros((0 if is_shared else batch, n - 1, c, c))
     found = over_rows(
         tangent_kernels.posterior_changes, batch, 4 * arrays.work,
-        wide_at, arrays.transitions, forward.arcs, arrays.end, arrays.lengths,
-        forward.alphas, forward.log_alphas, forward.arrivals, forward.log_z,
+        wide_at, (arrays.transitions, arrays.end, arrays.lengths), forward.arcs,
+        (forward.alphas, forward.log_alphas, forward.arrivals, forward.log_z),
         v_emissions, v_arcs, d_emissions, d_transitions,
     )  # fmt: skip
     shared, d_start, d_end = (sum(each) for each in zip(*found, strict=True))

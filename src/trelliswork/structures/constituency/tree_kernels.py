@@ -50,9 +50,9 @@ def _put(stack, waiting, i, split, j):
 
 
 @kernel(EXACT)
-def _trace(spans, n, best, folded, chart, b, size, stack, work, state, nodes):
+def _trace(spans, n, best, folded, chart, b, size, works, state, nodes):
     """A tree of a block's row b, from the whole row down: at each node a label and a split, the best or drawn."""
-    c, waiting, found = spans.shape[2], 1, 0
+    c, waiting, found, (stack, work) = spans.shape[2], 1, 0, works
     stack[0, 0], stack[0, 1] = 0, n - 1
     while waiting > 0:
         waiting -= 1
@@ -82,7 +82,7 @@ def best_trees(spans, rows, lengths, tops, nodes, possible):
         row = rows[b]
         possible[row] = chart[lengths[row] - 1, b] > NEG_INF
         if possible[row]:
-            _trace(spans[row], lengths[row], True, tops, chart, b, size, stack, work, state, nodes[row])
+            _trace(spans[row], lengths[row], True, tops, chart, b, size, (stack, work), state, nodes[row])
 
 
 @kernel(EXACT)
@@ -93,7 +93,7 @@ def sample_trees(spans, rows, lengths, planes, seeds, nodes):
     for b in range(size):
         for s in range(seeds.shape[0]):
             row, state[0] = rows[b], np.uint64(seeds[s, rows[b]])
-            _trace(spans[row], lengths[row], False, folded, chart, b, size, stack, work, state, nodes[s, row])
+            _trace(spans[row], lengths[row], False, folded, chart, b, size, (stack, work), state, nodes[s, row])
 
 
 @kernel(EXACT)

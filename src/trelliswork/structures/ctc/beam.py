@@ -91,7 +91,7 @@ def log_add(x: float, y: float) -> float:
 
 
 def beam_search(scores: Array, blank: int, width: int, k: int, models: Models) -> list[tuple[list[int], float]]:
-    """The k best of the `width` label strings kept at each frame, with scores, best first [S4, CTC beam search]."""
+    """The k best of the `width` label strings kept at each frame, with scores, best first."""  # [S4, CTC beam search]
     beam = [Hypothesis((), _at_the_start(models), in_blank=0.0)]
     for frame in scores.tolist():
         seen = dict.fromkeys(beam)

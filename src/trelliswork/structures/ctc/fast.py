@@ -39,6 +39,10 @@ class LabelArrays(NamedTuple):
         return LabelArrays(emissions, bars, targets, lengths, target_lengths, blank)
 
     @property
+    def strings(self) -> tuple[Array, Array, Array]:
+        return self.targets, self.lengths, self.target_lengths
+
+    @property
     def work(self) -> int:
         """Multiply-adds of one pass; a state costs five exponentials and logarithms."""
         return self.emissions.size * 30
@@ -65,17 +69,17 @@ def run_forward(arrays: LabelArrays) -> Forward:
 def add_occupancies(arrays: LabelArrays, run: Forward, grad: Array, occupancies: Array) -> None:
     """occupancies[b, t, c] += grad[b] p(π_t = c | ℓ, x)."""
     over_rows(
-        kernels.backward, len(grad), arrays.work // 6, arrays.bars, *run,
-        arrays.targets, arrays.lengths, arrays.target_lengths, arrays.blank, grad, occupancies,
+        kernels.backward, len(grad), arrays.work // 6,
+        arrays.bars, tuple(run), arrays.strings, arrays.blank, grad, occupancies,
     )  # fmt: skip
 
 
 def loss(log_probs: Tensor, arrays: LabelArrays, parts_of: Callable[[Tensor], Labelling]) -> Tensor:
-    """-log p(ℓ | x) [batch] in one node, with the gradient y - occupancy [S4.649-650; S4, CTC gradient].
+    """-log p(ℓ | x) [batch] in one node, with the gradient y - occupancy.
 
     That is the derivative for scores that are log probabilities and stay so: through a log-softmax it is the exact one,
     and it is what torch's own loss gives. Rows without an alignment have the loss +inf and the gradient 0.
-    """
+    """  # [S4.649-650; S4, CTC gradient]
     run = run_forward(arrays)
     scores = as_array(log_probs)
 

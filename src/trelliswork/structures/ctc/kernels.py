@@ -87,12 +87,13 @@ def _multiply(mantissas, exponents, weights, weight_exponents):
 
 
 @kernel(FAST)
-def _enter(blanks, blank_ups, labels, label_ups, bars, shares, label_shares, sums, ups, new_labels, new_ups):
-    """The sums of one frame of α [S4.655-656, 659-661], two of two: `sums` into blanks, `new_labels` into labels.
+def _enter(before_blanks, before_labels, bars, shares, label_shares, sums, ups, new_labels, new_ups):
+    """The sums of one frame of α, two of two: `sums` into blanks, `new_labels` into labels.
 
     Into blank u lead itself and label u-1 (`labels[u]`, one cell in front): shares[u] is the part of the blank. Into
     label u lead itself, with label_shares[u], and that same sum, or the blank alone where the labels are equal.
-    """
+    """  # [S4.655-656, 659-661]
+    (blanks, blank_ups), (labels, label_ups) = before_blanks, before_labels
     own_labels, own_ups = labels[1:], label_ups[1:]
     for u in range(bars.shape[0]):
         top = max(blank_ups[u], label_ups[u])
@@ -112,7 +113,7 @@ def _enter(blanks, blank_ups, labels, label_ups, bars, shares, label_shares, sum
 
 @kernel(FAST)
 def _finish(blank, blank_up, label, label_up):
-    """(share of the total that ends in the last blank, log of the total) [S4.657]."""
+    """(share of the total that ends in the last blank, log of the total)."""  # [S4.657]
     top = max(blank_up, label_up)
     in_blank = _lowered(blank, blank_up, top)
     total = in_blank + _lowered(label, label_up, top)
@@ -148,8 +149,9 @@ def _forward_rows(cell, emissions, bars, lengths, target_lengths, shares, ends, 
         if t > 0:
             new = 1 - here
             _enter(
-                blanks[here], blank_ups[here], labels[here], label_ups[here], flat_bars, shares[0, t, cell:stop],
-                shares[1, t, cell:stop], blanks[new], blank_ups[new], labels[new, 1:], label_ups[new, 1:],
+                (blanks[here], blank_ups[here]), (labels[here], label_ups[here]), flat_bars,
+                shares[0, t, cell:stop], shares[1, t, cell:stop], blanks[new], blank_ups[new],
+                labels[new, 1:], label_ups[new, 1:],
             )  # fmt: skip
             here = new
         _weigh(emissions[0, t, cell:stop], weights, weight_ups)
@@ -165,11 +167,11 @@ def _forward_rows(cell, emissions, bars, lengths, target_lengths, shares, ends, 
 
 @kernel(FAST)
 def forward(first, last, emissions, bars, lengths, target_lengths, shares, ends, log_z):
-    """log p(ℓ | x) of rows first..last [S4.650, 654-657], and the shares of predecessors that the way back follows.
+    """log p(ℓ | x) of rows first..last, and the shares of predecessors that the way back follows.
 
     shares[0..1, t, b] are those of blanks and labels in `_enter`; ends[b] is how much of the total ends in the last
     blank, the rest in the last label.
-    """
+    """  # [S4.650, 654-657]
     _, n_frames, batch, size = emissions.shape
     flat, flat_shares = emissions.reshape(2, n_frames, batch * size), shares.reshape(2, n_frames, batch * size)
     together = max(1, CELLS // size)
@@ -195,8 +197,9 @@ def _step_back(blank_mass, label_mass, bars, shares, label_shares, sums, new_bla
 
 
 @kernel(FAST)
-def _backward_rows(cell, bars, shares, ends, log_z, targets, lengths, target_lengths, blank, grad, occupancies):
+def _backward_rows(cell, bars, shares, ends, log_z, strings, blank, grad, occupancies):
     """`backward` for rows whose cells are done together; theirs begin at `cell`."""
+    targets, lengths, target_lengths = strings
     rows, size = bars.shape
     cells, stop, flat_bars = rows * size, cell + rows * size, bars.ravel()
     blank_mass, label_mass, sums, here = np.zeros((2, cells)), np.zeros((2, cells)), np.empty(cells), 0
@@ -223,16 +226,21 @@ def _backward_rows(cell, bars, shares, ends, log_z, targets, lengths, target_len
 
 
 @kernel(FAST)
-def backward(first, last, bars, shares, ends, log_z, targets, lengths, target_lengths, blank, grad, occupancies):
-    """Add grad[b] p(π_t = symbol | ℓ, x) to occupancies [b, t, c]: the gradient of log p(ℓ | x) by frame scores."""
+def backward(first, last, bars, run, strings, blank, grad, occupancies):
+    """Add grad[b] p(π_t = symbol | ℓ, x) to occupancies [b, t, c]: the gradient of log p(ℓ | x) by frame scores.
+
+    `run` are shares, ends and log_z of `forward`; `strings` targets, lengths and target_lengths.
+    """
+    shares, ends, log_z = run
+    targets, lengths, target_lengths = strings
     _, n_frames, batch, size = shares.shape
     flat = shares.reshape(2, n_frames, batch * size)
     together = max(1, CELLS // size)
     for b in range(first, last, together):
         stop = min(b + together, last)
         _backward_rows(
-            b * size, bars[b:stop], flat, ends[b:stop], log_z[b:stop], targets[b:stop], lengths[b:stop],
-            target_lengths[b:stop], blank, grad[b:stop], occupancies[b:stop],
+            b * size, bars[b:stop], flat, ends[b:stop], log_z[b:stop],
+            (targets[b:stop], lengths[b:stop], target_lengths[b:stop]), blank, grad[b:stop], occupancies[b:stop],
         )  # fmt: skip
 
 

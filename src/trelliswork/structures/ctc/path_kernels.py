@@ -32,7 +32,8 @@ def _n_moves(s, bars):
 
 @kernel(EXACT)
 def best_paths(first, last, emissions, bars, targets, lengths, target_lengths, blank, paths, possible):
-    """Viterbi: [S4.654-657] with max. Among ties a path ends in the blank, and looks back to where it already is."""
+    """Viterbi: `forward` with max. Among ties a path ends in the blank, and looks back to where it already is."""
+    # [S4.654-657]
     _, n_frames, _, size = emissions.shape
     alpha, new, moves = np.empty(2 * size), np.empty(2 * size), np.empty((n_frames, 2 * size), np.int8)
     for b in range(first, last):
@@ -109,8 +110,10 @@ def _offer(candidates, base, added, values, origins):
 
 
 @kernel(EXACT)
-def sample_paths(first, last, bars, shares, ends, targets, lengths, target_lengths, blank, uniforms, paths):
+def sample_paths(first, last, bars, run, strings, blank, uniforms, paths):
     """Exact samples, from the last frame to the first: predecessors are drawn by their shares."""
+    shares, ends, _ = run
+    targets, lengths, target_lengths = strings
     for b in range(first, last):
         for i in range(paths.shape[0]):
             s, drawn = 2 * target_lengths[b], uniforms[i, b]
@@ -148,11 +151,11 @@ def extend_prefix(scores, blank, label, reaching, in_label, in_blank):
 
 @kernel(EXACT)
 def prefix_masses(scores, rest, blank, last, in_label, in_blank, reaching, repeating, masses):
-    """masses[k]: the log weight of all paths whose string goes on with label k, whatever follows [S4, prefix search].
+    """masses[k]: the log weight of all paths whose string goes on with label k, whatever follows.
 
     rest[t] is the log weight of frames t.. together. A label other than the last may begin at once (`reaching`), the
     last one only after a blank (`repeating`).
-    """
+    """  # [S4, prefix search]
     n, c = scores.shape
     for t in range(1, n):
         reaching[t] = _log_add(in_blank[t - 1], in_label[t - 1])

@@ -50,7 +50,7 @@ class Kernels(KernelSolver):
         _, batch, n_frames = paths.shape
         return draw_by(
             path_kernels.sample_paths, paths.size * 4, paths,
-            arrays.bars, run.shares, run.ends, arrays.targets, arrays.lengths, arrays.target_lengths, arrays.blank,
+            arrays.bars, tuple(run), arrays.strings, arrays.blank,
             uniforms((n_samples, batch, n_frames + 1, 2), generator),
         )  # fmt: skip
 

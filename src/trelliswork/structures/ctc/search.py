@@ -49,10 +49,10 @@ def total_from(scores: Array) -> Array:
 
 
 def best_strings(scores: Array, blank: int, k: int, limit: int) -> list[Found]:
-    """The k label strings of the highest weight, best first, with their log weights [S4.651].
+    """The k label strings of the highest weight, best first, with their log weights.
 
     Fewer if there are fewer. `limit` is the largest number of prefixes to look at.
-    """
+    """  # [S4.651]
     rest = total_from(scores)
     found: list[Found] = []
     order = itertools.count()  # among equals the one that was seen first
@@ -99,7 +99,7 @@ def _continuations(scores: Array, rest: Array, blank: int, prefix: Prefix) -> li
 
 def best_by_sections(scores: Array, blank: int, threshold: float, limit: int) -> list[int]:
     """Frames whose probability of a blank is above the threshold are cut out; the best string of each section between
-    them is found exactly, and the strings are joined [S4, threshold sectioning]."""
+    them is found exactly, and the strings are joined."""  # [S4, threshold sectioning]
     frames = scores - total_from(scores)[:-1, None] + total_from(scores)[1:, None]  # log probabilities
     quiet = frames[:, blank] > np.log(threshold)
     labels: list[int] = []

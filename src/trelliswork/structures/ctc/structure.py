@@ -80,12 +80,12 @@ class Labelling:
 
 
 def forward(parts: Labelling, semiring: Semiring) -> list[Tensor]:
-    """α_1..α_T, each [batch, s]: all paths of the first t frames that end in state s of ℓ' [S4.652-656, 658-661].
+    """α_1..α_T, each [batch, s]: all paths of the first t frames that end in state s of ℓ'.
 
         α_1 = (y_blank, y_ℓ1, 0, ...);   α_t(s) = (α_{t-1}(s) ⊕ α_{t-1}(s-1) ⊕ [skips] α_{t-1}(s-2)) ⊗ y_ℓ's
 
     s counts states of the augmented string ℓ', as erratum 36 says.
-    """
+    """  # [S4.652-656, 658-661]
     states, skips = parts.states, parts.skips
     batch, n_states = states.shape
     emitted = parts.scores.gather(2, states[:, None].expand(-1, parts.n_frames, -1))
@@ -102,10 +102,10 @@ def forward(parts: Labelling, semiring: Semiring) -> list[Tensor]:
 
 
 def total(parts: Labelling, semiring: Semiring) -> Tensor:
-    """⊕ over the paths of the labels of ⊗ of their frames [S4.650, 657]: log p(ℓ | x) for `Log`.
+    """⊕ over the paths of the labels of ⊗ of their frames: log p(ℓ | x) for `Log`.
 
     An empty label string ends in its only state (erratum 36); without frames there is the empty path alone.
-    """
+    """  # [S4.650, 657]
     empty = parts.target_lengths == 0
     shape = (len(parts.lengths),)
     nothing = semiring.zero(shape, parts.scores)
@@ -130,11 +130,11 @@ def log_partition(parts: Labelling) -> Float[Tensor, "batch"]:
 
 
 def collapse(paths: Int[Tensor, "batch t"], lengths: Int[Tensor, "batch"], blank: int) -> list[list[int]]:
-    """B(π): repeated symbols merged, then blanks dropped [S4.650].
+    """B(π): repeated symbols merged, then blanks dropped.
 
     >>> collapse(torch.tensor([[1, 1, 0, 1, 2]]), torch.tensor([5]), blank=0)
     [[1, 1, 2]]
-    """
+    """  # [S4.650]
     kept = label_starts(paths, lengths, blank)
     return [row[keep].tolist() for row, keep in zip(paths, kept, strict=True)]
 
@@ -157,7 +157,7 @@ def is_alignment(parts: Labelling, paths: Int[Tensor, "batch t"]) -> Bool[Tensor
 
 
 def path_score(parts: Labelling, paths: Int[Tensor, "batch t"]) -> Float[Tensor, "batch"]:
-    """Σ_t scores[t, π_t] over real frames [S4.649]. Gathered, never multiplied: no -inf times 0."""
+    """Σ_t scores[t, π_t] over real frames. Gathered, never multiplied: no -inf times 0."""  # [S4.649]
     safe = torch.where(parts.frame_mask, paths, 0)
     picked = parts.scores.gather(2, safe[..., None]).squeeze(-1)
     return torch.where(parts.frame_mask, picked, 0.0).sum(1)

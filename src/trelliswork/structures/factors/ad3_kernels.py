@@ -1,4 +1,4 @@
-"""AD3 (alternating directions dual decomposition) by numba: the best assignment, with an upper bound [S4.286].
+"""AD3 (alternating directions dual decomposition) by numba: the best assignment, with an upper bound.
 
 Each factor a keeps a distribution over the entries of its own table, a few of them at a time; `marginals[e]` are those
 of one of its variables (an *edge* e is one place of one factor). All edges of a variable v must agree on p_v. The steps
@@ -6,7 +6,7 @@ are in `math.md`.
 
 Arrays: theta [scores] are the row's scores, entries that a forbidden value makes impossible at -inf; p [n, c]; pull
 [edges, c] are the multipliers with the edge's share of the unary scores: Σ_e pull_e = unary_v over the edges of v.
-"""
+"""  # [S4.286]
 
 from __future__ import annotations
 
@@ -154,7 +154,16 @@ def ad3(flat, graph, most_entries, max_iterations, tolerance, best, p):
             _aim(graph, p, pull, rho, targets)
             for a in range(n_factors):
                 sizes[a] = project(
-                    theta, graph, a, rho, targets, active[a], weights[a], sizes[a], marginals, forces, system, right
+                    theta,
+                    graph,
+                    a,
+                    rho,
+                    targets,
+                    (active[a], weights[a]),
+                    sizes[a],
+                    marginals,
+                    forces,
+                    (system, right),
                 )
             apart, moved = _agree(graph, marginals, p, pull, rho)
         at_rest = apart + moved <= AT_REST * n_edges

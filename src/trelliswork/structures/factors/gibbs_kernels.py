@@ -1,4 +1,4 @@
-"""Gibbs sampling [S4.112] and what else looks at one variable at a time, by numba. Graphs are `GraphArrays`."""
+"""Gibbs sampling and what else looks at one variable at a time, by numba. Graphs are `GraphArrays`."""  # [S4.112]
 
 from __future__ import annotations
 
@@ -84,13 +84,14 @@ def score_of(flat, graph, values):
 
 
 @kernel(EXACT)
-def gibbs(first, last, flat, graph, seeds, burn_in, thin, sums, squares, samples, scores):
+def gibbs(first, last, flat, graph, seeds, burn_in, thin, moments, samples, scores):
     """Each variable in turn drawn from its conditional, sweep after sweep.
 
-    sums and squares [rows, chains, n, c] add up the conditionals (their mean has less variance than that of the draws);
-    samples [rows, chains, kept, n] and their scores are taken every `thin` sweeps after `burn_in`.
+    The moments, sums and squares [rows, chains, n, c], add up the conditionals (their mean has less variance than that
+    of the draws); samples [rows, chains, kept, n] and their scores are taken every `thin` sweeps after `burn_in`.
     """
     n, n_chains, n_kept = samples.shape[3], samples.shape[1], samples.shape[2]
+    sums, squares = moments
     weights, forbidden = np.empty(graph.c), np.empty(graph.c, np.int64)
     values, state = np.empty(n, np.int64), np.empty(1, np.uint64)
     for row in range(first, last):

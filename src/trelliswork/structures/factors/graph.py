@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Graph:
-    """`sizes[v]` values for variable v, at most c; `scopes[a]` are the variables of factor a, the y_a of [S4.65]."""
+    """`sizes[v]` values for variable v, at most c; `scopes[a]` are the variables of factor a, y_a."""  # [S4.65]
 
     sizes: tuple[int, ...]
     c: int

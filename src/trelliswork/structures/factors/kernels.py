@@ -68,10 +68,10 @@ def _normalise(table, n_values, message):
 
 @kernel(FAST)
 def collect(first, last, flat, tree, best, tables, messages, totals):
-    """Messages from the leaves to the roots; totals [rows] are log Z [S4.66], and the tables conditionals.
+    """Messages from the leaves to the roots; totals [rows] are log Z, and the tables conditionals.
 
     If `best`, messages are maxima, totals the best scores, and the tables stay scores.
-    """
+    """  # [S4.66]
     for row in range(first, last):
         total = 0.0
         for b in range(tree.n_values.shape[0]):

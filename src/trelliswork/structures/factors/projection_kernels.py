@@ -154,9 +154,10 @@ def _residuals(graph, a, active, weights, size, targets, marginals, forces):
 
 
 @kernel(EXACT)
-def project(theta, graph, a, rho, targets, active, weights, size, marginals, forces, system, right):
+def project(theta, graph, a, rho, targets, entries, size, marginals, forces, works):
     """The distribution q over the entries of factor a that minimises ½ Σ_e |marginals_e - targets_e|² - theta·q / rho,
     by an active set that begins with the last one. Fills `marginals`; returns the number of active entries."""
+    (active, weights), (system, right) = entries, works
     if size == 0:
         entry, _ = best_entry(theta, graph, a, 1.0 / rho, targets)
         active[0], weights[0], size = entry, 1.0, 1

@@ -29,7 +29,7 @@ class Chains(NamedTuple):
 def gibbs(
     parts: Factors, n_kept: int, *, n_chains: int, burn_in: int, thin: int, generator: torch.Generator | None
 ) -> Chains:
-    """Chains of sweeps over all variables [S4.112]; the same generator gives the same chains."""
+    """Chains of sweeps over all variables; the same generator gives the same chains."""  # [S4.112]
     graph, flat = graph_arrays(parts.graph), as_array(parts.flat.detach().cpu(), np.float64)
     rows, n, c = len(flat), parts.graph.n, parts.graph.c
     seeds = torch.randint(2**62, (rows, n_chains), generator=generator).numpy().astype(np.uint64)
@@ -39,7 +39,7 @@ def gibbs(
     work = rows * n_chains * (burn_in + n_sweeps) * n * c * 20
     over_rows(
         gibbs_kernels.gibbs, rows, work,
-        flat, graph, seeds, burn_in, thin, sums, squares, samples, scores,
+        flat, graph, seeds, burn_in, thin, (sums, squares), samples, scores,
     )  # fmt: skip
     means = sums / n_sweeps
     variances = np.maximum(squares / n_sweeps - means**2, 0.0)
@@ -62,7 +62,7 @@ class Decomposed(NamedTuple):
 
 
 def ad3(parts: Factors, *, max_iterations: int, tolerance: float) -> Decomposed:
-    """The best assignment found and an upper bound on the best there is, by dual decomposition [S4.286]."""
+    """The best assignment found and an upper bound on the best there is, by dual decomposition."""  # [S4.286]
     graph, flat = graph_arrays(parts.graph), as_array(parts.flat.detach().cpu(), np.float64)
     rows, n, c = len(flat), parts.graph.n, parts.graph.c
     values, relaxed = np.zeros((rows, n), np.int64), np.zeros((rows, n, c))

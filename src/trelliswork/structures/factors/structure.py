@@ -1,10 +1,10 @@
 """Factor graphs: exact inference along a junction tree in plain torch, for any semiring.
 
-    score(y) = Σ_v unary[v, y_v] + Σ_a ψ_a(y_a),   p(y) = exp(score(y)) / Z                            [S4.65-66, 76]
+    score(y) = Σ_v unary[v, y_v] + Σ_a ψ_a(y_a),   p(y) = exp(score(y)) / Z
 
 This is the reference: any device, differentiable as often as you like. `kernels.py` computes the same along the same
 tree. Equations and complexity are in `math.md` next to this file.
-"""
+"""  # [S4.65-66, 76]
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Choice = Callable[[Tensor], Tensor]  # of one value, from scores [..., values]
 
 @dataclass(frozen=True)
 class Factors:
-    """The scores of a batch of graphs of one shape, each row a vector as `graph.py` describes: log ψ of [S4.65]."""
+    """The scores of a batch of graphs of one shape, each row a vector as `graph.py` describes: log ψ."""  # [S4.65]
 
     graph: Graph
     flat: Float[Tensor, "rows scores"]
@@ -69,10 +69,10 @@ def _local_scores(parts: Factors, bucket: Bucket) -> Float[Tensor, "rows separat
 
 
 def collect(parts: Factors, tree: JunctionTree, semiring: Semiring) -> Collected:
-    """Messages from the leaves to the roots. The total is ⊕ over all assignments of ⊗ of their scores [S4.66].
+    """Messages from the leaves to the roots. The total is ⊕ over all assignments of ⊗ of their scores.
 
     table_b = ⊗ scores of b ⊗ messages of the buckets below b;   message_b = ⊕ over the eliminated variable
-    """
+    """  # [S4.66]
     tables: list[Tensor] = []
     messages: list[Tensor] = []
     total = semiring.one((len(parts.flat),), parts.flat)
@@ -93,12 +93,12 @@ def total(parts: Factors, tree: JunctionTree, semiring: Semiring) -> Tensor:
 
 
 def log_partition(parts: Factors, tree: JunctionTree) -> Float[Tensor, "rows"]:
-    """log Z [S4.66]."""
+    """log Z."""  # [S4.66]
     return total(parts, tree, Log())
 
 
 def path_score(parts: Factors, values: Int[Tensor, "rows n"]) -> Float[Tensor, "rows"]:
-    """Σ_v unary + Σ_a ψ_a(y_a), the exponent of [S4.77]; scores are gathered, so that -inf stays -inf."""
+    """Σ_v unary + Σ_a ψ_a(y_a); scores are gathered, so that -inf stays -inf."""  # [S4.77]
     return parts.flat.gather(-1, score_places(parts.graph, values)).sum(-1)
 
 
@@ -112,7 +112,7 @@ def score_places(graph: Graph, values: Int[Tensor, "rows n"]) -> Int[Tensor, "ro
 
 
 def log_prob(parts: Factors, tree: JunctionTree, values: Int[Tensor, "rows n"]) -> Float[Tensor, "rows"]:
-    """log p(y) [S4.65], at most 0: rounding must not pass certainty."""
+    """log p(y), at most 0: rounding must not pass certainty."""  # [S4.65]
     return log_ratio(path_score(parts, values), log_partition(parts, tree))
 
 

@@ -120,7 +120,7 @@ def _add_product(left: Array, right: Array, out: torch.Tensor) -> None:
 
 
 def inside(arrays: GrammarArrays) -> Scaled | None:
-    """log Z of every row [S2, CKY] by equations (8) of `math.md`; None if a weight was too small to keep."""
+    """log Z of every row by equations (8) of `math.md`; None if a weight was too small to keep."""  # [S2, CKY]
     rules, lexical, root, nodes, lengths, table = arrays
     batch, n, _ = lexical.shape
     columns, of_rules = columns_of(table)
@@ -202,6 +202,6 @@ def best_derivations(arrays: GrammarArrays, found: Array, possible: Array) -> No
     work = len(lengths) * lexical.shape[1] ** 2 * table.n_phrases * table.n_symbols**2 // 4
     over_rows(
         dense_tree_kernels.best_derivations, len(lengths), work,
-        rules[:, 0, 0], lexical, root, nodes, lengths, columns.shifted(0), places,
+        (rules[:, 0, 0], lexical, root, nodes, lengths), columns.shifted(0), places,
         table.n_phrases, columns.span(1)[0], is_small, found, possible,
     )  # fmt: skip

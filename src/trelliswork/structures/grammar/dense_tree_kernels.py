@@ -144,9 +144,10 @@ def _fill_span(rules, chart, widened, edges, i, j, columns, first_narrow, pairs,
 
 
 @kernel(EXACT)
-def _fill(rules, lexical, nodes, n, columns, first_narrow, chart, widened, edges, pairs, work):
+def _fill(rules, lexical, nodes, n, columns, first_narrow, chart, widened, edges, works):
     """The inside recursion in (max, +); `edges` is empty where phrases can stand above single tokens."""
     n_lexical, n_phrases, n_symbols = lexical.shape[1], rules.shape[0], chart.shape[2]
+    pairs, work = works
     for i in range(n):
         chart[i, i, : n_symbols - n_lexical] = NEG_INF
         chart[i, i, n_symbols - n_lexical :] = lexical[i]
@@ -222,13 +223,13 @@ def _place(scores, places, out):
 
 
 @kernel(EXACT)
-def best_derivations(
-    first, last, rules, lexical, root, nodes, lengths, columns, places, n_phrases, first_narrow, small, found, possible
-):
+def best_derivations(first, last, scores, columns, places, n_phrases, first_narrow, small, found, possible):
     """The best derivation of each row; `places` says where rules lie.
 
-    Among ties the lowest symbols, the first pair, the first split.
+    Among ties the lowest symbols, the first pair, the first split. The scores are rules, lexical, root, nodes, and the
+    lengths.
     """
+    rules, lexical, root, nodes, lengths = scores
     n_most, n_symbols = lexical.shape[1], root.shape[1]
     chart, pairs, work = np.empty((n_most, n_most, n_symbols)), np.empty(n_symbols**2), np.empty(n_symbols**2)
     stack = np.empty((2 * n_most, 3), np.int64)
@@ -240,7 +241,7 @@ def best_derivations(
         if b == first or rules.shape[0] > 1:
             _place(rules[b if rules.shape[0] > 1 else 0], places, here.ravel())
         own = nodes[b] if nodes.shape[0] > 0 else nodes.reshape((0, 0, 0))
-        _fill(here, lexical[b], own, n, columns, first_narrow, chart, widened, edges, pairs, work)
+        _fill(here, lexical[b], own, n, columns, first_narrow, chart, widened, edges, (pairs, work))
         symbol = _first_best(mine, chart[0, n - 1])
         possible[b] = mine[symbol] + chart[0, n - 1, symbol] > NEG_INF
         if possible[b]:

@@ -79,7 +79,7 @@ def run_outside(arrays: GrammarArrays, run: Inside, grad: Array) -> tuple[Array,
     rules, _, root, nodes, lengths, _ = arrays
     over_rows(
         kernels.outside, batch, 2 * arrays.work,
-        rules, root, nodes, lengths, arrays.grammar, run.charts, run.log_z, grad, *found,
+        (rules, root, nodes, lengths), arrays.grammar, run.charts, run.log_z, grad, found,
     )  # fmt: skip
     return found
 

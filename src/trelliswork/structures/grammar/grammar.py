@@ -38,7 +38,7 @@ INF = float("inf")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Grammar:
-    """⟨N, S, Σ, R⟩ [S2, CFG] with rules N -> N N and N -> word only [S2, CNF].
+    """⟨N, S, Σ, R⟩ with rules N -> N N and N -> word only.
 
     `symbols` are ordered: those that only have binary rules, those that have both kinds, those that only stand above
     words. The first `n_phrases` have binary rules, the last `n_lexical` words.
@@ -46,7 +46,7 @@ class Grammar:
     >>> grammar = Grammar.from_rules("S -> NP VP 1\\nNP -> 'we' 1\\nVP -> 'sleep' 1")
     >>> grammar.symbols, grammar.n_rules
     (('S', 'NP', 'VP'), 1)
-    """
+    """  # [S2, CFG; S2, CNF]
 
     symbols: tuple[str, ...]
     n_phrases: int
@@ -189,7 +189,7 @@ class Grammar:
     def locally_normalised(
         self, rules: Float[Tensor, "*batch rules"], lexicon: Float[Tensor, "*batch lexical words"]
     ) -> tuple[Tensor, Tensor]:
-        """Logits as log probabilities: the rules of each left-hand side, words included, sum to 1 [S2, PCFG]."""
+        """Logits as log probabilities: the rules of each left-hand side, words included, sum to 1."""  # [S2, PCFG]
         totals = self.left_hand_totals(rules, lexicon)
         lefts = torch.tensor([left for left, _, _ in self.rules], device=rules.device)
         return rules - totals[..., lefts], lexicon - totals[..., self.first_lexical :, None]

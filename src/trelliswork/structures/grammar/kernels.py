@@ -110,7 +110,7 @@ def _total(chart, root, n, best, work):
 
 @kernel(EXACT)
 def inside(first, last, rules, lexical, root, nodes, lengths, grammar, charts, log_z):
-    """log Z of rows first..last-1 [S2, CKY], and their charts [row, i, j, symbol]."""
+    """log Z of rows first..last-1, and their charts [row, i, j, symbol]."""  # [S2, CKY]
     n_pairs = grammar[0].shape[0]
     pairs, totals, work = np.empty(n_pairs), np.empty(n_pairs), np.empty(root.shape[1])
     for b in range(first, last):
@@ -145,10 +145,13 @@ def _outside_span(chart, bars, i, j, here, base, grammar, pairs, totals, d_rules
 
 
 @kernel(EXACT)
-def outside(
-    first, last, rules, root, nodes, lengths, grammar, charts, log_z, grad, d_rules, d_lexical, d_root, d_nodes
-):
-    """Gradients of Σ grad log Z, for each row; they come as zeros. d_nodes are the posteriors of nodes, times grad."""
+def outside(first, last, scores, grammar, charts, log_z, grad, found):
+    """Gradients of Σ grad log Z, for each row: found are d_rules, d_lexical, d_root and d_nodes, and come as zeros.
+
+    d_nodes are the posteriors of nodes, times grad. The scores are rules, root, nodes, and the lengths.
+    """
+    rules, root, nodes, lengths = scores
+    d_rules, d_lexical, d_root, d_nodes = found
     n_pairs, n_symbols = grammar[0].shape[0], root.shape[1]
     pairs, totals, base = np.empty(n_pairs), np.empty(n_pairs), np.empty(n_symbols)
     for b in range(first, last):

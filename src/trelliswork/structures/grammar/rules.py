@@ -1,4 +1,4 @@
-"""Rules as people write them, and the way to Chomsky normal form: no mixed, long or unary rules [S2, CNF]."""
+"""Rules as people write them, and the way to Chomsky normal form: no mixed, long or unary rules."""  # [S2, CNF]
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def without_mixed(rules: list[Rule]) -> list[Rule]:
 
 
 def without_long(rules: list[Rule]) -> list[Rule]:
-    """For [S2, CNF]: right-hand sides of three symbols and more are cut; the weight stays with the first piece."""
+    """Right-hand sides of three symbols and more are cut; the weight stays with the first piece."""  # [S2, CNF]
     found, made = [], set()
     for left, right, weight in rules:
         owner = left
@@ -121,10 +121,10 @@ def without_long(rules: list[Rule]) -> list[Rule]:
 
 
 def without_unary(rules: list[Rule]) -> tuple[list[Rule], Chains]:
-    """For [S2, CNF]: unary rules folded into the others. A -> β weighs Σ over chains A -> ... -> Z times Z -> β.
+    """For the normal form: unary rules folded into the others. A -> β weighs Σ over chains A -> ... -> Z times Z -> β.
 
     Chains may go round, as long as their weights sum up; the best chain to each rule is recorded.
-    """
+    """  # [S2, CNF]
     unary = [rule for rule in rules if len(rule.right) == 1 and not is_word(rule.right[0])]
     others = [rule for rule in rules if not (len(rule.right) == 1 and not is_word(rule.right[0]))]
     if not unary:

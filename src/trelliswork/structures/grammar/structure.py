@@ -1,10 +1,10 @@
-"""Derivations of a grammar in plain torch: CKY [S2, CKY] over any semiring, all spans of one width at once.
+"""Derivations of a grammar in plain torch: CKY over any semiring, all spans of one width at once.
 
 A derivation of a row is a binary tree of symbols: each token has a lexical symbol, each wider node a rule. Its score is
 the sum of root[symbol], rules[r] and lexical[i, symbol], and nodes[i, j, symbol] where such scores are given.
 
 Any device, differentiable as often as you like; `kernels.py` is faster and tested against it. See `math.md`.
-"""
+"""  # [S2, CKY]
 
 from __future__ import annotations
 
@@ -123,10 +123,10 @@ class Productions:
 
 
 def total(parts: Productions, semiring: Semiring) -> Tensor:
-    """⊕ over all derivations of ⊗ of their rules [S2, CKY; S2, WCFG]: log Z for `Log`. Padding is not read.
+    """⊕ over all derivations of ⊗ of their rules: log Z for `Log`. Padding is not read.
 
     `inside[w][..., i, a]` are all derivations of tokens i..i+w from symbol a.
-    """
+    """  # [S2, CKY; S2, WCFG]
     table, n, device = parts.table, parts.n, parts.lexical.device
     lefts, rights, pair_of = (torch.from_numpy(each).to(device) for each in (table.lefts, table.rights, table.pair_of))
     groups = table.groups(device)

@@ -20,11 +20,11 @@ INF = float("inf")
 
 
 def total(trees: Arcs, semiring: Semiring) -> Tensor:
-    """⊕ over all projective trees of ⊗ of their arcs [S2, projective trees]: log Z for `Log`. Padding is not read.
+    """⊕ over all projective trees of ⊗ of their arcs: log Z for `Log`. Padding is not read.
 
     Scores may have a last axis for labels, [batch, n+1, n+1, l]: then over all trees with labels.
     Lists by width: `right[w][..., i]` is C→(i, i + w), and so on; nodes 0..n, the root 0 has no words to its left.
-    """
+    """  # [S2, projective trees]
     arcs, n = trees.arcs, trees.n
     forth = semiring.lift(arcs) if arcs.dim() == 3 else semiring.sum(semiring.lift(arcs), dim=-1)
     back = forth.transpose(-1, -2)  # [i, j]: arcs i -> j in `forth`, j -> i here

@@ -66,7 +66,7 @@ class Factored:
         return Segments(segments, self.transitions, self.start, self.end, self.lengths)
 
     def path_score(self, starts: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
-        """The score of segmentations [S0, score]: parts are gathered, each token at the label that covers it."""
+        """The score of segmentations: parts are gathered, each token at the label that covers it."""  # [S0, score]
         places = Places.of(starts, self.lengths)
         valid = places.place < self.lengths[:, None]
         score = torch.where(valid, _at(self.tokens, places.covering), 0).sum(1)

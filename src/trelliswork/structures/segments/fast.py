@@ -112,8 +112,7 @@ def run_log_forward(arrays: SegmentArrays) -> LogForward:
     run = LogForward(arcs, arc_shift, alphas, gammas, np.empty((batch, n + 1)), np.empty(batch))
     over_rows(
         kernels.forward_log, batch, arrays.work,
-        arrays.parts, arrays.transitions, arcs, arc_shift, arrays.start, arrays.end, arrays.lengths,
-        alphas, gammas, run.steps, run.log_z,
+        tuple(arrays), arcs, arc_shift, (alphas, gammas, run.steps, run.log_z),
     )  # fmt: skip
     return run
 
@@ -131,8 +130,7 @@ def run_forward(arrays: SegmentArrays) -> Forward | LogForward:
     )  # fmt: skip
     over_rows(
         scaled_kernels.forward_scaled, batch, arrays.work,
-        arrays.parts, arrays.parts.reshape(batch, n, k * c), arrays.transitions, arcs, shifts, arrays.start,
-        arrays.end, arrays.lengths, run.alphas, run.gammas, run.levels, run.finals, run.log_z, run.wide,
+        tuple(arrays), arrays.parts.reshape(batch, n, k * c), arcs, shifts, tuple(run[2:8]),
     )  # fmt: skip
     if not run.wide.any():
         return run
@@ -142,7 +140,7 @@ def run_forward(arrays: SegmentArrays) -> Forward | LogForward:
 
 
 def run_backward(arrays: SegmentArrays, run: Forward | LogForward, grad: Array) -> Gradients:
-    """Gradients of Σ_b grad[b] log Z[b] [S0.7-8, 10] by the parts, and for each row by arcs, start and end."""
+    """Gradients of Σ_b grad[b] log Z[b] by the parts, and for each row by arcs, start and end."""  # [S0.7-8, 10]
     if isinstance(run, LogForward):
         return _run_log_backward(arrays, run, grad)
     batch, n, k, c = arrays.shape
@@ -152,8 +150,8 @@ def run_backward(arrays: SegmentArrays, run: Forward | LogForward, grad: Array) 
     over_rows(
         scaled_kernels.backward_scaled, batch, arrays.work,
         arrays.parts.reshape(batch, n, k * c), run.arcs, run.shifts, arrays.end, arrays.lengths,
-        run.alphas, run.gammas, run.levels, run.finals, run.wide, grad,
-        d_segments, d_segments.reshape(batch, n, k * c), d_arcs, d_start, d_end,
+        (run.alphas, run.gammas, run.levels, run.finals, run.wide), grad,
+        (d_segments, d_segments.reshape(batch, n, k * c), d_arcs, d_start, d_end),
     )  # fmt: skip
     if run.again is not None:
         found = _run_log_backward(arrays.rows(run.wide), run.again, grad[run.wide])
@@ -173,14 +171,14 @@ def _run_log_backward(arrays: SegmentArrays, run: LogForward, grad: Array) -> Gr
     d_arcs, d_start, d_end = np.zeros((batch, *run.arcs.shape)), np.zeros((batch, c)), np.zeros((batch, c))
     over_rows(
         kernels.backward_log, batch, arrays.work,
-        arrays.parts, arrays.transitions, run.arcs, run.arc_shift, arrays.end, arrays.lengths,
-        run.alphas, run.gammas, run.steps, run.log_z, grad, gradients, d_arcs, d_start, d_end,
+        tuple(arrays), run.arcs, run.arc_shift, (run.alphas, run.gammas, run.steps, run.log_z), grad,
+        (gradients, d_arcs, d_start, d_end),
     )  # fmt: skip
     return gradients, d_arcs, d_start, d_end
 
 
 def summed(found: Gradients) -> tuple[Array, ...]:
-    """Gradients of the shared scores added up over rows [S0.8]."""
+    """Gradients of the shared scores added up over rows."""  # [S0.8]
     parts, *shared = found
     own: tuple[Array, ...]
     if isinstance(parts, tuple):

@@ -118,10 +118,10 @@ def _arrive_exactly(arrivals, m, log_alpha):
 
 @kernel(FAST)
 def _arrive(parts, b, gammas, steps, j, m, arrivals, weights, log_alpha):
-    """α_j(y) = log Σ_d exp(γ_{j-d}(y) + f(j-d, d, y)) [S0.3], relative to the shift of position j-1; m durations.
+    """α_j(y) = log Σ_d exp(γ_{j-d}(y) + f(j-d, d, y)), relative to the shift of position j-1; m durations.
 
     All durations and labels are exponentiated in one run, with one shift; if that loses a label, each gets its own.
-    """
+    """  # [S0.3]
     c, offset = log_alpha.shape[0], 0.0
     arriving(parts, b, j, m, arrivals)
     for d in range(m):
@@ -170,8 +170,13 @@ def _softmax(log_alpha, end, weights):
 
 
 @kernel(FAST)
-def forward_log(first, last, parts, transitions, arcs, arc_shift, start, end, lengths, alphas, gammas, steps, log_z):
-    """α and γ of [S0.3] and log Z [S0.5]: alphas[b, j] for j = 1..L, gammas[b, i] for i = 0..L-1, steps[b, j]."""
+def forward_log(first, last, scores, arcs, arc_shift, run):
+    """α and γ and log Z: alphas[b, j] for j = 1..L, gammas[b, i] for i = 0..L-1, steps[b, j].
+
+    `scores` are parts, transitions, start, end, and the lengths; `run` alphas, gammas, steps and log_z.
+    """  # [S0.3; S0.5]
+    parts, transitions, start, end, lengths = scores
+    alphas, gammas, steps, log_z = run
     k, c = n_durations(parts), start.shape[0]
     arrivals, weights, tops = np.empty(k * c), np.empty(k * c), np.empty(c)
     for b in range(first, last):
@@ -192,10 +197,10 @@ def forward_log(first, last, parts, transitions, arcs, arc_shift, start, end, le
 
 @kernel(FAST)
 def _leave(gamma, alphas, steps, ended, i, m, posteriors, started):
-    """p(i, d, y) = p(y ends at i+d) exp(γ_i(y) + f(i, d, y) - α_{i+d}(y)) [S0.6, 10] for d <= m; started sums over d.
+    """p(i, d, y) = p(y ends at i+d) exp(γ_i(y) + f(i, d, y) - α_{i+d}(y)) for d <= m; started sums over d.
 
     `posteriors` holds f(i, d, y) before and p(i, d, y) after.
-    """
+    """  # [S0.6, 10]
     c, offset = gamma.shape[0], 0.0
     for y in range(c):
         started[y] = 0.0
@@ -219,12 +224,12 @@ def _is_exact(gamma, arc_shift):
 
 
 @kernel(FAST)
-def _return(log_alpha, gamma, started, transitions, arcs, arc_shift, weights, ratios, ended, d_scaled, d_arcs):
-    """p(x, y at this boundary) = p(y starts) exp(α(x) + a_xy - γ(y)) [S0.6, 8]; ended_x sums over y.
+def _return(log_alpha, gamma, started, transitions, arcs, arc_shift, works, ended, d_scaled, d_arcs):
+    """p(x, y at this boundary) = p(y starts) exp(α(x) + a_xy - γ(y)); ended_x sums over y.
 
     `d_scaled` collects what is still to be multiplied by exp of the arcs, `d_arcs` the rest.
-    """
-    c = gamma.shape[0]
+    """  # [S0.6, 8]
+    c, (weights, ratios) = gamma.shape[0], works
     if transitions.shape[0] == 0:
         total = 0.0
         for y in range(c):
@@ -254,15 +259,15 @@ def _return(log_alpha, gamma, started, transitions, arcs, arc_shift, weights, ra
 
 
 @kernel(FAST)
-def backward_log(
-    first, last, parts, transitions, arcs, arc_shift, end, lengths, alphas, gammas, steps, log_z, grad,
-    gradients, d_arcs, d_start, d_end,
-):  # fmt: skip
-    """Posteriors times the incoming gradient [S0.7-8, 10]: of segments, label pairs, first and last labels.
+def backward_log(first, last, scores, arcs, arc_shift, run, grad, found):
+    """Posteriors times the incoming gradient: of segments, label pairs, first and last labels.
 
-    `gradients` of the parts are written everywhere; d_arcs [batch, c, c] (or [batch, 0, 0]), d_start and d_end
-    [batch, c] start as 0.
-    """
+    `scores` and `run` are as in `forward_log`; `found` are the gradients of the parts, written everywhere, and d_arcs
+    [batch, c, c] (or [batch, 0, 0]), d_start and d_end [batch, c], which start as 0.
+    """  # [S0.7-8, 10]
+    parts, transitions, _, end, lengths = scores
+    alphas, gammas, steps, log_z = run
+    gradients, d_arcs, d_start, d_end = found
     n, k, c = gammas.shape[1], n_durations(parts), end.shape[0]
     ended, started, weights, ratios = np.empty((n + 1, c)), np.empty(c), np.empty(c), np.empty(c)
     d_scaled, posteriors = np.empty(arcs.shape), np.empty(k * c)
@@ -284,7 +289,7 @@ def backward_log(
             collect(gradients, b, i, m, posteriors)
             if i > 0:
                 _return(
-                    alphas[b, i], gamma, started, transitions, arcs, arc_shift, weights, ratios,
+                    alphas[b, i], gamma, started, transitions, arcs, arc_shift, (weights, ratios),
                     ended[i], d_scaled, d_arcs[b],
                 )  # fmt: skip
         for y in range(c):

@@ -20,7 +20,7 @@ from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.likelihood_kernels import backward_rows, forward_rows
 from trelliswork.structures.segments.structure import Segments
 
-Left = tuple[Array, ...]  # end scores, and arcs, shifts, alphas, gammas, levels, finals of `forward_rows`
+Left = tuple[Array, Array, Array, tuple[Array, ...]]  # end scores, and arcs, shifts and run of `forward_rows`
 
 
 def _gradients(grad: Array, rows: Array, starts: Array, lengths: Array, left: Left) -> tuple[Array, ...]:
@@ -55,12 +55,12 @@ def log_likelihood(
     arcs_of = np.empty((0, 0)) if transitions is None else as_array(transitions, np.float64)
     edges = as_array(start, np.float64), as_array(end, np.float64)
     row_lengths = np.full(batch, n) if lengths is None else as_array(lengths, np.int64)
-    left = (
-        np.empty(arcs_of.shape), np.empty(3), buffers.empty((batch, n + 1, c)), buffers.empty((batch, n, c)),
-        np.empty((batch, n + 1)), np.empty(batch),
+    arcs, shifts = np.empty(arcs_of.shape), np.empty(3)
+    run = (
+        buffers.empty((batch, n + 1, c)), buffers.empty((batch, n, c)), np.empty((batch, n + 1)), np.empty(batch),
     )  # fmt: skip
     log_probs = np.empty(batch)
-    if not forward_rows(whole, rows, arcs_of, *edges, row_lengths, gold, *left, log_probs):
+    if not forward_rows((whole, arcs_of, *edges, row_lengths), rows, gold, arcs, shifts, run, log_probs):
         return None
 
     def reference(segments: Tensor, transitions: Tensor | None, start: Tensor, end: Tensor) -> Tensor:
@@ -70,6 +70,6 @@ def log_likelihood(
     return differentiable(
         as_tensor(log_probs, dtype),
         (segments, transitions, start, end),
-        partial(_gradients, rows=rows, starts=gold, lengths=row_lengths, left=(edges[1], *left)),
+        partial(_gradients, rows=rows, starts=gold, lengths=row_lengths, left=(edges[1], arcs, shifts, run)),
         reference,
     )

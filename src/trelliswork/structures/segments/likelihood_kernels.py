@@ -26,13 +26,14 @@ def _are_segmentations(starts, lengths, k, c):
 
 
 @kernel(FAST)
-def forward_rows(
-    segments, scores, transitions, start, end, lengths, starts, arcs, shifts, alphas, gammas, levels, finals, log_probs
-):
-    """log p(s) = G(s, x) - log Z [S0, likelihood] of every row; False where a row wants the general way.
+def forward_rows(given, scores, starts, arcs, shifts, run, log_probs):
+    """log p(s) = G(s, x) - log Z of every row; False where a row wants the general way.
 
-    `scores` [batch, n, k c] are the segments; the others are left for `backward_rows` as `forward_scaled` says.
-    """
+    `given` are segments, transitions, start, end, and the lengths, `scores` [batch, n, k c] the segments again. `run`,
+    alphas, gammas, levels and finals, is left for `backward_rows` as `forward_scaled` says.
+    """  # [S0, likelihood]
+    segments, transitions, start, end, lengths = given
+    alphas, gammas, levels, finals = run
     batch, _, k, c = segments.shape
     log_z, wide = np.empty(batch), np.empty(batch, np.bool_)
     if not _are_segmentations(starts, lengths, k, c):
@@ -40,10 +41,8 @@ def forward_rows(
     if first_not_a_score(segments.ravel(), transitions.ravel(), start, end)[0] >= 0:
         return False
     scaled_kernels.exp_arcs(transitions, start, end, arcs, shifts)
-    scaled_kernels.forward_scaled(
-        0, batch, segments, scores, transitions, arcs, shifts, start, end, lengths, alphas, gammas, levels, finals,
-        log_z, wide,
-    )  # fmt: skip
+    left = (alphas, gammas, levels, finals, log_z, wide)
+    scaled_kernels.forward_scaled(0, batch, given, scores, arcs, shifts, left)
     path_kernels.path_scores(segments, transitions, start, end, lengths, starts, log_probs)
     for b in range(batch):
         if wide[b] or log_probs[b] == -np.inf:
@@ -53,17 +52,15 @@ def forward_rows(
 
 
 @kernel(FAST)
-def backward_rows(
-    scores, starts, lengths, grad, end, arcs, shifts, alphas, gammas, levels, finals, d_segments, d_scores
-):
-    """Gradients of Σ_b grad[b] log p(s_b): observed less expected [S0.7]. By the segments in place; by transitions,
+def backward_rows(scores, starts, lengths, grad, end, arcs, shifts, run, d_segments, d_scores):
+    """Gradients of Σ_b grad[b] log p(s_b): observed less expected. By the segments in place; by transitions,
     start and end returned.
-    """
+    """  # [S0.7]
     batch, c = lengths.shape[0], end.shape[0]
     d_arcs, d_start, d_end = np.zeros((batch, *arcs.shape)), np.zeros((batch, c)), np.zeros((batch, c))
-    scaled_kernels.backward_scaled(
-        0, batch, scores, arcs, shifts, end, lengths, alphas, gammas, levels, finals, np.zeros(batch, np.bool_), -grad,
-        d_segments, d_scores, d_arcs, d_start, d_end,
-    )  # fmt: skip
+    alphas, gammas, levels, finals = run
+    left = (alphas, gammas, levels, finals, np.zeros(batch, np.bool_))
+    found = (d_segments, d_scores, d_arcs, d_start, d_end)
+    scaled_kernels.backward_scaled(0, batch, scores, arcs, shifts, end, lengths, left, -grad, found)
     path_kernels.add_path_gradients(starts, lengths, grad, d_segments, d_arcs, d_start, d_end)
     return d_arcs.sum(0), d_start.sum(0), d_end.sum(0)

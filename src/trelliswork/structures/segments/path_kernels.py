@@ -26,7 +26,7 @@ def _next_start(starts, first, length):
 
 @kernel(EXACT)
 def path_scores(parts, transitions, start, end, lengths, starts, scores):
-    """G(s, x) of each row [S0, score]."""
+    """G(s, x) of each row."""  # [S0, score]
     for b in range(starts.shape[0]):
         before, score, i = -1, 0.0, 0
         while i < lengths[b]:
@@ -42,7 +42,7 @@ def path_scores(parts, transitions, start, end, lengths, starts, scores):
 
 @kernel(EXACT)
 def add_path_gradients(starts, lengths, grad, gradients, d_arcs, d_start, d_end):
-    """Add grad[b] at every part of the segmentation: the indicator of [S0.7]."""
+    """Add grad[b] at every part of the segmentation: the indicator of its parts."""  # [S0.7]
     for b in range(starts.shape[0]):
         before, i = -1, 0
         while i < lengths[b]:
@@ -75,7 +75,7 @@ def _enter_best(alpha, transitions, gamma):
 
 @kernel(FAST)
 def best_starts(first, last, parts, transitions, start, end, lengths, starts, possible):
-    """Viterbi [S0.18]: V forward without back-pointers, then the argmax again along the best segmentation only."""
+    """Viterbi: V forward without back-pointers, then the argmax again along the best segmentation only."""  # [S0.18]
     n, k, c = starts.shape[1], n_durations(parts), start.shape[0]
     alphas, gammas, arrivals = np.empty((n + 1, c)), np.empty((n, c)), np.empty(k * c)
     by_label, by_duration = np.empty(c), np.empty(k)
@@ -180,8 +180,13 @@ def top_starts(first, last, parts, transitions, start, end, lengths, starts, sco
 
 
 @kernel(FAST)
-def sample_starts(first, last, parts, transitions, end, lengths, alphas, gammas, steps, uniforms, starts):
-    """Backward sampling: y ~ α_L e^{end}; then d ~ γ_{j-d}(y) e^{f(j-d, d, y)} and y' ~ α(y') e^{a(y', y)} in turn."""
+def sample_starts(first, last, scores, run, uniforms, starts):
+    """Backward sampling: y ~ α_L e^{end}; then d ~ γ_{j-d}(y) e^{f(j-d, d, y)} and y' ~ α(y') e^{a(y', y)} in turn.
+
+    `scores` are as in `best_starts`, `run` alphas, gammas and steps of `forward_log`.
+    """
+    parts, transitions, _, end, lengths = scores
+    alphas, gammas, steps = run
     k, c = n_durations(parts), end.shape[0]
     by_label, by_duration, weights = np.empty(c), np.empty(k), np.empty(max(c, k))
     for s in range(uniforms.shape[0]):

@@ -83,8 +83,7 @@ class Kernels(KernelSolver):
         batch, n, k, c = arrays.shape
         return draw_by(
             path_kernels.sample_starts, starts.size * (c + k), starts,
-            arrays.parts, arrays.transitions, arrays.end, arrays.lengths, run.alphas, run.gammas, run.steps,
-            uniforms((n_samples, batch, 2 * n), generator),
+            tuple(arrays), (run.alphas, run.gammas, run.steps), uniforms((n_samples, batch, 2 * n), generator),
         )  # fmt: skip
 
 

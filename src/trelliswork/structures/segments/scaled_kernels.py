@@ -21,6 +21,7 @@ import numpy as np
 
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
 from trelliswork.runtime.kernel_math import exp, highest
+from trelliswork.structures.chain.kernels import times_matrix
 from trelliswork.structures.segments.kernels import SMALLEST
 
 NEG_INF = -np.inf
@@ -49,25 +50,6 @@ def exp_arcs(transitions, start, end, arcs, shifts):
     for x in range(arcs.shape[0]):
         for y in range(arcs.shape[0]):
             arcs[x, y] = exp(transitions[x, y] - shifts[0])
-
-
-@kernel(FAST)
-def _times(row, matrix, out):
-    """out = row @ matrix, four rows of the matrix a pass."""
-    size, c = matrix.shape
-    for y in range(c):
-        out[y] = 0.0
-    x = 0
-    while x + 3 < size:
-        w0, w1, w2, w3 = row[x], row[x + 1], row[x + 2], row[x + 3]
-        for y in range(c):
-            out[y] += w0 * matrix[x, y] + w1 * matrix[x + 1, y] + w2 * matrix[x + 2, y] + w3 * matrix[x + 3, y]
-        x += 4
-    while x < size:
-        w0 = row[x]
-        for y in range(c):
-            out[y] += w0 * matrix[x, y]
-        x += 1
 
 
 @kernel(FAST)
@@ -154,7 +136,8 @@ def _sink(pending, size, level, top_log, levels, i, k):
 
 @kernel(FAST)
 def _push(scores, top, size, tiled, entered, level, pending):
-    """Add γ_i(y) e^{f(i, d, y)} to α_{i+d}(y) for all d, y [S0.3]; returns the level, which rises with the scores."""
+    """Add γ_i(y) e^{f(i, d, y)} to α_{i+d}(y) for all d, y; returns the level, which rises with the scores."""
+    # [S0.3]
     if top == NEG_INF:
         return level
     if entered + top - level > DRIFT:
@@ -171,7 +154,7 @@ def _push(scores, top, size, tiled, entered, level, pending):
 def _enter(alpha, arcs, gamma):
     """γ(y) = Σ_x α(x) e^{a_xy}; without transitions the same sum for every label."""
     if arcs.shape[0] > 0:
-        _times(alpha, arcs, gamma)
+        times_matrix(alpha, arcs, gamma)
         return
     total = 0.0
     for x in range(alpha.shape[0]):
@@ -181,9 +164,10 @@ def _enter(alpha, arcs, gamma):
 
 
 @kernel(FAST)
-def _row_forward(segments, scores, transitions, arcs, shifts, length, alphas, gammas, levels, tops, push_levels, tiled):
+def _row_forward(segments, scores, transitions, arcs, shifts, length, alphas, gammas, levels, works):
     """α and γ of one row; False if it is wide."""
     _, k, c = segments.shape
+    tops, push_levels, tiled = works
     table, copies = alphas.ravel(), tiled.ravel()
     for e in range((length + 1) * c):
         table[e] = 0.0
@@ -216,11 +200,13 @@ def _row_forward(segments, scores, transitions, arcs, shifts, length, alphas, ga
 
 
 @kernel(FAST)
-def forward_scaled(
-    first, last, segments, scores, transitions, arcs, shifts, start, end, lengths,
-    alphas, gammas, levels, finals, log_z, wide,
-):  # fmt: skip
-    """α, γ [S0.3] and log Z [S0.5] of rows first..last. `shifts` are those of arcs, start and end scores."""
+def forward_scaled(first, last, given, scores, arcs, shifts, run):
+    """α, γ and log Z of rows first..last. `shifts` are those of arcs, start and end scores.
+
+    `given` are segments, transitions, start, end, and the lengths; `run` alphas, gammas, levels, finals, log_z, wide.
+    """  # [S0.3; S0.5]
+    segments, transitions, start, end, lengths = given
+    alphas, gammas, levels, finals, log_z, wide = run
     _, n, k, c = segments.shape
     tiled, tops, push_levels, entry, leave = np.empty((k, c)), np.empty(n), np.empty(n), np.empty(c), np.empty(c)
     for y in range(c):
@@ -230,8 +216,8 @@ def forward_scaled(
         for y in range(c):
             gammas[b, 0, y] = entry[y]
         fine = _row_forward(
-            segments[b], scores[b], transitions, arcs, shifts, length, alphas[b], gammas[b], levels[b], tops,
-            push_levels, tiled,
+            segments[b], scores[b], transitions, arcs, shifts, length, alphas[b], gammas[b], levels[b],
+            (tops, push_levels, tiled),
         )  # fmt: skip
         alpha, total = alphas[b, length], 0.0
         for y in range(c):
@@ -243,10 +229,10 @@ def forward_scaled(
 
 @kernel(FAST)
 def _leave(scores, size, tiled, entered, reached, after, flat, posteriors, pull):
-    """p(i, d, y) = γ_i(y) e^{f(i, d, y)} β_{i+d}(y) [S0.6, 10]; pull(y) = Σ_d e^{f(i, d, y)} β_{i+d}(y) [S0.4].
+    """p(i, d, y) = γ_i(y) e^{f(i, d, y)} β_{i+d}(y); pull(y) = Σ_d e^{f(i, d, y)} β_{i+d}(y).
 
     `flat` and `posteriors` [k, c] are the same memory.
-    """
+    """  # [S0.6, 10; S0.4]
     c = pull.shape[0]
     for e in range(size):
         flat[e] = after[e] * exp(min(_relative(scores[e], entered, reached[e]), HIGHEST_LOG))
@@ -263,10 +249,10 @@ def _leave(scores, size, tiled, entered, reached, after, flat, posteriors, pull)
 
 @kernel(FAST)
 def _return(pull, arcs_to, alpha, before):
-    """β(x) = Σ_y e^{a_xy} pull(y) [S0.4]."""
+    """β(x) = Σ_y e^{a_xy} pull(y)."""  # [S0.4]
     c = alpha.shape[0]
     if arcs_to.shape[0] > 0:
-        _times(pull, arcs_to, before)
+        times_matrix(pull, arcs_to, before)
     else:
         total = 0.0
         for y in range(c):
@@ -278,10 +264,9 @@ def _return(pull, arcs_to, alpha, before):
 
 
 @kernel(FAST)
-def _row_backward(
-    scores, arcs_to, shifts, length, alphas, gammas, levels, after, reached, tiled, flat, posteriors, pulls
-):
-    """From β at the row's end in `after` [n+1, c] to the front."""
+def _row_backward(scores, arcs_to, shifts, length, alphas, gammas, levels, works, flat, posteriors):
+    """From β at the row's end in `after` [n+1, c], the first of the works, to the front."""
+    after, reached, tiled, pulls = works
     k, c = tiled.shape
     betas, copies = after.ravel(), tiled.ravel()
     for j in range(length + 1):
@@ -300,7 +285,7 @@ def _row_backward(
 
 @kernel(FAST)
 def _arc_gradient(alphas, pulls, length, arcs, row, d_arcs):
-    """d_arcs(x, y) = e^{a_xy} Σ_i α_i(x) pull_i(y) [S0.8]."""
+    """d_arcs(x, y) = e^{a_xy} Σ_i α_i(x) pull_i(y)."""  # [S0.8]
     c, n_left = arcs.shape[0], (length - 1) % 4
     for x in range(c):
         for y in range(c):
@@ -318,15 +303,15 @@ def _arc_gradient(alphas, pulls, length, arcs, row, d_arcs):
 
 
 @kernel(FAST)
-def backward_scaled(
-    first, last, scores, arcs, shifts, end, lengths, alphas, gammas, levels, finals, wide, grad,
-    d_segments, d_scores, d_arcs, d_start, d_end,
-):  # fmt: skip
-    """Posteriors times the incoming gradient [S0.7-8, 10] of the rows that are not wide.
+def backward_scaled(first, last, scores, arcs, shifts, end, lengths, run, grad, found):
+    """Posteriors times the incoming gradient of the rows that are not wide.
 
-    d_segments [batch, n, k, c] and d_scores [batch, n, k c] are the same memory, written everywhere; d_arcs, [batch, c,
-    c] or [batch, 0, 0], d_start and d_end [batch, c] start as 0.
-    """
+    `run` are alphas, gammas, levels, finals and wide. Of `found`, d_segments [batch, n, k, c] and d_scores
+    [batch, n, k c] are the same memory, written everywhere; d_arcs, [batch, c, c] or [batch, 0, 0], d_start and d_end
+    [batch, c] start as 0.
+    """  # [S0.7-8, 10]
+    alphas, gammas, levels, finals, wide = run
+    d_segments, d_scores, d_arcs, d_start, d_end = found
     _, n, k, c = d_segments.shape
     after, reached, tiled = np.empty((n + 1, c)), np.empty((n + 1) * c), np.empty((k, c))
     pulls, row, arcs_to = np.empty((n, c)), np.empty(c), arcs.T.copy()
@@ -344,8 +329,8 @@ def backward_scaled(
             after[length, y] = grad[b] * exp(end[y] - shifts[2]) / finals[b] if weight > 0.0 else 0.0
             d_end[b, y] = after[length, y] * weight
         _row_backward(
-            scores[b], arcs_to, shifts, length, alphas[b], gammas[b], levels[b], after, reached, tiled, d_scores[b],
-            d_segments[b], pulls,
+            scores[b], arcs_to, shifts, length, alphas[b], gammas[b], levels[b], (after, reached, tiled, pulls),
+            d_scores[b], d_segments[b],
         )  # fmt: skip
         for y in range(c):
             d_start[b, y] = pulls[0, y] * gammas[b, 0, y]

@@ -27,10 +27,10 @@ Scores = tuple[Tensor, Tensor | None, Tensor, Tensor]
 class Segments:
     """The parts of a batch of segmentations, right-padded; position t of row b is real while t < lengths[b].
 
-    `segments[b, i, d-1, y]` scores the segment that starts at i and covers d positions, F of [S0.10]; one that would
+    `segments[b, i, d-1, y]` scores the segment that starts at i and covers d positions; one that would
     run past the row's end is never read. `transitions` [from, to] are A; None is the 0th order: neighbouring labels
     are independent.
-    """
+    """  # [S0.10]
 
     segments: Float[Tensor, "batch n k c"]
     transitions: Float[Tensor, "c c"] | None
@@ -121,12 +121,12 @@ def _enter(semiring: Semiring, alpha: Tensor, arcs: Tensor | None) -> Tensor:
 
 
 def forward(parts: Segments, semiring: Semiring) -> tuple[list[Tensor], list[Tensor]]:
-    """α_1..α_n and γ_0..γ_{n-1}, each [batch, c] [S0.1, 3], with the boundary of erratum 1.
+    """α_1..α_n and γ_0..γ_{n-1}, each [batch, c], with the boundary of erratum 1.
 
     α_j(y): all ways to cut the first j positions with y last. γ_i(y): the same for the first i, going on to y.
 
         γ_0(y) = start_y;   α_j(y) = ⊕_{d≤min(k,j)} γ_{j-d}(y) ⊗ f(j-d, d, y);   γ_j(y) = ⊕_y' α_j(y') ⊗ a(y', y)
-    """
+    """  # [S0.1, 3]
     arriving = semiring.lift(parts.arriving()).unbind(-3)
     arcs = None if parts.transitions is None else semiring.lift(parts.transitions[None])
     ones = semiring.one((len(parts.lengths), parts.c), parts.segments)
@@ -142,14 +142,14 @@ def forward(parts: Segments, semiring: Semiring) -> tuple[list[Tensor], list[Ten
 
 
 def backward(parts: Segments, semiring: Semiring) -> tuple[list[Tensor], list[Tensor]]:
-    """β_1..β_n and η_0..η_{n-1}, each [batch, c] [S0.2, 4], with the boundary of erratum 1.
+    """β_1..β_n and η_0..η_{n-1}, each [batch, c], with the boundary of erratum 1.
 
     η_i(y): all ways to cut positions i..L-1 when the first segment is labelled y. β_i(y): the same after a label y.
 
         β_L = end, β_{j>L} = 0;   η_i(y) = ⊕_d f(i, d, y) ⊗ β_{i+d}(y);   β_i(y) = ⊕_y' a(y, y') ⊗ η_i(y')
 
     The total is ⊕_y start_y ⊗ η_0(y).
-    """
+    """  # [S0.2, 4]
     leaving = semiring.lift(parts.leaving()).unbind(-3)
     arcs = None if parts.transitions is None else semiring.lift(parts.transitions.T[None])
     shape = (len(parts.lengths), parts.c)
@@ -176,7 +176,7 @@ def _at_end(parts: Segments, tables: list[Tensor]) -> Tensor:
 
 
 def total(parts: Segments, semiring: Semiring) -> Tensor:
-    """⊕ over all segmentations of ⊗ of their parts [S0.5], at T (erratum 3): log Z for `Log`."""
+    """⊕ over all segmentations of ⊗ of their parts, at T (erratum 3): log Z for `Log`."""  # [S0.5]
     alphas, _ = forward(parts, semiring)
     return semiring.sum(semiring.times(_at_end(parts, alphas), semiring.lift(parts.end[None])), dim=-1)
 
@@ -226,7 +226,7 @@ class Places(NamedTuple):
 
 
 def path_score(parts: Segments, starts: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
-    """G(s, x) [S0, score]. `starts` has the label where a segment starts and -1 elsewhere. Parts are gathered."""
+    """G(s, x). `starts` has the label where a segment starts and -1 elsewhere. Parts are gathered."""  # [S0, score]
     places = Places.of(starts, parts.lengths)
     row = torch.arange(len(starts), device=starts.device)[:, None]
     found = parts.segments[row, places.place, places.duration - 1, places.label]
@@ -234,17 +234,17 @@ def path_score(parts: Segments, starts: Int[Tensor, "batch n"]) -> Float[Tensor,
 
 
 def log_prob(parts: Segments, starts: Int[Tensor, "batch n"]) -> Float[Tensor, "batch"]:
-    """log p(s | x) = G(s, x) - log Z [S0, likelihood], at most 0: rounding must not pass certainty."""
+    """log p(s | x) = G(s, x) - log Z, at most 0: rounding must not pass certainty."""  # [S0, likelihood]
     return log_ratio(path_score(parts, starts), log_partition(parts))
 
 
 def marginals(parts: Segments) -> tuple[Float[Tensor, "batch n k c"], Float[Tensor, "batch c c"]]:
-    """p(segment (i, d, y) | x) [S0.6, 10] (erratum 4), and how often label y follows y' [S0.8]; 0 where Z = 0.
+    """p(segment (i, d, y) | x) (erratum 4), and how often label y follows y'; 0 where Z = 0.
 
         p(i, d, y) = exp(γ_i(y) + f(i, d, y) + β_{i+d}(y) - log Z)
 
     Without transitions the second is empty [batch, 0, 0].
-    """
+    """  # [S0.6, 10; S0.8]
     log = Log()
     (alphas, gammas), (betas, etas) = forward(parts, log), backward(parts, log)
     log_z = log.sum(_at_end(parts, alphas) + parts.end, dim=-1)
@@ -266,11 +266,11 @@ def marginals(parts: Segments) -> tuple[Float[Tensor, "batch n k c"], Float[Tens
 
 
 def viterbi(parts: Segments) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "batch"]]:
-    """The best segmentation, as starts, and its score [S0.18], with the boundary of erratum 8.
+    """The best segmentation, as starts, and its score, with the boundary of erratum 8.
 
     V is `forward` in (max, +); then, from the end: the label, its shortest best duration, the label before, and so on.
     Among ties the lowest label and the shortest segment win.
-    """
+    """  # [S0.18]
     alphas, gammas = forward(parts, Max())
     score, label = (_at_end(parts, alphas) + parts.end).max(-1)
     arriving, before = parts.arriving(), torch.stack(alphas)  # before[i-1, b] is V_i

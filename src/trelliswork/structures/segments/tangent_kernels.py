@@ -78,10 +78,9 @@ def _at_end(alpha, alpha_moved, end, ends, ends_moved):
 
 
 @kernel(FAST_WITH_NAN)
-def _leave(
-    i, length, segments, v_segments, gamma, gamma_moved, alpha, alpha_moved, ends, ends_moved, d_segments, begins
-):
-    """The changes of p(i, d, y), and begins[0] = Σ_d p(i, d, y), begins[1] its change."""
+def _leave(i, length, segments, v_segments, gammas, alphas, all_ends, d_segments, begins):
+    """The changes of p(i, d, y), and begins[0] = Σ_d p(i, d, y), begins[1] its change; pairs are values and moves."""
+    (gamma, gamma_moved), (alpha, alpha_moved), (ends, ends_moved) = gammas, alphas, all_ends
     k, c = segments.shape[1:]
     begins[:] = 0.0
     for d in range(1, min(k, length - i) + 1):
@@ -133,8 +132,8 @@ def posterior_changes(first, last, segments, arcs, start, end, lengths, v_segmen
         d_end += ends_moved[length]
         for i in range(length - 1, -1, -1):
             _leave(
-                i, length, segments[b], v_segments[b], gamma, gamma_moved, alpha, alpha_moved, ends, ends_moved,
-                d_segments[b], begins,
+                i, length, segments[b], v_segments[b], (gamma, gamma_moved), (alpha, alpha_moved),
+                (ends, ends_moved), d_segments[b], begins,
             )  # fmt: skip
             if i > 0:
                 _return(

@@ -168,10 +168,10 @@ def _copy(source, target):
 
 @kernel(EXACT)
 def matrix_tree(first, last, arcs, lengths, single_root, log_z, marginals):
-    """log Z of rows first..last-1 [S2, matrix-tree] and, unless that array is empty, the arcs' posteriors.
+    """log Z of rows first..last-1 and, unless that array is empty, the arcs' posteriors.
 
-    One elimination gives both [S2, matrix-tree marginals]. Wide rows are done again in log space.
-    """
+    One elimination gives both. Wide rows are done again in log space.
+    """  # [S2, matrix-tree; S2, matrix-tree marginals]
     size = arcs.shape[1]
     work, gradient, weights = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
     order, d, column = np.empty(size, np.int64), np.empty(size), np.empty(size)

@@ -1,10 +1,10 @@
 """Spanning trees in plain torch: the matrix-tree theorem by elimination without subtraction, in log space.
 
-The Laplacian's determinant is the sum over trees [S2, matrix-tree]. Gaussian elimination would subtract numbers that
+The Laplacian's determinant is the sum over trees. Gaussian elimination would subtract numbers that
 may agree in all digits: two words that prefer each other by 40 nats leave 0 of the true determinant. Grassmann,
 Taksar and Heyman eliminate the same matrix with sums of positive numbers only, so it works on logarithms: exact for
 any range of scores, with real -inf, differentiable as often as you like. Equations are in `math.md`.
-"""
+"""  # [S2, matrix-tree]
 
 from __future__ import annotations
 
@@ -84,21 +84,21 @@ def _gather(matrix: Tensor, index: Tensor, axis: int) -> Tensor:
 
 
 def log_partition(trees: Arcs) -> Float[Tensor, "batch"]:
-    """log Z, single- or multi-root [S2, matrix-tree]; -inf, with gradient 0, in rows without a tree."""
+    """log Z, single- or multi-root; -inf, with gradient 0, in rows without a tree."""  # [S2, matrix-tree]
     log_z = log_single_root_sum(trees) if trees.single_root else log_laplacian_determinant(trees)
     return torch.where(log_z.detach() > -INF, log_z, -INF)
 
 
 def marginals(trees: Arcs) -> Float[Tensor, "batch n+1 n+1"]:
-    """p(arc h -> m | x): the derivative of log Z by the arc's score [S2, matrix-tree marginals]."""
+    """p(arc h -> m | x): the derivative of log Z by the arc's score."""  # [S2, matrix-tree marginals]
     return posteriors(log_partition, trees)
 
 
 def laplacian(weights: Float[Tensor, "n+1 n+1"]) -> Float[Tensor, "n n"]:
-    """The matrix whose determinant is Z over single-root trees [S2, matrix-tree], as corrected; weights are exp(arcs).
+    """The matrix whose determinant is Z over single-root trees, as corrected; weights are exp(arcs).
 
     L[1, j] = ρ_j;   L[j, j] = Σ_{k≠j} A[k, j];   L[i, j] = -A[i, j]. For small, well-conditioned inputs and tests.
-    """
+    """  # [S2, matrix-tree]
     words = weights[1:, 1:] - torch.diag(weights[1:, 1:].diagonal())
     matrix = torch.diag(words.sum(0)) - words
     return torch.cat([weights[:1, 1:], matrix[1:]])

@@ -96,12 +96,10 @@ def loss_and_gradient(first, last, rows, observed, weights, block):
         n = min(block, last - s)
         lengths, grad = rows.lengths[s : s + n], observed.shares[s : s + n]
         emissions_of(s, s + n, rows, table, loose, emissions)
-        chain.forward_scaled(
-            0, n, emissions, transitions, arcs, arc_shifts, edge, edge, lengths, alphas, emits, finals, log_z, wide
-        )
-        sums = chain.backward_scaled(
-            0, n, alphas, emits, arcs, edge, finals, lengths, grad, d_emissions, none_kept, False
-        )
+        scores = (emissions, transitions, edge, edge, lengths)
+        chain.forward_scaled(0, n, scores, arcs, arc_shifts, (alphas, emits, finals, log_z, wide))
+        run = (alphas, emits, finals)
+        sums = chain.backward_scaled(0, n, run, arcs, edge, lengths, grad, d_emissions, none_kept, False)
         for i in range(c):
             for j in range(c):
                 d_transitions[0, 0, i, j] += sums[0, i, j] * arcs[0, 0, i, j]

@@ -95,10 +95,9 @@ def sum_over_paths(emissions, arcs, share, room, d_emissions, d_transitions):
     width, shared = arcs.exp.shape[3], arcs.scores.shape[1] == 1
     alphas, emits = room.alphas[: n * c].reshape(1, n, c), room.emits[: n * c].reshape(1, n, c)
     room.length[0], room.share[0] = n, share
-    chain.forward_scaled(
-        0, 1, emissions, arcs.scores, arcs.exp, arcs.shifts, arcs.start, arcs.end, room.length, alphas, emits,
-        room.finals, room.log_z, room.wide,
-    )  # fmt: skip
+    scores = (emissions, arcs.scores, arcs.start, arcs.end, room.length)
+    run = (alphas, emits, room.finals, room.log_z, room.wide)
+    chain.forward_scaled(0, 1, scores, arcs.exp, arcs.shifts, run)
     if room.wide[0]:
         row, log_alphas, arrivals = np.zeros(1, np.int64), np.empty((1, n, c)), np.empty((1, n, c))
         chain.forward_log(
@@ -111,9 +110,8 @@ def sum_over_paths(emissions, arcs, share, room, d_emissions, d_transitions):
         )  # fmt: skip
         return room.log_z[0]
     outgoing = np.empty((0, 0, 0)) if shared else room.outgoing[: n * width].reshape(1, n, width)
-    sums = chain.backward_scaled(
-        0, 1, alphas, emits, arcs.exp, arcs.end, room.finals, room.length, room.share, d_emissions, outgoing, False
-    )
+    left = (alphas, emits, room.finals)
+    sums = chain.backward_scaled(0, 1, left, arcs.exp, arcs.end, room.length, room.share, d_emissions, outgoing, False)
     for t in range(1, 2 if shared else n):
         for i in range(c):
             for j in range(c):
