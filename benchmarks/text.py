@@ -13,7 +13,6 @@ import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import chain
 
 from benchmarks.accuracy.measure import ROOT
 from benchmarks.report import RESULTS, table
@@ -25,6 +24,8 @@ from trelliswork.text import Document, RuleTokeniser, Tokeniser, read_documents,
 EWT = ROOT.parent / "shared/data/ud_english_ewt"
 FILES = {"train": "en_ewt-ud-train.conllu.gz", "dev": "en_ewt-ud-dev.conllu", "test": "en_ewt-ud-test.conllu"}
 ROUNDS = 5
+COLUMNS = ("tokens", "words", "sentences")
+SETTINGS = ("c1", "c2", "cutoff", "max_iterations")
 
 
 def wrapped(document: Document) -> Document:
@@ -46,8 +47,9 @@ def characters_per_second(tokeniser: Tokeniser, text: str) -> float:
 
 
 def rows(name: str, tokeniser: Tokeniser, parts: dict[str, Sequence[Document]]) -> list[list[str]]:
+    """A line of the table for each part."""
     found = {part: tokenisation_scores(tokeniser, documents) for part, documents in parts.items()}
-    return [[name, part, *(f"{scores[each]:.2f}" for each in ("tokens", "words", "sentences"))] for part, scores in found.items()]
+    return [[name, part, *(f"{scores[each]:.2f}" for each in COLUMNS)] for part, scores in found.items()]
 
 
 def main() -> None:
@@ -56,30 +58,31 @@ def main() -> None:
     trained = CharacterTokeniser.fit(read["train"])
     seconds = time.perf_counter() - began
     parts: dict[str, Sequence[Document]] = {"dev": read["dev"], "test": read["test"]}
-    plain = {"test, wrapped": [wrapped(each) for each in read["test"]]}
+    lines = {"test, wrapped": [wrapped(each) for each in read["test"]]}
+    scores = [*rows("rules", RuleTokeniser(), parts), *rows("trained", trained, {**parts, **lines})]
     text = "\n\n".join(each.text for each in read["dev"])
     n_train = sum(len(each.text) for each in read["train"])
-    lines = [
+    speeds = [characters_per_second(each, text) for each in (trained, RuleTokeniser())]
+    chosen = {name: value for name, value in asdict(DEFAULTS).items() if name in SETTINGS}
+    page = [
         "# Raw text: tokens, words and sentences",
         "",
         "Made by `python -m benchmarks.text`. UD English EWT 2.16, F1 in percent as in the CoNLL 2018 shared task, from",
-        "raw text in which only paragraphs are marked, by a blank line. A wrapped text has no multi-word tokens known,",
-        "so its words are its tokens.",
+        "raw text in which only paragraphs are marked, by a blank line. Of a wrapped text the multi-word tokens are not",
+        "known, so its words are its tokens. Settings were chosen on dev.",
         "",
-        *table(["tokeniser", "part", "tokens", "words", "sentences"],
-               list(chain(rows("rules", RuleTokeniser(), parts), rows("trained", trained, {**parts, **plain})))),
+        *table(["tokeniser", "part", *COLUMNS], scores),
         "",
         f"Trained in {seconds:.0f} s on {n_train:,} characters; {trained.n_parameters:,} weights. Speed on dev, one core:",
-        f"trained {characters_per_second(trained, text):,.0f} characters/s, rules "
-        f"{characters_per_second(RuleTokeniser(), text):,.0f} characters/s.",
+        f"trained {speeds[0]:,.0f} characters/s, rules {speeds[1]:,.0f} characters/s.",
         "",
-        "Settings: " + ", ".join(f"{name}={value}" for name, value in asdict(DEFAULTS).items() if name in ("c1", "c2", "cutoff", "max_iterations")) + ".",
+        "Settings: " + ", ".join(f"{name}={value}" for name, value in chosen.items()) + ".",
         "",
         f"One core; Trelliswork {__version__}, Python {platform.python_version()}.",
         "",
-    ]  # fmt: skip
-    (RESULTS / "text.md").write_text("\n".join(lines), encoding="utf-8")
-    print("\n".join(lines))
+    ]
+    (RESULTS / "text.md").write_text("\n".join(page), encoding="utf-8")
+    print("\n".join(page))
 
 
 if __name__ == "__main__":

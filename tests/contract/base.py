@@ -529,4 +529,4 @@ class StructureContract:
             return ask(self.build(small.with_scores(**rebuild(*entries)), backend))
 
         assert gradcheck(result, free)
-        assert gradgradcheck(result, free)
+        assert gradgradcheck(result, free, fast_mode=True)  # along random directions
