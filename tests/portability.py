@@ -26,7 +26,11 @@ from llvmlite import binding
 from tests.docs.documents import ROOT
 
 # What depends on the processor, and what a user sees of it; of the contract, each query of each structure once.
-TESTS = "--quick tests/contract tests/docs tests/structures tests/nn tests/cli/test_train.py tests/runtime"
+TESTS = (
+    "--quick tests/contract tests/docs/test_tutorials.py tests/structures/test_chain_kernels.py "
+    "tests/structures/test_segment_kernels.py tests/structures/test_tree_kernels.py tests/nn/test_every_part.py "
+    "tests/nn/test_crf.py tests/cli/test_train.py tests/runtime/test_compilation.py tests/runtime/test_kernel_cache.py"
+)
 
 
 class Variant(NamedTuple):
