@@ -91,6 +91,8 @@ def test_explain_needs_features(cli: Cli, model: Path, data: Path) -> None:
         (["--hash-bits", "50"], "hash_bits must lie in 1..28; got 50"),
         (["--induce", "-1"], "induce must be at least 0; got -1"),
         (["--cutoff", "-1"], "cutoff must be at least 0; got -1"),
+        (["--resume"], "--resume goes on with a network; a CRF over features is trained in one go: leave it out"),
+        (["--seeds", "2"], "--seeds is for networks; weights over features hardly depend on the seed: leave it out"),
     ],
 )
 def test_bad_input(cli: Cli, data: Path, tmp_path: Path, options: list[str], message: str) -> None:

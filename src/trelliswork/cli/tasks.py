@@ -10,8 +10,7 @@ from trelliswork.data import Choices, Sentence
 from trelliswork.data.attributes import FeatureFunction
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models import load
-
-MULTI_TASK = "multi-task"
+from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 
 
 def load_reader(folder: str, features: FeatureFunction | None) -> Any:

@@ -61,7 +61,7 @@ def _choice(file: TomlFile, name: str, value: Any, kind: str) -> Numbers | OneOf
 
 def default_space(options: Mapping[str, Any]) -> Space:
     """A space around the settings of a model: those that say where to search, if they matter for it."""
-    values, space = recipe_of(options).search_values(), {}
+    values, space = recipe_of({**options, "resume": False}).search_values(), {}
     for config in family_of(options["model"]).settings:
         for each, about in settings_in(config):
             matters = all(values.get(name) in allowed for name, allowed in about.searched_with.items())

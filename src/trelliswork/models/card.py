@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from trelliswork import __version__
+from trelliswork.models.base import Model
+
+_USE = '```python\nimport trelliswork as tw\n\nmodel = tw.load("this folder")\n```'
 
 
-def model_card(
-    title: str,
-    *,
-    summary: str,
-    labels: Sequence[str],
-    settings: Mapping[str, Any],
-    metrics: Mapping[str, Any],
-    n_parameters: int,
-) -> str:
-    """Markdown with the settings, labels and scores of a model.
-
-    >>> print(model_card("Tagger", summary="Tags.", labels=["O"], settings={}, metrics={}, n_parameters=3)[:8])
-    # Tagger
-    """
+def model_card(model: Model) -> str:
+    """Markdown with the settings, labels and scores of a model, as it describes itself."""
+    described = model.describe(0)
     sections = [
-        f"# {title}",
-        f"{summary} Trained with Trelliswork {__version__}; {n_parameters:,} parameters.",
+        f"# {type(model).__name__}",
+        f"{described.kind[:1].upper()}{described.kind[1:]}. Trained with Trelliswork {__version__}; {model.size}.",
         "## Scores",
-        _table(metrics, "score") if metrics else "Not evaluated.",
+        _table(model.metrics, "score") if model.metrics else "Not evaluated.",
         "## Labels",
-        f"{len(labels)}: " + ", ".join(f"`{label}`" for label in labels),
+        "\n".join(f"- {title}: {_cell(found)}" for title, found in described.labels.items()),
         "## Settings",
-        _table(settings, "value"),
+        _table(described.settings, "value"),
         "## Use",
-        '```python\nfrom trelliswork.models import Tagger\n\ntagger = Tagger.load("this folder")\n```',
+        _USE,
     ]
     return "\n\n".join(sections) + "\n"
 

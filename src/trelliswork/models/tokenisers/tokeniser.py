@@ -160,16 +160,9 @@ class CharacterTokeniser(Model):
             "spaces_inside": self.spaces_inside,
             "multiword": self.multiword.to_json(),
         }
-        card = model_card(
-            self.KIND,
-            summary=f"A tokeniser and sentence splitter: a CRF over characters, {len(self.crf.index):,} attributes.",
-            labels=LABELS,
-            settings=asdict(self.config),
-            metrics=self.metrics,
-            n_parameters=self.n_parameters,
-        )
         write_model(
-            directory, StoredModel(self.KIND, config, crf_arrays(self.crf), self.metrics, card, dict(extra or {}))
+            directory,
+            StoredModel(self.KIND, config, crf_arrays(self.crf), self.metrics, model_card(self), dict(extra or {})),
         )
 
     @classmethod

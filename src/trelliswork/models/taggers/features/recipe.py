@@ -60,8 +60,8 @@ class FeatureRecipe(Recipe):
         name = options["model"]
         if options.get("pretrain") is not None and name != "hucrf":
             raise TrellisworkError(f"--pretrain needs --model hucrf, got --model {name}; add it or leave it out")
-        for option, reason in _OF_NETWORKS.items():
-            if options.get(option) not in (None, False, 1):
+        for option, (default, reason) in _OF_NETWORKS.items():
+            if options.get(option, default) != default:
                 raise TrellisworkError(f"--{option} {reason}: leave it out")
         found = settings_given(options, LearningConfig) | {"seed": options.get("seed", 0)}
         found |= {"model": "crf"} if name == "hucrf" else {"model": name, "hidden_units": 0}
@@ -123,9 +123,9 @@ class FeatureRecipe(Recipe):
 
 
 _OF_NETWORKS = {
-    "resume": "goes on with a network; a CRF over features is trained in one go",
-    "tensorboard": "is for networks; a CRF over features has no epochs",
-    "seeds": "is for networks; weights over features hardly depend on the seed",
+    "resume": (False, "goes on with a network; a CRF over features is trained in one go"),
+    "tensorboard": (None, "is for networks; a CRF over features has no epochs"),
+    "seeds": (1, "is for networks; weights over features hardly depend on the seed"),
 }
 
 

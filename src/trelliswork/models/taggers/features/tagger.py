@@ -196,8 +196,10 @@ class FeatureTagger(ChainTagger):
         found = list(strongest(self, top))
         votes = {f"{name} -> {label}": f"{weight:+.2f}" for weight, name, label in found}
         listed = [{"attribute": name, "tag": label, "weight": round(weight, 4)} for weight, name, label in found]
+        n_units = self.config.hidden_units
+        kind = f"a CRF with {n_units} hidden units" if n_units else kind_of(self.config.model).phrase
         return Description(
-            f"{kind_of(self.config.model).phrase} over features",
+            f"{kind} over features",
             labels=labels_described(self.labels),
             record={"features": listed, **record_of_labels(self.labels)},
             settings=self.config.to_dict(),
@@ -228,22 +230,10 @@ class FeatureTagger(ChainTagger):
             config |= {"features": self.features.path, "columns_seen": self.columns_seen}
         names = {} if self.hashed else {NAMES: names_text(self.names)}
         texts = {**names, **(extra or {})}
-        write_model(directory, StoredModel(self.KIND, config, crf_arrays(self.crf), self.metrics, self.card(), texts))
-        CheckpointFolder(directory).clear()  # of a network that it replaces
-
-    def card(self) -> str:
-        """The text of MODEL_CARD.md."""
-        n_units = self.config.hidden_units
-        kind = f"a CRF with {n_units} hidden units" if n_units else kind_of(self.config.model).phrase
-        data = f"for {self.labels.data_scheme} tags"
-        return model_card(
-            self.KIND,
-            summary=f"{kind[0].upper()}{kind[1:]} over {len(self.names):,} attributes, {data}.",
-            labels=self.labels.vocabulary.to_list(),
-            settings=self.config.to_dict(),
-            metrics=self.metrics,
-            n_parameters=self.n_parameters,
+        write_model(
+            directory, StoredModel(self.KIND, config, crf_arrays(self.crf), self.metrics, model_card(self), texts)
         )
+        CheckpointFolder(directory).clear()  # of a network that it replaces
 
     @classmethod
     def load(cls, directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> FeatureTagger:

@@ -254,14 +254,6 @@ class MultiTagger(StoredNetwork):
         arcs = sorted(((score, f"{task}: {a}", b) for task, (score, a, b) in scored), reverse=True)
         return network_described(self, structure, labels, record, arcs)
 
-    @property
-    def label_names(self) -> list[str]:
-        return [f"{task}: {tag}" for task, head in self._heads.items() for tag in head.labels.data_tags]
-
-    @property
-    def summary(self) -> str:
-        return f"One network ({self.config.encoder}) with a linear-chain CRF for each of {', '.join(self.tasks)}."
-
     def _own_names(self) -> list[str]:
         """The names in the state dict, without the second names of what is shared."""
         return [

@@ -227,10 +227,6 @@ class Segmenter(NeuralTagger):
             found["pyramids"] = public_kernels(grconv_kernels)
         return found | inherited
 
-    @property
-    def summary(self) -> str:
-        return f"A network ({self.config.encoder}) under a {self.STRUCTURE}, for {self.labels.data_scheme} tags."
-
 
 def longest_span(sentence: Sentence, scheme: str) -> int:
     """In tokens; 0 without spans."""

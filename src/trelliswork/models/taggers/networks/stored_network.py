@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -27,11 +27,6 @@ class StoredNetwork(Model, nn.Module):
         super().__init__()
         self.metrics: dict[str, Any] = {}
 
-    @property
-    @abstractmethod
-    def summary(self) -> str:
-        """What the model is, in a sentence."""
-
     @abstractmethod
     def stored_config(self) -> dict[str, Any]:
         """What `from_stored` needs, as plain values; its "settings" are shown to people too."""
@@ -40,11 +35,6 @@ class StoredNetwork(Model, nn.Module):
     @abstractmethod
     def from_stored(cls, config: Mapping[str, Any]) -> Self:
         """A model with the settings, labels and vocabularies of `stored_config`, its weights still to come."""
-
-    @property
-    @abstractmethod
-    def label_names(self) -> Sequence[str]:
-        """The labels as people should see them."""
 
     @property
     def n_parameters(self) -> int:
@@ -74,18 +64,8 @@ class StoredNetwork(Model, nn.Module):
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
         """Write the model folder (see `storage`); `extra` holds further text files by name."""
         config, kind = self.stored_config(), type(self).__name__
-        write_model(directory, StoredModel(kind, config, self.stored_weights(), self.metrics, self.card(), extra or {}))
-
-    def card(self) -> str:
-        """The text of MODEL_CARD.md."""
-        return model_card(
-            type(self).__name__,
-            summary=self.summary,
-            labels=self.label_names,
-            settings=self.stored_config()["settings"],
-            metrics=self.metrics,
-            n_parameters=self.n_parameters,
-        )
+        card, weights = model_card(self), self.stored_weights()
+        write_model(directory, StoredModel(kind, config, weights, self.metrics, card, extra or {}))
 
     @classmethod
     def load(cls, directory: str | Path, *, features: object = None) -> Self:

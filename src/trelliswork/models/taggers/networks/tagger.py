@@ -110,10 +110,6 @@ class Tagger(NeuralTagger, ChainTagger):
     def transitions(self) -> list[tuple[float, str, str]]:
         return strongest_transitions(self.crf, self.label_names)
 
-    @property
-    def summary(self) -> str:
-        return f"A network ({self.config.encoder}) under a {self.STRUCTURE}, for {self.labels.data_scheme} tags."
-
 
 def _padded(gold: Sequence[Tensor], batch: TokenBatch) -> Int[Tensor, "batch n"]:
     return pad_sequence(list(gold), batch_first=True).to(batch.mask.device)

@@ -250,10 +250,6 @@ class VectorTagger(StoredNetwork):
     def label_names(self) -> list[str]:
         return self.labels.to_list()
 
-    @property
-    def summary(self) -> str:
-        return "A deep network over vectors under a linear-chain CRF."
-
 
 def _labels_of(sequence: VectorSequence) -> tuple[str, ...]:
     if sequence.labels is None:
