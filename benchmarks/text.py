@@ -68,7 +68,7 @@ def main() -> None:
         "# Raw text: tokens, words and sentences",
         "",
         "Made by `python -m benchmarks.text`. UD English EWT 2.16, F1 in percent as in the CoNLL 2018 shared task,",
-        "from raw text in which only paragraphs are marked, by a blank line. Of a wrapped text the multi-word tokens are",
+        "from raw text in which only paragraphs are marked, by a blank line. Of a wrapped text multi-word tokens are",
         "not known, so its words are its tokens. Settings were chosen on dev.",
         "",
         *table(["tokeniser", "part", *COLUMNS], scores),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,20 @@ def test_ctrl_c_elsewhere_is_one_line(cli: Cli, model: Path, monkeypatch: pytest
 
     monkeypatch.setattr(Tagger, "load", interrupt)
     assert cli("info", model) == (130, "", "error: interrupted; no file is left half-written\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--model crf --epochs 3", "--epochs is not used by --model crf; leave it out, or choose one of window, "),
+        ("--model crf --constrained", "--constrained is not used by --model crf"),
+        ("--model window --template nosuchfile", "--template is not used by --model window; .* one of crf, hucrf, "),
+        ("--model hmm --c2 3", "c2 3 cannot be combined with model hmm"),
+        ("--model crf --smoothing 3", "smoothing 3 cannot be combined with model crf"),
+    ],
+)
+def test_an_option_that_the_model_does_not_use_is_refused(cli: Cli, tmp_path: Path, options: str, said: str) -> None:
+    (tmp_path / "t.conll").write_text("Ann B-X\n\nBob B-X\n\n", encoding="utf-8")
+    answer = cli("train", tmp_path / "t.conll", "--out", tmp_path / "m", *options.split())
+    assert answer.status == 2 and re.search(said, answer.err), answer.err
+    assert not (tmp_path / "m" / "config.json").exists()

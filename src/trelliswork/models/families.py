@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from trelliswork.data.settings import Settings, setting
+from trelliswork.data.settings import Settings, setting, settings_in
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
@@ -75,6 +75,11 @@ class Family:
     def settings(self) -> tuple[type[Settings], ...]:
         """All of them."""
         return (*self.training, *self.data, *self.model)
+
+    @property
+    def options(self) -> set[str]:
+        """The names of the settings that are options."""
+        return {about.option for config in self.settings for _, about in settings_in(config) if about.option}
 
 
 FAMILIES = (

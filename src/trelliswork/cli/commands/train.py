@@ -15,7 +15,7 @@ from trelliswork.cli.tasks import chosen_columns
 from trelliswork.cli.training import train_model
 from trelliswork.data import Choices
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.families import FAMILIES, MODELS
+from trelliswork.models.families import FAMILIES, MODELS, SHARED, family_of
 
 MODEL_HELP = "\n".join(
     f"{family.title}. {'; '.join(f'{name}: {phrase}' for name, phrase in family.phrases.items())}."
@@ -103,10 +103,21 @@ def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
         options[name] = columns if isinstance(columns, tuple) else parse_columns(columns, option)
     if options["model"] not in MODELS:
         raise TrellisworkError(f"expected a model, one of {', '.join(MODELS)}; got {options['model']!r}")
+    refuse_unused({**stored, **given}, options["model"])
     for name in ("train", "out"):
         if options[name] is None:
             raise TrellisworkError(f"expected {_MISSING[name]}; see trelliswork {ctx.info_name} --help")
     return options
+
+
+def refuse_unused(given: Mapping[str, Any], model: str) -> None:
+    """Refuse a setting that the model does not have, and say which models do."""
+    for name in given.keys() - set(SHARED):
+        users = [family for family in FAMILIES if name in family.options]
+        if users and family_of(model) not in users:
+            option = "--" + name.replace("_", "-")
+            others = ", ".join(each for family in users for each in family.phrases)
+            raise TrellisworkError(f"{option} is not used by --model {model}; leave it out, or choose one of {others}")
 
 
 def refuse_code(file: str, stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -47,19 +47,21 @@ class LearningConfig(Settings):
                        "model": _LEARNED},
     )  # fmt: skip
     c2: float = setting(
-        1.0, "L2 term c2 w^2, without 1/2.", at_least=0, option=True, search=Numbers(0.01, 10.0, log=True),
+        1.0, "L2 term c2 w^2, without 1/2.", at_least=0, option=True,
+        goes_with={"algorithm": _REGULARIZED, "model": _LEARNED}, search=Numbers(0.01, 10.0, log=True),
         searched_with={"algorithm": _REGULARIZED, "model": _LEARNED},
     )  # fmt: skip
     max_iterations: int | None = setting(
         None, "Iterations, at most.", at_least=1, option=True, default_text="that of the algorithm",
+        goes_with={"model": _LEARNED},
         search=Numbers(5, 100, log=True, whole=True), searched_with={"algorithm": _ONLINE, "model": _LEARNED},
     )  # fmt: skip
     min_count: float = setting(
         0.0, "Rarer pairs (attribute or tag, tag) are left out.", option="min_freq", goes_with={"model": _LEARNED},
         search=OneOf((0.0, 2.0, 3.0, 5.0)), searched_with={"model": _LEARNED},
     )  # fmt: skip
-    all_states: bool = setting(False, "Weights for unseen pairs too.", option=True)
-    all_transitions: bool = setting(False, "The same for pairs of tags.", option=True)
+    all_states: bool = setting(False, "Weights for unseen pairs too.", option=True, goes_with={"model": _LEARNED})
+    all_transitions: bool = setting(False, "The same for pairs of tags.", option=True, goes_with={"model": _LEARNED})
     seed: int = setting(0, "The same seed gives the same model.", option=None)
     latent: int = setting(
         1, "Hidden states of each tag.", at_least=1, option=True,
@@ -74,7 +76,8 @@ class LearningConfig(Settings):
     temperature: float = setting(0.03, "Width of the posterior; 1 is the exact one.", above=0, option=True)
     model: Kind = setting("crf", "What is normalised, and how it is learned", choices=tuple(KINDS), option=None)
     smoothing: float = setting(
-        0.1, "hmm, naive-bayes: added to every count.", above=0, option=True, search=Numbers(0.001, 10.0, log=True),
+        0.1, "hmm, naive-bayes: added to every count.", above=0, option=True, goes_with={"model": _COUNTED},
+        search=Numbers(0.001, 10.0, log=True),
         searched_with={"model": _COUNTED},
     )  # fmt: skip
     cutoff: int = setting(
