@@ -324,3 +324,8 @@ def resolve_backend(backend: Backend, device: torch.device) -> Literal["kernel",
     if backend == "auto" and (device.type != "cpu" or bridge.out_of_reach()):
         return "torch"
     return "torch" if backend == "torch" else "kernel"
+
+
+def uses_kernels(backend: Backend, device: torch.device) -> bool:
+    """Whether scores on this device are computed on by kernel."""
+    return resolve_backend(backend, device) == "kernel"
