@@ -140,7 +140,7 @@ class LinearChain(StructuredDistribution):
         `scores` are emissions [batch, n, c], transitions [c, c], start and end. It takes a distribution where kernels
         are not used, and where something is wrong or unusual: a hole in the mask, a tag out of range, NaN, wide scores.
         """
-        return log_likelihood(scores, tags, mask=mask) if uses_kernels(backend, scores[0].device) else None
+        return log_likelihood(scores, tags, mask=mask) if uses_kernels(backend, scores[0]) else None
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n c"]:

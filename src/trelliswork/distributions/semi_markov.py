@@ -160,7 +160,7 @@ class SemiMarkov(SegmentScores):
         `scores` are segments [batch, n, k, c], transitions, start and end. It takes a distribution where kernels are
         not used, and where something is wrong or unusual: a segmentation that is forbidden or none, NaN, wide scores.
         """
-        return log_likelihood(scores, starts, lengths) if uses_kernels(backend, scores[0].device) else None
+        return log_likelihood(scores, starts, lengths) if uses_kernels(backend, scores[0]) else None
 
     def _read(self, value: Any, check: bool) -> Int[Tensor, "*samples *batch n"]:
         return self.to_starts(value)

@@ -333,7 +333,7 @@ class CRF(nn.Module):
         transitions, start, end = self._scores()
         if transitions.dtype != emissions.dtype or emissions.dtype not in (torch.float32, torch.float64):
             return None
-        if not uses_kernels(self.backend, emissions.device):
+        if not uses_kernels(self.backend, emissions):
             return None
         # Arrays share memory with the parameters: they stay right while the parameters stay where they are. Making
         # them anew would take a seventh of the time of decoding one sentence.
