@@ -25,16 +25,20 @@ UNKNOWN = -100
 
 
 class CRF(nn.Module):
-    """A linear-chain CRF over emission scores.
+    """A linear-chain CRF over emission scores, with the interface of `torchcrf.CRF`.
 
     Tensors are (n, batch, ...) unless `batch_first`. A mask is True (or 1) at valid positions and may have holes
-    anywhere. Tags of -100 are unknown and summed over. A layer made by `from_tags` knows the tags' names and forbids
-    what their scheme forbids, in the loss, in the marginals and in decoding alike.
+    anywhere; `lengths` [batch] may be given instead. Tags of -100 are unknown and summed over. A layer made by
+    `from_tags` knows the names of its tags and forbids what their scheme forbids: in the loss, in the marginals and in
+    decoding.
 
     >>> crf = CRF.from_tags(["O", "B-PER", "I-PER"], scheme="IOB2", batch_first=True)
     >>> loss = -crf(emissions, tags, mask)
     >>> crf.decode(emissions, mask)
     [[0, 1, 2], [1, 0]]
+
+    Lafferty, McCallum and Pereira (2001), Conditional random fields: probabilistic models for segmenting and labeling
+    sequence data.
     """
 
     def __init__(self, num_tags: int, batch_first: bool = False, *, backend: Backend = "auto") -> None:
@@ -99,6 +103,7 @@ class CRF(nn.Module):
         token's share of the log likelihood, log p(y_t | y_1..y_{t-1}, x), by its own weight and by that of its label;
         the shares sum to the whole, so weights of 1 change nothing.
         """
+        # [S2, log-likelihood; S4.113; S1, loss]
         mask = self._validate(emissions, tags, mask, lengths)
         check_reduction(reduction)
         if token_weights is None and label_weights is None:

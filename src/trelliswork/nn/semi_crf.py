@@ -29,12 +29,15 @@ class SemiCRF(nn.Module):
 
     The last two never build a tensor [n, k, c]. `order=0` leaves out transitions between labels. `max_lengths` limits
     the segments of each label. Segmentations are lists of (start, end, label), end exclusive, or starts [batch, n].
-    A layer made by `from_labels` knows the labels' names and speaks in them.
+    A layer made by `from_labels` knows the names of its labels, takes them and returns them. Rows are ragged by
+    `lengths` or by a `mask` with padding on the right.
 
     >>> crf = SemiCRF.from_labels(["O", "PER", "LOC"], max_length=6, encoding_dim=64, outside="O")
     >>> loss = crf.loss(encodings, [[(0, 2, "PER")], [(3, 4, "LOC")]], lengths)   # gaps are "O"
     >>> crf.decode(encodings, lengths)
     [[(0, 2, 'PER'), (2, 3, 'O')], ...]
+
+    Sarawagi and Cohen (2004), Semi-Markov conditional random fields for information extraction.
     """
 
     def __init__(
@@ -122,6 +125,7 @@ class SemiCRF(nn.Module):
 
         `reduction` is "none" (one value per row), "sum", "mean" (over rows) or "token_mean".
         """
+        # [S0, likelihood]
         check_reduction(reduction)
         self._validate(scores)
         lengths = lengths_of(mask, lengths, scores.shape[:2])

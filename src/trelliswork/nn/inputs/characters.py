@@ -19,7 +19,8 @@ class CharacterCNN(nn.Module):
     >>> CharacterCNN(100, dim=25, hidden=30)(torch.ones(8, 12, dtype=torch.long)).shape
     torch.Size([8, 30])
 
-    dos Santos and Zadrozny (2014), Learning character-level representations for part-of-speech tagging.
+    dos Santos and Zadrozny (2014), Learning character-level representations for part-of-speech tagging. The initial
+    vectors are those of Ma and Hovy (2016), End-to-end sequence labeling via bi-directional LSTM-CNNs-CRF.
     """
 
     # [S3, Max Layer]
