@@ -56,14 +56,13 @@ def test_lengths_and_masks_say_the_same(kind: str) -> None:
     torch.testing.assert_close(crf(given, gold, lengths=LENGTHS), crf(given, gold, mask=mask))
     assert crf.decode(given, lengths=LENGTHS) == crf.decode(given, mask=mask)
     assert torch.equal(crf.marginals(given, lengths=LENGTHS), crf.marginals(given, mask=mask))
-    assert torch.equal(crf.distribution(given, lengths=LENGTHS).lengths, LENGTHS)
 
 
 @every_layer
 def test_reductions(kind: str) -> None:
     crf, given, gold = layer(kind)
     each = crf(given, gold, lengths=LENGTHS, reduction="none")
-    assert each.shape == (BATCH,) and bool((each < 0).all())
+    assert each.shape == (BATCH,) and bool((each <= 0).all())
     torch.testing.assert_close(crf(given, gold, lengths=LENGTHS), each.sum())
     torch.testing.assert_close(crf(given, gold, lengths=LENGTHS, reduction="mean"), each.mean())
     torch.testing.assert_close(crf(given, gold, lengths=LENGTHS, reduction="token_mean"), each.sum() / LENGTHS.sum())
@@ -76,7 +75,7 @@ def test_wrong_lengths_and_masks_are_named(kind: str) -> None:
     crf, given, gold = layer(kind)
     with pytest.raises(ScoreError, match="lengths or a mask, not both"):
         crf(given, gold, lengths=LENGTHS, mask=mask_for(kind))
-    with pytest.raises(ScoreError, match="lengths must lie in 1..5; got 6 at row 1"):
+    with pytest.raises(ScoreError, match=r"lengths must lie in 1\.\.5; got 6 at row 1"):
         crf(given, gold, lengths=torch.tensor([5, 6, 1]))
     with pytest.raises(ScoreError, match="mask"):
         crf(given, gold, mask=mask_for(kind)[:2])
