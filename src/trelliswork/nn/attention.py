@@ -9,7 +9,7 @@ Kim, Denton, Hoang and Rush (2017), Structured attention networks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +19,7 @@ from trelliswork.distributions.base import Backend
 from trelliswork.distributions.chain_inputs import layout_of
 from trelliswork.distributions.checks import cast
 from trelliswork.errors import ConstraintError, ScoreError
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 INF = float("inf")
 Heads = Literal["projective", "spanning", "independent"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,11 +14,9 @@ from trelliswork.distributions.base import Backend, uses_kernels
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.nn.structured import check_reduction, mask_of, reduce
 from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.chain import fast
 from trelliswork.tags.schemes import allowed_transitions, violations
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 UNKNOWN = -100

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
@@ -12,9 +10,7 @@ from trelliswork.distributions.base import Backend
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import check_reduction, lengths_of, reduce, require_possible
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 
 class DependencyCRF(nn.Module):

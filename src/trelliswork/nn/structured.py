@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from trelliswork.distributions.chain_inputs import layout_of
 from trelliswork.errors import ConstraintError, ScoreError
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 REDUCTIONS = ("none", "sum", "mean", "token_mean")
 INF = float("inf")

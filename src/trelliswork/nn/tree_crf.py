@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,9 +12,7 @@ from trelliswork.distributions.base import Backend
 from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import check_reduction, lengths_of, reduce, require_possible
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 Node = tuple[int, int, int | None]
 

@@ -6,16 +6,14 @@ what does not depend on the step before is one product for all tokens.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from trelliswork.nn.encoders import lstm_kernels as kernels
 from trelliswork.nn.encoders.packing import Packing
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from trelliswork.runtime.shapes import Float
 
 
 def read_both_ways(
