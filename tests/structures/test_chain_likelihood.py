@@ -10,6 +10,7 @@ from torch import Tensor
 
 from trelliswork.distributions import LinearChain
 from trelliswork.runtime import threads
+from trelliswork.structures.chain import fast, record
 from trelliswork.structures.chain.likelihood import log_likelihood
 
 Batch = tuple[tuple[Tensor, ...], Tensor, Tensor]
@@ -105,3 +106,15 @@ def test_what_is_not_plain_is_left_to_the_general_way(change: str) -> None:
     else:
         emissions = emissions.float()
     assert log_likelihood((emissions, *others), tags, mask=mask) is None
+
+
+def test_many_samples_are_summed_over_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first is answered in one kernel, the others from one pass over the chain."""
+    scores, _, mask = batch_of(3, 5, 3)
+    chain = LinearChain(*scores, mask=mask)
+    samples = chain.sample((4,))
+    passes = []
+    monkeypatch.setattr(record, "run_forward", lambda arrays: passes.append(1) or fast.run_forward(arrays))
+    fresh = LinearChain(*scores, mask=mask)
+    torch.testing.assert_close(fresh.log_prob(samples), by_reference(scores, samples, mask))
+    assert len(passes) == 1

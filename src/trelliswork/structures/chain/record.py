@@ -40,7 +40,7 @@ class Kernels(KernelSolver):
 
     def log_prob(self, values: Tensor) -> Tensor | None:
         """score(tags) - log Z; None if a tag is out of range."""  # [S4.114]
-        if "run" not in vars(self):  # nothing has been summed yet: all in one kernel, if the batch is plain
+        if self._is_first_answer():  # nothing has been summed yet: all in one kernel, if the batch is plain
             found = log_likelihood(self._parts.scores, values, lengths=self._parts.lengths)
             if found is not None:
                 return found

@@ -44,7 +44,7 @@ class Kernels(KernelSolver):
 
     def log_prob(self, values: Tensor) -> Tensor:
         """G(s, x) - log Z; its gradient is observed less expected."""  # [S0, likelihood; S0.7]
-        if "run" not in vars(self) and isinstance(self._parts, Segments):  # all in one kernel, if the batch is plain
+        if isinstance(self._parts, Segments) and self._is_first_answer():  # all in one kernel, if the batch is plain
             found = log_likelihood(self._parts.scores, values, self._parts.lengths)
             if found is not None:
                 return found
