@@ -22,22 +22,27 @@ from benchmarks.timing import Candidate
 
 SIZES = [(8, 25), (8, 60), (32, 25), (1, 25)]
 EISNER, MATRIX_TREE = "Eisner", "matrix-tree"
+ATTENTION = "attention + gradient"
 TARGETS = {
     f"{EISNER}: loss + gradient": {"torch-struct": 30.0, "supar": 20.0},
     f"{EISNER}: argmax": {"torch-struct": 50.0},
+    f"{EISNER}: attention + gradient": {"torch-struct": 30.0},
     f"{MATRIX_TREE}: loss + gradient": {"torch-struct": 1.2, "supar": 1.2},
     f"{MATRIX_TREE}: argmax": {},
+    f"{MATRIX_TREE}: attention + gradient": {"torch-struct": 0.8},
 }
 Tasks = dict[str, Callable[[], object]]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One batch: arc scores [batch, n+1, n+1] that want gradients, lengths of half to full, and gold heads."""
+    """One batch: arc scores [batch, n+1, n+1] that want gradients, lengths of half to full, gold heads, and vectors of
+    the nodes to attend to."""
 
     arcs: Tensor
     lengths: Tensor
     heads: Tensor
+    values: Tensor
 
     @staticmethod
     def of(batch: int, n: int) -> Problem:
@@ -47,7 +52,8 @@ class Problem:
         lengths = torch.randint(n // 2, n + 1, (batch,), generator=generator)
         lengths[0] = n
         arcs, gold = torch.randn(2, batch, n + 1, n + 1, generator=generator)
-        return Problem(arcs.requires_grad_(), lengths, ProjectiveTree(gold, lengths=lengths).argmax)
+        heads = ProjectiveTree(gold, lengths=lengths).argmax
+        return Problem(arcs.requires_grad_(), lengths, heads, torch.randn(batch, n + 1, 64, generator=generator))
 
 
 def step(scores: Tensor, loss: Callable[[], Tensor]) -> Callable[[], None]:
@@ -62,12 +68,15 @@ def step(scores: Tensor, loss: Callable[[], Tensor]) -> Callable[[], None]:
 
 def ours(problem: Problem, kind: str) -> Tasks:
     from trelliswork import ProjectiveTree, SpanningTree
+    from trelliswork.nn import TreeAttention
 
     family = ProjectiveTree if kind == EISNER else SpanningTree
+    attention = TreeAttention("projective" if kind == EISNER else "spanning")
     arcs, lengths = problem.arcs, problem.lengths
     return {
         "loss + gradient": step(arcs, lambda: -family(arcs, lengths=lengths).log_prob(problem.heads)),
         "argmax": lambda: family(arcs.detach(), lengths=lengths).argmax,
+        ATTENTION: step(arcs, lambda: attention(arcs, problem.values, lengths).context.square()),
     }
 
 
@@ -84,8 +93,17 @@ def torch_struct(problem: Problem, kind: str) -> Tasks:
     words = torch.arange(folded.shape[1])
     heads = torch.where(problem.heads > 0, problem.heads - 1, words)
     parts = torch.zeros_like(folded).scatter_(1, heads[:, None], 1.0) * (words < lengths[:, None])[:, None]
+    family = DependencyCRF if kind == EISNER else NonProjectiveDependencyCRF
+
+    def attention() -> Tensor:
+        marginals = family(potentials, lengths=lengths, multiroot=False).marginals
+        roots = marginals.diagonal(dim1=1, dim2=2)
+        weights = torch.cat([roots[:, None], marginals - torch.diag_embed(roots)], 1)
+        return torch.einsum("bhm,bhd->bmd", weights, problem.values).square()
+
     if kind == EISNER:
         return {
+            ATTENTION: step(potentials, attention),
             "loss + gradient": step(
                 potentials, lambda: -DependencyCRF(potentials, lengths=lengths, multiroot=False).log_prob(parts)
             ),
@@ -96,7 +114,7 @@ def torch_struct(problem: Problem, kind: str) -> Tasks:
         partition = NonProjectiveDependencyCRF(potentials, lengths=lengths, multiroot=False).partition
         return partition - (potentials * parts).sum((1, 2))
 
-    return {"loss + gradient": step(potentials, loss)}
+    return {"loss + gradient": step(potentials, loss), ATTENTION: step(potentials, attention)}
 
 
 @cache
@@ -135,7 +153,7 @@ def contests() -> Iterator[Contest]:
         for size in SIZES:
             problem = Problem.of(*size)
             found = {name: tasks(problem, kind) for name, tasks in libraries.items()}
-            for task in ("loss + gradient", "argmax"):
+            for task in ("loss + gradient", "argmax", ATTENTION):
                 calls = [Candidate(name, tasks[task]) for name, tasks in found.items() if task in tasks]
                 calls += [Candidate(OURS, found[OURS][task], threads=2)]
                 name = f"{kind}: {task}"
@@ -157,9 +175,10 @@ NOTE = """
 `python -m benchmarks.dependency`: milliseconds a call, medians of 21 interleaved rounds in one process, float32, one
 thread unless said; in brackets how many times as long as ours (the median of the rounds' ratios). Sizes are (batch, n),
 rows of half to full length, one root word. The loss is -log p of a gold tree, with the gradient of all arc scores;
-argmax gives heads. Ours checks scores and trees on the way, and computes in float64. torch-struct has no log_prob of
-spanning trees (the score is subtracted outside) and no best spanning tree. supar's distributions are used without its
-parsers (`pip install --no-deps supar==1.1.4`); where it is not installed it is left out.
+argmax gives heads; attention sums vectors of 64 by the arcs' posteriors (`nn.TreeAttention`), with the gradient of all
+arc scores. Ours checks scores and trees on the way, and computes in float64. torch-struct has no log_prob of spanning
+trees (the score is subtracted outside) and no best spanning tree. supar's distributions are used without its parsers
+(`pip install --no-deps supar==1.1.4`); where it is not installed it is left out.
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,6 +66,12 @@ def test_no_kernel_leaves_an_option_to_its_caller() -> None:
     assert {name: inherited(each.targetoptions) for name, each in found.items() if inherited(each.targetoptions)} == {}
     inlined = [name for name, each in found.items() if each.targetoptions.get("inline", "never") != "never"]
     assert inlined == [], "numba's own inlining gives a helper the arithmetic of its caller"
+
+
+def test_no_kernel_takes_a_star() -> None:
+    """Compiled code and Python give `*arguments` different types: one is cached, the other loaded at every call."""
+    flagged = [name for name, each in dispatchers().items() if each.py_func.__code__.co_flags & inspect.CO_VARARGS]
+    assert flagged == []
 
 
 def test_the_check_sees_what_is_inherited() -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from trelliswork.distributions import LinearChain
 from trelliswork.runtime import threads
+from trelliswork.structures.chain import fast, record
 from trelliswork.structures.chain.likelihood import log_likelihood
 
 Batch = tuple[tuple[Tensor, ...], Tensor, Tensor]
@@ -36,7 +37,7 @@ def test_value_and_gradients_are_those_of_the_reference(n: int, c: int, dtype: t
     scores, tags, mask = batch_of(5, n, c, dtype)
     weights = torch.linspace(-1.0, 2.0, 5, dtype=dtype)  # rows with their own incoming gradient, one of them 0
     weights[2] = 0.0
-    found, wanted = log_likelihood(*scores, tags, mask), by_reference(scores, tags, mask)
+    found, wanted = log_likelihood(scores, tags, mask=mask), by_reference(scores, tags, mask)
     assert found is not None
     torch.testing.assert_close(found, wanted)
     grads = torch.autograd.grad(found, scores, weights)
@@ -46,19 +47,19 @@ def test_value_and_gradients_are_those_of_the_reference(n: int, c: int, dtype: t
 
 def test_first_and_second_derivatives() -> None:
     scores, tags, mask = batch_of(3, 4, 3)
-    assert torch.autograd.gradcheck(lambda *s: log_likelihood(*s, tags, mask), scores)
-    assert torch.autograd.gradgradcheck(lambda *s: log_likelihood(*s, tags, mask), scores)
+    assert torch.autograd.gradcheck(lambda *s: log_likelihood(s, tags, mask=mask), scores)
+    assert torch.autograd.gradgradcheck(lambda *s: log_likelihood(s, tags, mask=mask), scores)
 
 
 def test_without_a_mask_every_position_counts() -> None:
     scores, tags, _ = batch_of(4, 6, 5)
-    torch.testing.assert_close(log_likelihood(*scores, tags, None), by_reference(scores, tags, None))
+    torch.testing.assert_close(log_likelihood(scores, tags), by_reference(scores, tags, None))
 
 
 def test_threads_share_the_rows(worth_splitting: None) -> None:
     scores, tags, mask = batch_of(7, 9, 5)
     assert len(threads.row_ranges(7, 7 * 9 * 25)) == 2
-    found, wanted = log_likelihood(*scores, tags, mask), by_reference(scores, tags, mask)
+    found, wanted = log_likelihood(scores, tags, mask=mask), by_reference(scores, tags, mask)
     torch.testing.assert_close(found, wanted)
     grads = torch.autograd.grad(found.sum(), scores)
     for mine, other in zip(grads, torch.autograd.grad(wanted.sum(), scores), strict=True):
@@ -71,14 +72,14 @@ def test_forbidden_parts_have_no_gradient_and_impossible_tags_no_probability() -
     emissions[:, :, 2] = -math.inf
     emissions.requires_grad_()
     possible = tags % 2
-    found = log_likelihood(emissions, *scores[1:], possible, mask)
+    found = log_likelihood((emissions, *scores[1:]), possible, mask=mask)
     torch.testing.assert_close(found, by_reference((emissions, *scores[1:]), possible, mask))
     (grad,) = torch.autograd.grad(found.sum(), emissions)
     assert bool((grad[:, :, 2] == 0).all())
     assert not grad.isnan().any()
-    assert log_likelihood(emissions, *scores[1:], possible.index_fill(1, torch.tensor(0), 2), mask).tolist() == [
-        -math.inf
-    ] * len(tags)
+    impossible = possible.index_fill(1, torch.tensor(0), 2)
+    found = log_likelihood((emissions, *scores[1:]), impossible, mask=mask)
+    assert found.tolist() == [-math.inf] * len(tags)
 
 
 @pytest.mark.parametrize(
@@ -104,4 +105,16 @@ def test_what_is_not_plain_is_left_to_the_general_way(change: str) -> None:
         emissions, others = emissions.half(), [each.half() for each in others]
     else:
         emissions = emissions.float()
-    assert log_likelihood(emissions, *others, tags, mask) is None
+    assert log_likelihood((emissions, *others), tags, mask=mask) is None
+
+
+def test_many_samples_are_summed_over_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first is answered in one kernel, the others from one pass over the chain."""
+    scores, _, mask = batch_of(3, 5, 3)
+    chain = LinearChain(*scores, mask=mask)
+    samples = chain.sample((4,))
+    passes = []
+    monkeypatch.setattr(record, "run_forward", lambda arrays: passes.append(1) or fast.run_forward(arrays))
+    fresh = LinearChain(*scores, mask=mask)
+    torch.testing.assert_close(fresh.log_prob(samples), by_reference(scores, samples, mask))
+    assert len(passes) == 1

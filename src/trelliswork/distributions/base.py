@@ -324,3 +324,10 @@ def resolve_backend(backend: Backend, device: torch.device) -> Literal["kernel",
     if backend == "auto" and (device.type != "cpu" or bridge.out_of_reach()):
         return "torch"
     return "torch" if backend == "torch" else "kernel"
+
+
+def uses_kernels(backend: Backend, scores: Tensor) -> bool:
+    """Whether kernels compute on these scores."""
+    if backend == "auto":  # asked for every sentence that is decoded: without strings of devices
+        return scores.is_cpu and not bridge.out_of_reach()
+    return resolve_backend(backend, scores.device) == "kernel"

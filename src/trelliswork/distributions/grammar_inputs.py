@@ -65,7 +65,7 @@ def check_scores(parts: Productions) -> None:
     """NaN and +inf are refused, by name and place, where they are read."""
     if parts.lexical.device.type == "cpu":
         flat = [as_array(each).reshape(-1) for each in parts.scores if each is not None]
-        if first_not_a_score(*flat)[0] < 0:
+        if first_not_a_score(tuple(flat))[0] < 0:
             return
     real = torch.arange(parts.n, device=parts.lengths.device) < parts.lengths[:, None]
     spans = real[:, :, None] & real[:, None, :]

@@ -13,6 +13,7 @@ from torch.distributions import constraints
 from trelliswork.distributions.base import (
     Backend,
     StructuredDistribution,
+    uses_kernels,
     weighted_sum,
 )
 from trelliswork.distributions.centring import centred
@@ -30,6 +31,7 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.chain import structure
+from trelliswork.structures.chain.likelihood import Scores, log_likelihood
 from trelliswork.structures.chain.record import STRUCTURE
 from trelliswork.structures.chain.structure import ArcsBy, Chain
 
@@ -128,6 +130,17 @@ class LinearChain(StructuredDistribution):
         return (self._chain,)
 
     # --- queries ---------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def log_prob_at_once(
+        scores: Scores, tags: Int[Tensor, "batch n"], mask: Bool[Tensor, "batch n"] | None, backend: Backend
+    ) -> Float[Tensor, "batch"] | None:
+        """`log_prob` of a plain batch without making a distribution; None if it takes one.
+
+        `scores` are emissions [batch, n, c], transitions [c, c], start and end. It takes a distribution where kernels
+        are not used, and where something is wrong or unusual: a hole in the mask, a tag out of range, NaN, wide scores.
+        """
+        return log_likelihood(scores, tags, mask=mask) if uses_kernels(backend, scores[0]) else None
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n c"]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions import segment_values as values
-from trelliswork.distributions.base import Backend, weighted_sum
+from trelliswork.distributions.base import Backend, uses_kernels, weighted_sum
 from trelliswork.distributions.centring import centred, centred_segments
 from trelliswork.distributions.checks import (
     check_edges,
@@ -26,7 +26,9 @@ from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.segments import structure
 from trelliswork.structures.segments.factored import Factored
+from trelliswork.structures.segments.likelihood import log_likelihood
 from trelliswork.structures.segments.record import STRUCTURE
+from trelliswork.structures.segments.structure import Scores
 
 INF = float("inf")
 Known = Sequence[Any]
@@ -148,6 +150,17 @@ class SemiMarkov(SegmentScores):
         return self.from_starts(self.to_starts(torch.where(marked > 0, label, -1)))
 
     # --- queries ---------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def log_prob_at_once(
+        scores: Scores, starts: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"] | None, backend: Backend
+    ) -> Float[Tensor, "batch"] | None:
+        """`log_prob` of a plain batch without making a distribution; None if it takes one.
+
+        `scores` are segments [batch, n, k, c], transitions, start and end. It takes a distribution where kernels are
+        not used, and where something is wrong or unusual: a segmentation that is forbidden or none, NaN, wide scores.
+        """
+        return log_likelihood(scores, starts, lengths) if uses_kernels(backend, scores[0]) else None
 
     def _read(self, value: Any, check: bool) -> Int[Tensor, "*samples *batch n"]:
         return self.to_starts(value)

@@ -1,13 +1,15 @@
 """Attention whose weights are marginals of a structure: a subsequence, segments, a dependency tree.
 
-Plain attention looks at one position, drawn from a softmax. Here what is looked at is a latent structure z with a
-distribution of its own [S4.311-312], and the context is the expectation of what z selects: a sum of values weighted by
-the marginals of z. Marginals are differentiable, so the whole trains end to end by backpropagation.
+Plain attention selects one position, drawn from a softmax. Structured attention selects a latent structure z with a
+distribution of its own, and the context is the expected value of what z selects: a sum of values weighted by the
+marginals of z. Marginals are differentiable, so the layers train end to end by backpropagation.
+
+Kim, Denton, Hoang and Rush (2017), Structured attention networks.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,9 +19,7 @@ from trelliswork.distributions.base import Backend
 from trelliswork.distributions.chain_inputs import layout_of
 from trelliswork.distributions.checks import cast
 from trelliswork.errors import ConstraintError, ScoreError
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 INF = float("inf")
 Heads = Literal["projective", "spanning", "independent"]
@@ -33,14 +33,17 @@ class Attended(NamedTuple):
 
 
 class SoftmaxAttention(nn.Module):
-    """Exactly one position: c = Σ_t p(z = t | x) values_t with p(z = t) = softmax(θ)_t [S4.309-310].
+    """Select exactly one position: c = Σ_t p(z = t | x) values_t with p(z = t) = softmax(θ)_t.
 
-    As in all attention over positions here, a score of -inf is never selected, and `lengths` leave padding out,
-    whatever it holds.
+    As in all attention over positions, a score of -inf is never selected, and positions beyond `lengths` are ignored.
 
     >>> attention = SoftmaxAttention()
     >>> context, weights = attention(scores, values, lengths)  # [batch, n], [batch, n, d] -> [batch, d], [batch, n]
+
+    Bahdanau, Cho and Bengio (2015), Neural machine translation by jointly learning to align and translate.
     """
+
+    # [S4.309-310]
 
     def forward(
         self,
@@ -53,7 +56,9 @@ class SoftmaxAttention(nn.Module):
 
 
 class BernoulliAttention(nn.Module):
-    """Any positions, each on its own: c = Σ_t p(z_t = 1 | x) values_t with p(z_t = 1) = σ(θ_t) [S4.313, 315]."""
+    """Select any positions independently: c = Σ_t p(z_t = 1 | x) values_t with p(z_t = 1) = σ(θ_t)."""
+
+    # [S4.313, 315]
 
     def forward(
         self,
@@ -66,15 +71,16 @@ class BernoulliAttention(nn.Module):
 
 
 class ChainAttention(nn.Module):
-    """A subsequence: z_t ∈ {0, 1} is a linear chain, p(z) ∝ Π_t ψ_t(z_{t-1}, z_t), and c = Σ_t p(z_t = 1 | x) values_t
-    [S4.313-314].
+    """Select a subsequence: z_t ∈ {0, 1} is a linear chain, p(z) ∝ Π_t ψ_t(z_{t-1}, z_t), c = Σ_t p(z_t = 1) values_t.
 
-    Learned transitions say whether selected positions keep together; further ones may come from the input, position by
-    position. Where all are 0, as at the start, this is `BernoulliAttention`.
+    Learned transitions decide how much selected positions cluster; additional ones may be given for each position.
+    Where all are 0, as at initialization, this is `BernoulliAttention`.
 
     >>> attention = ChainAttention()
     >>> context, weights = attention(scores, values, lengths)  # [batch, n], [batch, n, d] -> [batch, d], [batch, n]
     """
+
+    # [S4.313-314]
 
     def __init__(self, *, backend: Backend = "auto") -> None:
         super().__init__()
@@ -99,22 +105,25 @@ class ChainAttention(nn.Module):
         lengths: Int[Tensor, "*batch"] | None = None,
         transitions: Float[Tensor, "*batch n-1 2 2"] | None = None,
     ) -> LinearChain:
-        """The distribution over selections: tag 1 where a position is selected [S4.314]."""
+        """The distribution over selections: tag 1 where a position is selected."""
+        # [S4.314]
         emissions = torch.stack([torch.zeros_like(scores), scores], -1)
         arcs = self.transitions if transitions is None else self.transitions + transitions
         return LinearChain(emissions, arcs, self.start, self.end, lengths=lengths, backend=self.backend)
 
 
 class SegmentAttention(nn.Module):
-    """Whole segments of at most `max_width` positions: a semi-Markov model whose segments are selected or skipped.
+    """Select segments of at most `max_width` positions: a semi-Markov model whose segments are selected or skipped.
 
-    A selected segment scores the sum of its positions and a learned score of its width, so that, unlike a chain, it can
-    prefer segments of just three; a skipped position scores 0. The weight of a position is the probability that a
-    selected segment covers it [S4.311].
+    A selected segment scores the sum of its positions plus a learned score of its width, so that, unlike a chain, it
+    can prefer segments of exactly three; a skipped position scores 0. The weight of a position is the probability that
+    a selected segment covers it.
 
     >>> attention = SegmentAttention(max_width=4)
     >>> context, weights = attention(scores, values, lengths)  # [batch, n], [batch, n, d] -> [batch, d], [batch, n]
     """
+
+    # [S4.311]
 
     def __init__(self, max_width: int, *, backend: Backend = "auto") -> None:
         if max_width < 1:
@@ -137,7 +146,8 @@ class SegmentAttention(nn.Module):
     def distribution(
         self, scores: Float[Tensor, "*batch n"], lengths: Int[Tensor, "*batch"] | None = None
     ) -> SemiMarkov:
-        """The distribution over segmentations: label 1 is selected, label 0 a single skipped position [S4.312]."""
+        """The distribution over segmentations: label 1 is selected, label 0 a single skipped position."""
+        # [S4.312]
         width = self.max_width
         padded = nn.functional.pad(scores, (0, width - 1))
         sums = [scores]
@@ -149,14 +159,16 @@ class SegmentAttention(nn.Module):
 
 
 class TreeAttention(nn.Module):
-    """Each word attends to its head in a latent dependency tree: c_m = Σ_h p(h is the head of m | x) values_h [S4.311].
+    """Each word attends to its head in a latent dependency tree: c_m = Σ_h p(h is the head of m | x) values_h.
 
-    `kind`: "projective", "spanning" (arcs may cross), or "independent" (each word picks a head by a softmax of its own:
-    what the others pick, and cycles, do not matter). Scores and values begin with the root at 0.
+    `kind` is "projective", "spanning" (arcs may cross), or "independent" (each word picks its head with a softmax of
+    its own, and heads may form cycles). Scores and values begin with the root at 0.
 
     >>> attention = TreeAttention("projective")
     >>> context, weights = attention(arcs, values, lengths)  # [batch, n+1, n+1], [batch, n+1, d] -> [batch, n, d]
     """
+
+    # [S4.311]
 
     def __init__(self, kind: Heads = "projective", *, single_root: bool = True, backend: Backend = "auto") -> None:
         if kind not in ("projective", "spanning", "independent"):
@@ -182,13 +194,14 @@ class TreeAttention(nn.Module):
     def distribution(
         self, arcs: Float[Tensor, "*batch n+1 n+1"], lengths: Int[Tensor, "*batch"] | None = None
     ) -> ProjectiveTree | SpanningTree:
-        """The distribution over trees [S4.312]; spanning trees also for independent heads."""
+        """The distribution over trees; spanning trees for independent heads too."""
+        # [S4.312]
         family = ProjectiveTree if self.kind == "projective" else SpanningTree
         return family(arcs, lengths=lengths, single_root=self.single_root, backend=self.backend)
 
 
 def _own_heads(trees: ProjectiveTree | SpanningTree) -> Float[Tensor, "*batch n n+1"]:
-    """A softmax over the possible heads of each word [S4.310]."""
+    """A softmax over the possible heads of each word."""  # [S4.310]
     words = trees.valid
     is_node = nn.functional.pad(words, (1, 0), value=True)
     n = words.shape[-1]
@@ -219,7 +232,8 @@ def _coverage(segments: Float[Tensor, "*batch n k"]) -> Float[Tensor, "*batch n"
 def _attend(
     weights: Float[Tensor, "*batch n"], values: Float[Tensor, "*batch n d"], valid: Bool[Tensor, "*batch n"]
 ) -> Attended:
-    """c = Σ_t p(t is selected | x) values_t [S4.309, 313]; padding has no weight, and its values are not read."""
+    """c = Σ_t p(t is selected | x) values_t; padding has no weight, and its values are not read."""
+    # [S4.309, 313]
     weights = torch.where(valid, weights, 0.0)
     kept = torch.where(valid[..., None], values, 0.0)
     return Attended(torch.einsum("...t,...td->...d", cast(weights, values.dtype), kept), weights)

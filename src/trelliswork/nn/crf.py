@@ -4,38 +4,39 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from trelliswork.distributions import LinearChain
-from trelliswork.distributions.base import Backend
+from trelliswork.distributions.base import Backend, uses_kernels
 from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.runtime import bridge
+from trelliswork.nn.structured import check_reduction, mask_of, reduce
+from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.chain import fast
-from trelliswork.structures.chain.likelihood import log_likelihood as plain_log_likelihood
 from trelliswork.tags.schemes import allowed_transitions, violations
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
 
 INF = float("inf")
 UNKNOWN = -100
-REDUCTIONS = ("none", "sum", "mean", "token_mean")
 
 
 class CRF(nn.Module):
-    """A linear-chain CRF over emission scores.
+    """A linear-chain CRF over emission scores, with the interface of `torchcrf.CRF`.
 
     Tensors are (n, batch, ...) unless `batch_first`. A mask is True (or 1) at valid positions and may have holes
-    anywhere. Tags of -100 are unknown and summed over. A layer made by `from_tags` knows the tags' names and forbids
-    what their scheme forbids, in the loss, in the marginals and in decoding alike.
+    anywhere; `lengths` [batch] may be given instead. Tags of -100 are unknown and summed over. A layer made by
+    `from_tags` knows the names of its tags and forbids what their scheme forbids: in the loss, in the marginals and in
+    decoding.
 
     >>> crf = CRF.from_tags(["O", "B-PER", "I-PER"], scheme="IOB2", batch_first=True)
     >>> loss = -crf(emissions, tags, mask)
     >>> crf.decode(emissions, mask)
     [[0, 1, 2], [1, 0]]
+
+    Lafferty, McCallum and Pereira (2001), Conditional random fields: probabilistic models for segmenting and labeling
+    sequence data.
     """
 
     def __init__(self, num_tags: int, batch_first: bool = False, *, backend: Backend = "auto") -> None:
@@ -90,36 +91,34 @@ class CRF(nn.Module):
         mask: Bool[Tensor, "n batch"] | None = None,
         reduction: str = "sum",
         *,
+        lengths: Int[Tensor, "batch"] | None = None,
         token_weights: Float[Tensor, "n batch"] | None = None,
         label_weights: Float[Tensor, "c"] | None = None,
     ) -> Tensor:
-        """The log likelihood of the tags [S2, log-likelihood; S4.113]; its negative is the loss [S1, loss].
+        """The log likelihood of the tags; its negative is the loss.
 
-        `reduction`: none (one value a row), sum, mean (over rows) or token_mean. Weights multiply each token's share
-        of the log likelihood, log p(y_t | y_1..y_{t-1}, x), by its own weight and by that of its label; the shares
-        sum to the whole, so weights of 1 change nothing.
+        `reduction` is "none" (one value per row), "sum", "mean" (over rows) or "token_mean". Weights multiply each
+        token's share of the log likelihood, log p(y_t | y_1..y_{t-1}, x), by its own weight and by that of its label;
+        the shares sum to the whole, so weights of 1 change nothing.
         """
-        self._validate(emissions, tags, mask)
-        if reduction not in REDUCTIONS:
-            raise ScoreError(f"invalid reduction: {reduction}")
-        log_likelihood = None
+        # [S2, log-likelihood; S4.113; S1, loss]
+        mask = self._validate(emissions, tags, mask, lengths)
+        check_reduction(reduction)
         if token_weights is None and label_weights is None:
-            log_likelihood = self._log_likelihood_fast(emissions, tags, mask)
-        if log_likelihood is None:
-            log_likelihood = self._log_likelihood(emissions, tags, mask, token_weights, label_weights)
-        if reduction == "none":
-            return log_likelihood
-        if reduction == "sum":
-            return log_likelihood.sum()
-        if reduction == "mean":
-            return log_likelihood.mean()
-        return log_likelihood.sum() / (tags.numel() if mask is None else mask.sum())
+            found = self._log_likelihood(emissions, tags, mask)
+        else:
+            found = self._weighted_log_likelihood(emissions, tags, mask, token_weights, label_weights)
+        return reduce(found, reduction, tags.numel if mask is None else mask.sum)
 
     def decode(
-        self, emissions: Float[Tensor, "n batch c"], mask: Bool[Tensor, "n batch"] | None = None
+        self,
+        emissions: Float[Tensor, "n batch c"],
+        mask: Bool[Tensor, "n batch"] | None = None,
+        *,
+        lengths: Int[Tensor, "batch"] | None = None,
     ) -> list[list[int]]:
         """The best tags of each row as lists, valid positions only."""
-        self._validate(emissions, mask=mask)
+        mask = self._validate(emissions, None, mask, lengths)
         found = self._decode_fast(emissions, mask)
         if found is not None:
             return found
@@ -130,31 +129,49 @@ class CRF(nn.Module):
         return [row[keep].tolist() for row, keep in zip(tags, valid, strict=True)]
 
     def viterbi(
-        self, emissions: Float[Tensor, "n batch c"], mask: Bool[Tensor, "n batch"] | None = None
+        self,
+        emissions: Float[Tensor, "n batch c"],
+        mask: Bool[Tensor, "n batch"] | None = None,
+        *,
+        lengths: Int[Tensor, "batch"] | None = None,
     ) -> tuple[Int[Tensor, "n batch"], Float[Tensor, "batch"]]:
         """The best tags as a tensor shaped like the mask (0 at invalid positions), and their scores."""
-        chain = self.distribution(emissions, mask)
+        chain = self.distribution(emissions, mask, lengths=lengths)
         best = chain.argmax
         return self._rows(best), chain.score(best)
 
     def marginals(
-        self, emissions: Float[Tensor, "n batch c"], mask: Bool[Tensor, "n batch"] | None = None
+        self,
+        emissions: Float[Tensor, "n batch c"],
+        mask: Bool[Tensor, "n batch"] | None = None,
+        *,
+        lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "n batch c"]:
         """p(tag at t | x), 0 at invalid positions."""
-        return self._rows(self.distribution(emissions, mask).marginals)
+        return self._rows(self.distribution(emissions, mask, lengths=lengths).marginals)
 
     def top_k(
-        self, emissions: Float[Tensor, "n batch c"], k: int, mask: Bool[Tensor, "n batch"] | None = None
+        self,
+        emissions: Float[Tensor, "n batch c"],
+        k: int,
+        mask: Bool[Tensor, "n batch"] | None = None,
+        *,
+        lengths: Int[Tensor, "batch"] | None = None,
     ) -> tuple[Int[Tensor, "k n batch"], Float[Tensor, "k batch"]]:
         """The k best tag sequences of each row, best first, and their scores."""
-        tags, scores = self.distribution(emissions, mask).top_k(k)
+        tags, scores = self.distribution(emissions, mask, lengths=lengths).top_k(k)
         return tags if self.batch_first else tags.transpose(1, 2), scores
 
     def sample(
-        self, emissions: Float[Tensor, "n batch c"], mask: Bool[Tensor, "n batch"] | None = None, n_samples: int = 1
+        self,
+        emissions: Float[Tensor, "n batch c"],
+        mask: Bool[Tensor, "n batch"] | None = None,
+        n_samples: int = 1,
+        *,
+        lengths: Int[Tensor, "batch"] | None = None,
     ) -> Int[Tensor, "samples n batch"]:
         """Independent exact samples."""
-        tags = self.distribution(emissions, mask).sample((n_samples,))
+        tags = self.distribution(emissions, mask, lengths=lengths).sample((n_samples,))
         return tags if self.batch_first else tags.transpose(1, 2)
 
     def span_probability(
@@ -164,11 +181,13 @@ class CRF(nn.Module):
         last: int,
         label: str,
         mask: Bool[Tensor, "n batch"] | None = None,
+        *,
+        lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch"]:
         """P(tokens first..last-1 are exactly one `label` span) of each row; needs a layer made by `from_tags`."""
         if self.tags is None or self.scheme is None:
             raise ScoreError("span probabilities need the tags' names; make the layer with CRF.from_tags(tags, scheme)")
-        chain = self.distribution(emissions, mask)
+        chain = self.distribution(emissions, mask, lengths=lengths)
         return chain.span_probability(first, last, label, tags=self.tags, scheme=self.scheme)
 
     def distribution(
@@ -176,14 +195,15 @@ class CRF(nn.Module):
         emissions: Float[Tensor, "n batch c"],
         mask: Bool[Tensor, "n batch"] | None = None,
         *,
+        lengths: Int[Tensor, "batch"] | None = None,
         pair_scores: Float[Tensor, "batch n-1 c c"] | None = None,
     ) -> LinearChain:
         """The distribution over tag sequences [batch, n], with every query of `LinearChain`.
 
-        `pair_scores` are added to the transitions: what a network has to say about the tags of tokens t and t + 1
-        (batch first always).
+        `pair_scores` are added to the transitions: a network's scores of the tags of tokens t and t + 1, batch first
+        in every layer.
         """
-        self._validate(emissions, mask=mask)
+        mask = self._validate(emissions, None, mask, lengths)
         return self._distribution(emissions, mask, pair_scores)
 
     # --- parts -----------------------------------------------------------------------------------------------
@@ -216,7 +236,22 @@ class CRF(nn.Module):
             transitions = transitions + pair_scores
         return LinearChain(self._rows(emissions), transitions, start, end, mask=rows, backend=self.backend)
 
-    def _log_likelihood(
+    def _log_likelihood(self, emissions: Tensor, tags: Tensor, mask: Tensor | None) -> Float[Tensor, "batch"]:
+        """Of each row; unknown tags are summed over."""
+        rows, row_mask = self._rows(tags), None if mask is None else self._rows(mask)
+        scores = self._rows(emissions), *self._scores()
+        found = LinearChain.log_prob_at_once(scores, rows, row_mask, self.backend)
+        if found is not None and (self.allowed_transitions is None or bool((found.detach() > -INF).all())):
+            return found
+        chain = LinearChain(*scores, mask=row_mask, backend=self.backend)
+        if bool((chain.valid & (rows < 0)).any()):
+            found = chain.log_prob_of_set(self._partial(chain, rows))
+        else:
+            found = chain.log_prob(rows)
+        self._check_allowed(found, chain.valid, rows)
+        return found
+
+    def _weighted_log_likelihood(
         self,
         emissions: Tensor,
         tags: Tensor,
@@ -224,30 +259,12 @@ class CRF(nn.Module):
         token_weights: Tensor | None,
         label_weights: Tensor | None,
     ) -> Float[Tensor, "batch"]:
-        """Of each row, the general way: any device and precision, holes, unknown tags, weights."""
+        """Σ_t of each token's share times its weight."""
         chain, rows = self._distribution(emissions, mask), self._rows(tags)
-        if token_weights is not None or label_weights is not None:
-            partial = self._partial(chain, rows)
-            weights, shares = self._weights(partial, token_weights, label_weights), chain.token_log_probs(partial)
-            self._check_allowed(shares.sum(1), chain.valid, rows)
-            return torch.where(weights != 0, shares * weights, 0.0).sum(1)
-        if bool((chain.valid & (rows < 0)).any()):
-            log_likelihood = chain.log_prob_of_set(self._partial(chain, rows))
-        else:
-            log_likelihood = chain.log_prob(rows)
-        self._check_allowed(log_likelihood, chain.valid, rows)
-        return log_likelihood
-
-    def _log_likelihood_fast(self, emissions: Tensor, tags: Tensor, mask: Tensor | None) -> Tensor | None:
-        """The kernel without a `LinearChain` between; None where that does not apply or something is wrong."""
-        if self.backend == "torch" or not emissions.is_cpu or bridge.out_of_reach():
-            return None
-        found = plain_log_likelihood(
-            self._rows(emissions), *self._scores(), self._rows(tags), None if mask is None else self._rows(mask)
-        )
-        if found is not None and self.allowed_transitions is not None and bool((found.detach() == -INF).any()):
-            return None
-        return found
+        partial = self._partial(chain, rows)
+        weights, shares = self._weights(partial, token_weights, label_weights), chain.token_log_probs(partial)
+        self._check_allowed(shares.sum(1), chain.valid, rows)
+        return torch.where(weights != 0, shares * weights, 0.0).sum(1)
 
     def _partial(self, chain: LinearChain, tags: Int[Tensor, "batch n"]) -> Int[Tensor, "batch n"]:
         """Tags with -100 for unknown; any other negative, at a valid position, is a mistake."""
@@ -292,7 +309,10 @@ class CRF(nn.Module):
                 return f"position {int(valid.nonzero()[index])} ({why})"
         return f"tags {' '.join(names)}"
 
-    def _validate(self, emissions: Tensor, tags: Tensor | None = None, mask: Tensor | None = None) -> None:
+    def _validate(
+        self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, lengths: Tensor | None
+    ) -> Tensor | None:
+        """The mask, which may be given as lengths; shapes are checked."""
         if emissions.dim() != 3:
             raise ScoreError(f"emissions must have dimension of 3, got {emissions.dim()}")
         *shape, c = emissions.shape
@@ -306,25 +326,24 @@ class CRF(nn.Module):
                     f"the first two dimensions of emissions and {name} must match, "
                     f"got {tuple(shape)} and {tuple(other.shape)}"
                 )
+        if lengths is None:
+            return mask
+        batch, n = shape if self.batch_first else reversed(shape)
+        return self._rows(mask_of(lengths, mask, batch, n))
 
     def _decode_fast(self, emissions: Tensor, mask: Tensor | None) -> list[list[int]] | None:
         """Kernel and lists without a `LinearChain` between; None where that does not apply."""
         transitions, start, end = self._scores()
-        if (
-            self.backend == "torch"
-            or not emissions.is_cpu
-            or bridge.out_of_reach()
-            or transitions.dtype != emissions.dtype
-        ):
+        if transitions.dtype != emissions.dtype or emissions.dtype not in (torch.float32, torch.float64):
             return None
-        if emissions.dtype not in (torch.float32, torch.float64):
+        if not uses_kernels(self.backend, emissions):
             return None
         # Arrays share memory with the parameters: they stay right while the parameters stay where they are. Making
         # them anew would take a seventh of the time of decoding one sentence.
         addresses = transitions.data_ptr(), start.data_ptr(), end.data_ptr()
         known_addresses, arrays = self.__dict__.get("_parameter_arrays", (None, ()))
         if addresses != known_addresses:
-            arrays = bridge.as_array(transitions)[None, None], bridge.as_array(start), bridge.as_array(end)
+            arrays = as_array(transitions)[None, None], as_array(start), as_array(end)
             if self.allowed_transitions is None:
                 self.__dict__["_parameter_arrays"] = addresses, arrays
         return fast.decode(self._rows(emissions), arrays, None if mask is None else self._rows(mask))

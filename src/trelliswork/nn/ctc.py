@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -15,12 +14,10 @@ from trelliswork.distributions.checks import check_tensor, flat_lengths
 from trelliswork.distributions.ctc_inputs import check_frames, check_labels, check_scores
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.ctc import fast
 from trelliswork.structures.ctc.kernels import first_bad_frame
 from trelliswork.structures.ctc.structure import Labelling
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 INF = float("inf")
 REDUCTIONS = ("none", "mean", "sum")

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
 from trelliswork.distributions import ProjectiveTree, SpanningTree
 from trelliswork.distributions.base import Backend
 from trelliswork.distributions.dependency_tree import DependencyTree
-from trelliswork.errors import ConstraintError, ScoreError
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
-INF = float("inf")
-REDUCTIONS = ("none", "sum", "mean", "token_mean")
+from trelliswork.errors import ScoreError
+from trelliswork.nn.structured import check_reduction, lengths_of, reduce, require_possible
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 
 class DependencyCRF(nn.Module):
     """A CRF over dependency trees, projective or not. It has no parameters: scores come from a scorer.
 
     Tensors are batch first. `arcs[b, h, m]` scores head h of word m, 0 being the root; `label_scores[b, h, m, y]`, if
-    given, a label y of that arc. A mask is True at words, padding on the right. Heads and labels of -100 are
-    unknown and summed over.
+    given, a label y of that arc. A mask is True at words, padding on the right, or `lengths` count them. Heads and
+    labels of -100 are unknown and summed over.
 
     >>> scorer, crf = BiaffineScorer(200), DependencyCRF(projective=False)
     >>> loss = -crf(scorer(encoded), heads, mask=mask)
@@ -44,35 +38,26 @@ class DependencyCRF(nn.Module):
         labels: Int[Tensor, "batch n"] | None = None,
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
+        lengths: Int[Tensor, "batch"] | None = None,
         reduction: str = "sum",
     ) -> Tensor:
         """The log likelihood of the trees; its negative is the loss.
 
-        `reduction`: none (one value a row), sum, mean (over rows) or token_mean.
+        `reduction` is "none" (one value per row), "sum", "mean" (over rows) or "token_mean". An impossible tree is an
+        error that names its row.
         """
-        if reduction not in REDUCTIONS:
-            raise ScoreError(f"reduction must be one of {', '.join(REDUCTIONS)}; got {reduction!r}")
+        check_reduction(reduction)
         if (label_scores is None) != (labels is None):
             raise ScoreError("label_scores and labels belong together; give both or none")
-        trees = self.distribution(arcs, label_scores, mask=mask)
+        trees = self.distribution(arcs, label_scores, mask=mask, lengths=lengths)
         value = heads if labels is None else torch.stack([heads, labels], -1)
-        log_likelihood = self._log_likelihood(trees, value)
-        if reduction == "none":
-            return log_likelihood
-        if reduction == "sum":
-            return log_likelihood.sum()
-        return log_likelihood.mean() if reduction == "mean" else log_likelihood.sum() / trees.lengths.sum()
-
-    def _log_likelihood(self, trees: DependencyTree, value: Tensor) -> Float[Tensor, "batch"]:
         unknown = (value < 0) & (trees.valid if trees.labels is None else trees.valid[..., None])
         found = trees.log_prob_of_set(value) if bool(unknown.any()) else trees.log_prob(value)
-        if bool((found == -INF).any()):
-            row = int((found == -INF).nonzero()[0])
-            raise ConstraintError(
-                f"the tree of row {row} is impossible: one of its arcs scores -inf, or no tree agrees with the known "
-                "heads; allow its arcs, or leave the row out"
-            )
-        return found
+        require_possible(
+            found,
+            "one of its arcs scores -inf, or no tree agrees with the known heads; allow its arcs, or leave the row out",
+        )
+        return reduce(found, reduction, trees.lengths.sum)
 
     def decode(
         self,
@@ -80,9 +65,11 @@ class DependencyCRF(nn.Module):
         label_scores: Float[Tensor, "batch n+1 n+1 l"] | None = None,
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
+        lengths: Int[Tensor, "batch"] | None = None,
     ) -> list[list[int]] | list[list[tuple[int, int]]]:
         """The heads of the best tree of each row as lists; with labels, lists of (head, label)."""
-        trees = self.distribution(arcs.detach(), None if label_scores is None else label_scores.detach(), mask=mask)
+        labels = None if label_scores is None else label_scores.detach()
+        trees = self.distribution(arcs.detach(), labels, mask=mask, lengths=lengths)
         rows = zip(trees.argmax.tolist(), trees.lengths.tolist(), strict=True)
         if label_scores is None:
             return [row[:length] for row, length in rows]
@@ -94,9 +81,10 @@ class DependencyCRF(nn.Module):
         label_scores: Float[Tensor, "batch n+1 n+1 l"] | None = None,
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
+        lengths: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch n+1 n+1 *l"]:
         """p(arc | x), or of arcs with labels; differentiable."""
-        return self.distribution(arcs, label_scores, mask=mask).marginals
+        return self.distribution(arcs, label_scores, mask=mask, lengths=lengths).marginals
 
     def distribution(
         self,
@@ -104,25 +92,12 @@ class DependencyCRF(nn.Module):
         label_scores: Float[Tensor, "batch n+1 n+1 l"] | None = None,
         *,
         mask: Bool[Tensor, "batch n"] | None = None,
+        lengths: Int[Tensor, "batch"] | None = None,
     ) -> DependencyTree:
         """The distribution over trees, with every query of `ProjectiveTree` or `SpanningTree`."""
         family = ProjectiveTree if self.projective else SpanningTree
-        lengths = None if mask is None else _lengths(mask, arcs)
+        lengths = lengths_of(mask, lengths, torch.Size((*arcs.shape[:-2], arcs.shape[-1] - 1)), ", without the root")
         return family(arcs, label_scores, lengths=lengths, single_root=self.single_root, backend=self.backend)
 
     def extra_repr(self) -> str:
         return f"projective={self.projective}, single_root={self.single_root}"
-
-
-def _lengths(mask: Bool[Tensor, "batch n"], arcs: Tensor) -> Int[Tensor, "batch"]:
-    """Words of each row."""
-    if arcs.dim() != 3 or mask.shape != (arcs.shape[0], arcs.shape[1] - 1):
-        raise ScoreError(
-            f"the mask must be [batch, n], without the root, for arcs [batch, n+1, n+1]; "
-            f"got {tuple(mask.shape)} for {tuple(arcs.shape)}"
-        )
-    words = mask.bool()
-    if bool((words[:, 1:] & ~words[:, :-1]).any()):
-        row = int((words[:, 1:] & ~words[:, :-1]).any(1).nonzero()[0])
-        raise ScoreError(f"the mask of row {row} has a hole; take masked words out and pad on the right")
-    return words.sum(1)

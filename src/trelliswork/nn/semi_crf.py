@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,14 +11,10 @@ from torch import Tensor, nn
 from trelliswork.distributions import SemiMarkov
 from trelliswork.distributions.base import Backend
 from trelliswork.errors import ScoreError
-from trelliswork.runtime import bridge
-from trelliswork.structures.segments.likelihood import log_likelihood as plain_log_likelihood
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from trelliswork.nn.structured import check_reduction, lengths_of, reduce
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 INF = float("inf")
-REDUCTIONS = ("none", "sum", "mean", "token_mean")
 
 
 class SemiCRF(nn.Module):
@@ -31,12 +27,15 @@ class SemiCRF(nn.Module):
 
     The last two never build a tensor [n, k, c]. `order=0` leaves out transitions between labels. `max_lengths` limits
     the segments of each label. Segmentations are lists of (start, end, label), end exclusive, or starts [batch, n].
-    A layer made by `from_labels` knows the labels' names and speaks in them.
+    A layer made by `from_labels` knows the names of its labels, takes them and returns them. Rows are ragged by
+    `lengths` or by a `mask` with padding on the right.
 
     >>> crf = SemiCRF.from_labels(["O", "PER", "LOC"], max_length=6, encoding_dim=64, outside="O")
     >>> loss = crf.loss(encodings, [[(0, 2, "PER")], [(3, 4, "LOC")]], lengths)   # gaps are "O"
     >>> crf.decode(encodings, lengths)
     [[(0, 2, 'PER'), (2, 3, 'O')], ...]
+
+    Sarawagi and Cohen (2004), Semi-Markov conditional random fields for information extraction.
     """
 
     def __init__(
@@ -111,56 +110,96 @@ class SemiCRF(nn.Module):
     # --- queries ---------------------------------------------------------------------------------------------
 
     def forward(
-        self, scores: Tensor, segments: Any, lengths: Int[Tensor, "batch"] | None = None, reduction: str = "sum"
+        self,
+        scores: Tensor,
+        segments: Any,
+        lengths: Int[Tensor, "batch"] | None = None,
+        reduction: str = "sum",
+        *,
+        mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Tensor:
-        """The log likelihood of segmentations [S0, likelihood]. A segment that is too long is an error that names it.
+        """The log likelihood of segmentations; its negative is the loss. A segment that is too long is an error that
+        names it.
 
-        `reduction`: none (one value a row), sum, mean (over rows) or token_mean.
+        `reduction` is "none" (one value per row), "sum", "mean" (over rows) or "token_mean".
         """
-        if reduction not in REDUCTIONS:
-            raise ScoreError(f"reduction must be one of {', '.join(REDUCTIONS)}; got {reduction!r}")
+        # [S0, likelihood]
+        check_reduction(reduction)
+        self._validate(scores)
+        lengths = lengths_of(mask, lengths, scores.shape[:2])
         starts = self._starts(scores, segments, lengths)
-        found = self._log_likelihood_fast(scores, starts, lengths)
+        found = self._log_likelihood_at_once(scores, starts, lengths)
         if found is None:
             found = self._distribution(scores, lengths).log_prob(starts)
-        if reduction == "none":
-            return found
-        if reduction == "sum":
-            return found.sum()
-        n_tokens = scores.shape[0] * scores.shape[1] if lengths is None else lengths.sum()
-        return found.mean() if reduction == "mean" else found.sum() / n_tokens
+        return reduce(found, reduction, starts.numel if lengths is None else lengths.sum)
 
     def loss(
-        self, scores: Tensor, segments: Any, lengths: Int[Tensor, "batch"] | None = None, reduction: str = "mean"
+        self,
+        scores: Tensor,
+        segments: Any,
+        lengths: Int[Tensor, "batch"] | None = None,
+        reduction: str = "sum",
+        *,
+        mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Tensor:
         """Minus the log likelihood."""
-        return -self(scores, segments, lengths, reduction)
+        return -self(scores, segments, lengths, reduction, mask=mask)
 
-    def decode(self, scores: Tensor, lengths: Int[Tensor, "batch"] | None = None) -> list[list[Any]]:
+    def decode(
+        self,
+        scores: Tensor,
+        lengths: Int[Tensor, "batch"] | None = None,
+        *,
+        mask: Bool[Tensor, "batch n"] | None = None,
+    ) -> list[list[Any]]:
         """The best segmentation of each row: lists of (start, end, label)."""
-        return [self._named(row) for row in self.distribution(scores, lengths).argmax]
+        return [self._named(row) for row in self.distribution(scores, lengths, mask=mask).argmax]
 
-    def marginals(self, scores: Tensor, lengths: Int[Tensor, "batch"] | None = None) -> Float[Tensor, "batch n k c"]:
+    def marginals(
+        self,
+        scores: Tensor,
+        lengths: Int[Tensor, "batch"] | None = None,
+        *,
+        mask: Bool[Tensor, "batch n"] | None = None,
+    ) -> Float[Tensor, "batch n k c"]:
         """p(segment | x) at [row, start, duration - 1, label]."""
-        return self.distribution(scores, lengths).marginals
+        return self.distribution(scores, lengths, mask=mask).marginals
 
     def top_k(
-        self, scores: Tensor, k: int, lengths: Int[Tensor, "batch"] | None = None
+        self,
+        scores: Tensor,
+        k: int,
+        lengths: Int[Tensor, "batch"] | None = None,
+        *,
+        mask: Bool[Tensor, "batch n"] | None = None,
     ) -> tuple[list[list[list[Any]]], Float[Tensor, "k batch"]]:
         """The k best segmentations of each row, best first, and their scores; -inf fills up where there are fewer."""
-        values, found = self.distribution(scores, lengths).top_k(k)
+        values, found = self.distribution(scores, lengths, mask=mask).top_k(k)
         return [[self._named(row) for row in rank] for rank in values], found
 
     def span_probability(
-        self, scores: Tensor, first: int, last: int, label: int | str, lengths: Int[Tensor, "batch"] | None = None
+        self,
+        scores: Tensor,
+        first: int,
+        last: int,
+        label: int | str,
+        lengths: Int[Tensor, "batch"] | None = None,
+        *,
+        mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Float[Tensor, "batch"]:
         """P(tokens first..last-1 are exactly one segment with this label) of each row."""
-        return self.distribution(scores, lengths).span_probability(first, last, label, labels=self.labels)
+        return self.distribution(scores, lengths, mask=mask).span_probability(first, last, label, labels=self.labels)
 
-    def distribution(self, scores: Tensor, lengths: Int[Tensor, "batch"] | None = None) -> SemiMarkov:
+    def distribution(
+        self,
+        scores: Tensor,
+        lengths: Int[Tensor, "batch"] | None = None,
+        *,
+        mask: Bool[Tensor, "batch n"] | None = None,
+    ) -> SemiMarkov:
         """The distribution over segmentations, with every query of `SemiMarkov`."""
         self._validate(scores)
-        return self._distribution(scores, lengths)
+        return self._distribution(scores, lengths_of(mask, lengths, scores.shape[:2]))
 
     # --- parts -----------------------------------------------------------------------------------------------
 
@@ -184,19 +223,19 @@ class SemiCRF(nn.Module):
         tokens, starts, ends = self.token_scorer(scores), self.start_scorer(scores), self.end_scorer(scores)
         return SemiMarkov.factored(tokens, self.durations, starts, ends, *edges, **options)
 
-    def _log_likelihood_fast(self, scores: Tensor, starts: Tensor, lengths: Tensor | None) -> Tensor | None:
-        """The kernel without a distribution between; None where that does not apply or something is wrong."""
-        if scores.dim() != 4 or self.backend == "torch" or not scores.is_cpu or bridge.out_of_reach():
+    def _log_likelihood_at_once(self, scores: Tensor, starts: Tensor, lengths: Tensor | None) -> Tensor | None:
+        """Without making a distribution; None where that does not apply or something is wrong."""
+        if scores.dim() != 4:
             return None
         if self.max_lengths is not None:
-            short = torch.arange(1, self.max_length + 1)[:, None] <= torch.tensor(self.max_lengths)
+            durations = torch.arange(1, self.max_length + 1, device=scores.device)
+            short = durations[:, None] <= torch.tensor(self.max_lengths, device=scores.device)
             scores = torch.where(short, scores, -INF)
-        edges = self.transitions, self.start_transitions, self.end_transitions
-        return plain_log_likelihood(scores, *edges, starts, lengths)
+        parts = scores, self.transitions, self.start_transitions, self.end_transitions
+        return SemiMarkov.log_prob_at_once(parts, starts, lengths, self.backend)
 
     def _starts(self, scores: Tensor, segments: Any, lengths: Tensor | None) -> Int[Tensor, "batch n"]:
         """Gold segmentations in their tensor form, gaps filled in, names as indices."""
-        self._validate(scores)
         batch, n = scores.shape[:2]
         if isinstance(segments, Tensor):
             if segments.shape != (batch, n):

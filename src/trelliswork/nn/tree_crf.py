@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from trelliswork.distributions.base import Backend
 from trelliswork.distributions.span_tree import SpanTree
-from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.nn.crf import REDUCTIONS
+from trelliswork.errors import ScoreError
+from trelliswork.nn.structured import check_reduction, lengths_of, reduce, require_possible
+from trelliswork.runtime.shapes import Bool, Float, Int
 
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
-INF = float("inf")
 Node = tuple[int, int, int | None]
 
 
@@ -38,12 +35,16 @@ class TreeCRF(nn.Module):
         self.num_labels, self.backend = num_labels, backend
 
     def distribution(
-        self, spans: Float[Tensor, "batch n n c"], lengths: Int[Tensor, "batch"] | None = None
+        self,
+        spans: Float[Tensor, "batch n n c"],
+        lengths: Int[Tensor, "batch"] | None = None,
+        *,
+        mask: Bool[Tensor, "batch n"] | None = None,
     ) -> SpanTree:
-        """p(tree | scores), with every query."""
+        """p(tree | scores), with every query of `SpanTree`."""
         if spans.shape[-1] != self.num_labels:
             raise ScoreError(f"spans must score {self.num_labels} labels; got {tuple(spans.shape)}")
-        return SpanTree(spans, lengths=lengths, backend=self.backend)
+        return SpanTree(spans, lengths=lengths_of(mask, lengths, spans.shape[:-2]), backend=self.backend)
 
     def forward(
         self,
@@ -51,42 +52,43 @@ class TreeCRF(nn.Module):
         trees: Sequence[Sequence[Node]] | Int[Tensor, "batch nodes 3"],
         lengths: Int[Tensor, "batch"] | None = None,
         reduction: str = "sum",
+        *,
+        mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Tensor:
         """The log likelihood of gold trees, whole or partial; its negative is the loss.
 
-        `reduction`: none (one value a row), sum, mean (over rows) or token_mean. A tree that is impossible is an error
-        that names it.
+        `reduction` is "none" (one value per row), "sum", "mean" (over rows) or "token_mean". An impossible tree is an
+        error that names its row.
         """
-        if reduction not in REDUCTIONS:
-            raise ScoreError(f"reduction must be one of {REDUCTIONS}; got {reduction!r}")
-        dist = self.distribution(spans, lengths)
-        if isinstance(trees, Tensor) or all(map(_is_whole, trees, dist.lengths.tolist())):
-            log_likelihood = dist.log_prob(trees)
-        else:
-            log_likelihood = dist.log_prob_of_set(trees)
-        if bool((log_likelihood == -INF).any()):
-            row = int((log_likelihood == -INF).nonzero()[0])
-            raise ConstraintError(
-                f"the tree of row {row} is impossible: one of its nodes scores -inf, or its brackets cross; "
-                "allow its nodes, or leave the row out"
-            )
-        if reduction == "none":
-            return log_likelihood
-        total = log_likelihood.sum()
-        if reduction == "sum":
-            return total
-        return total / (len(log_likelihood) if reduction == "mean" else dist.lengths.sum())
+        check_reduction(reduction)
+        dist = self.distribution(spans, lengths, mask=mask)
+        is_whole = isinstance(trees, Tensor) or all(map(_is_whole, trees, dist.lengths.tolist()))
+        log_likelihood = dist.log_prob(trees) if is_whole else dist.log_prob_of_set(trees)
+        require_possible(
+            log_likelihood, "one of its nodes scores -inf, or its brackets cross; allow its nodes, or leave the row out"
+        )
+        return reduce(log_likelihood, reduction, dist.lengths.sum)
 
-    def decode(self, spans: Float[Tensor, "batch n n c"], lengths: Int[Tensor, "batch"] | None = None) -> Any:
+    def decode(
+        self,
+        spans: Float[Tensor, "batch n n c"],
+        lengths: Int[Tensor, "batch"] | None = None,
+        *,
+        mask: Bool[Tensor, "batch n"] | None = None,
+    ) -> Any:
         """The best tree of each row, as a list of (start, end, label)."""
         with torch.no_grad():
-            return self.distribution(spans, lengths).argmax
+            return self.distribution(spans, lengths, mask=mask).argmax
 
     def marginals(
-        self, spans: Float[Tensor, "batch n n c"], lengths: Int[Tensor, "batch"] | None = None
+        self,
+        spans: Float[Tensor, "batch n n c"],
+        lengths: Int[Tensor, "batch"] | None = None,
+        *,
+        mask: Bool[Tensor, "batch n"] | None = None,
     ) -> Float[Tensor, "batch n n c"]:
         """p(tokens first..last are a node with this label)."""
-        return self.distribution(spans, lengths).marginals
+        return self.distribution(spans, lengths, mask=mask).marginals
 
     def extra_repr(self) -> str:
         return f"num_labels={self.num_labels}"

@@ -68,3 +68,16 @@ def by_reference(reference: Callable[..., Results], scores: Scores, grads: tuple
         ends, seeds = [result for result, _ in moving], [grad for _, grad in moving]
         found = iter(torch.autograd.grad(ends, needed, seeds, create_graph=again, allow_unused=True))
     return tuple(next(found) if each else None for each in moved)
+
+
+def rows_by_reference(
+    gradient: Array, left: Array, scores: Tensor, grad: Array, reference: Callable[[Tensor, Tensor], Tensor]
+) -> None:
+    """Fill in the rows of a gradient that a kernel has left: that of reference(scores[rows], rows)."""
+    if not left.any():
+        return
+    rows = torch.from_numpy(np.flatnonzero(left))
+    chosen = scores.detach()[rows].requires_grad_()
+    with torch.enable_grad():
+        (found,) = torch.autograd.grad(reference(chosen, rows), chosen, torch.from_numpy(grad)[rows])
+    gradient[left] = as_array(found)

@@ -188,7 +188,7 @@ def _first_bad(flat):
 
 
 @kernel(EXACT)
-def first_not_a_score(*arrays):
+def first_not_a_score(arrays):
     """(which array, index) of the first NaN or score above `LARGEST_SCORE` in flat arrays, or (-1, -1).
 
     -inf is a score: it forbids.

@@ -8,6 +8,7 @@ from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import LARGEST_SCORE
 
 NEG_INF = -np.inf
+STEP = 1e-20  # the size of a dual number's change: its square vanishes beside 1
 
 
 @kernel(EXACT)
@@ -49,6 +50,37 @@ def highest_root(arcs, n, tops):
     for m in range(1, n + 1):
         root_top = max(root_top, arcs[0, m] - tops[m])
     return root_top
+
+
+@kernel(EXACT)
+def read_direction(arcs, n, direction, along):
+    """`along` gets the direction at possible arcs, scaled to STEP at most, and 0 elsewhere.
+
+    Returns its extent, the highest |direction|; NaN if that is not finite.
+    """
+    top = 0.0
+    for h in range(n + 1):
+        for m in range(n + 1):
+            along[h, m] = direction[h, m] if arcs[h, m] > NEG_INF else 0.0
+            size = abs(along[h, m])
+            if top < np.inf and not size <= top:
+                top = size
+    if not 0.0 < top < np.inf:
+        along[:] = 0.0
+        return top * 0.0
+    for h in range(n + 1):
+        for m in range(n + 1):
+            along[h, m] = along[h, m] / top * STEP
+    return top
+
+
+@kernel(EXACT)
+def write_changes(found, n, extent, changes):
+    """The changes that dual numbers carry, for a direction of this extent."""
+    for h in range(n + 1):
+        for m in range(1, n + 1):
+            if h != m:
+                changes[h, m] = found[h, m].imag / STEP * extent
 
 
 @kernel(EXACT)

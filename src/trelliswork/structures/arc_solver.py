@@ -1,7 +1,12 @@
 """The queries of dependency trees, with or without labels, for every family of them.
 
-Values and first derivatives come from a family's kernels; everything beyond that is differentiated through its
-reference, so derivatives of every order are exact.
+Values and gradients come from a family's kernels; when a gradient is itself differentiated, its reference takes over,
+so derivatives of every order are exact.
+
+Posteriors are the gradient of log Z, so their Jacobian is its Hessian, which is symmetric: its product with a vector v
+is how posteriors change when the scores move along v. The kernels find that by running on dual numbers a + ε b: complex
+ones with an imaginary part so small that its square is lost in rounding (Squire and Trapp, 1998, Using Complex
+Variables to Estimate Derivatives of Real Functions).
 """
 
 from __future__ import annotations
@@ -15,14 +20,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.runtime.autograd import differentiable
+from trelliswork.runtime.autograd import differentiable, rows_by_reference
 from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.threads import over_rows
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.arc_kernels import expected_gradient, likelihood_gradient, tree_scores
 from trelliswork.structures.arc_labels import LabelledArcs, add_labels, below, label_log_probs
 from trelliswork.structures.arc_rows import ArcArrays, ArcRows
-from trelliswork.structures.arcs import tree_score
+from trelliswork.structures.arcs import Arcs, tree_score
 from trelliswork.structures.kernel_solver import Kernel, best_by, draw_by, seeds
 from trelliswork.structures.label_autograd import best_over_labels, sum_over_labels
 from trelliswork.structures.lawler import top_trees
@@ -39,6 +44,7 @@ class Family(NamedTuple):
     reference: ModuleType
     projective: bool
     sums: Kernel  # log Z [rows] and marginals [rows, n+1, n+1], those not if they have no rows
+    changes: Kernel  # of the marginals along directions [rows, n+1, n+1], and whether a row's were found
     best: Kernel  # heads [rows, n] and whether a row has any tree
     draw: Kernel  # heads [samples, rows, n]; the posteriors of root words are given where arcs may cross
 
@@ -48,6 +54,19 @@ class Family(NamedTuple):
         log_z, marginals = np.empty(batch), np.zeros(trees.scores.shape) if with_marginals else NO_MARGINALS
         over_rows(self.sums, batch, batch * size**3, *trees[:3], log_z, marginals)
         return log_z, marginals
+
+    def run_changes(self, rows: ArcRows, log_z: Array, directions: Array) -> Array:
+        """How marginals change along directions [rows, n+1, n+1]."""
+        trees, (batch, size, _) = rows.arrays, directions.shape
+        changes, done = np.zeros(directions.shape), np.empty(batch, np.bool_)
+        over_rows(self.changes, batch, 4 * batch * size**3, *trees[:3], log_z, directions, changes, done)
+
+        def reference(scores: Tensor, some: Tensor) -> Tensor:
+            found: Tensor = self.reference.marginals(Arcs.of(scores, rows.lengths[some], rows.single_root))
+            return found
+
+        rows_by_reference(changes, ~done, rows.scores, directions, reference)
+        return changes
 
     def structure(self) -> Structure:
         return Structure(self.name, partial(ArcReference, self), partial(ArcKernels, self), example)
@@ -109,10 +128,11 @@ class ArcKernels(Solver):
 
     def marginals(self) -> Tensor:
         rows, family = self.rows, self._family
+        log_z, posteriors = family.run_sums(rows.arrays, True)
         found: Tensor = differentiable(
-            torch.from_numpy(family.run_sums(rows.arrays, True)[1]),
+            torch.from_numpy(posteriors),
             (rows.scores,),
-            None,
+            lambda grad: (family.run_changes(rows, log_z, grad),),
             lambda scores: family.reference.marginals(rows.with_scores(scores).trees),
         )
         return found

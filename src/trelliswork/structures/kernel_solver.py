@@ -28,6 +28,7 @@ class KernelSolver(Solver):
     """By kernel; what the queries of one batch share is computed once, in `run`."""
 
     module: ModuleType  # the reference: log_partition, marginals, log_prob and path_score
+    _has_answered = False
     run: Any  # what one pass over the parts leaves behind, its `log_z` [rows] included
 
     def __init__(self, *parts: Any) -> None:
@@ -67,6 +68,12 @@ class KernelSolver(Solver):
     def score(self, values: Tensor) -> Tensor:
         score: Tensor = self.module.path_score(self._parts, values)
         return score
+
+    def _is_first_answer(self) -> bool:
+        """Whether nothing has been asked yet: what is asked again is better taken from `run`."""
+        first = not self._has_answered and "run" not in vars(self)
+        self._has_answered = True
+        return first
 
     def _log_probs(self, path_scores: Array, values: Tensor, vjp: Vjp) -> Tensor:
         """score - log Z in one node, in the dtype of the scores and at most 0: rounding must not pass certainty."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+from trelliswork.runtime.shapes import Bool, Float
 
 
 class TokenEncoder(nn.Module):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -14,9 +14,7 @@ from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.encoders.window import concatenate_window
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.nn.rbm import PretrainingConfig, Visible, pretrain_layers
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+from trelliswork.runtime.shapes import Bool, Float
 
 Activation = Literal["sigmoid", "relu"]
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders.base import TokenEncoder
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+from trelliswork.runtime.shapes import Bool, Float
 
 
 class DilatedConvolution(TokenEncoder):

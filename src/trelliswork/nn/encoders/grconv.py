@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.encoders.grconv_fused import Pyramid, plain_pyramid
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from trelliswork.runtime.shapes import Float
 
 
 class GatedRecursiveConvolution(nn.Module):

@@ -7,15 +7,13 @@ kernel does the rest in one pass.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from trelliswork.nn.encoders import grconv_kernels as kernels
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from trelliswork.runtime.shapes import Float
 
 
 class Pyramid(torch.autograd.Function):

@@ -6,16 +6,14 @@ what does not depend on the step before is one product for all tokens.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from trelliswork.nn.encoders import lstm_kernels as kernels
 from trelliswork.nn.encoders.packing import Packing
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from trelliswork.runtime.shapes import Float
 
 
 def read_both_ways(
@@ -77,9 +75,10 @@ def _back_through_steps(
     first, hidden, n_next = packing.counts[0], w_on.shape[1], 0
     by_states, by_gates, back = packing.pack_halves(grad), torch.empty_like(gates), w_on.transpose(1, 2).contiguous()
     by_cells, by_next = grad.new_zeros(2, first, hidden), grad.new_empty(2 * first * hidden)
-    arrays = [each.numpy() for each in (gates, cells, squashed, by_states, by_cells, by_gates, by_next)]
+    left = gates.numpy(), cells.numpy(), squashed.numpy()
+    arrays = [each.numpy() for each in (by_states, by_cells, by_gates, by_next)]
     for start, before, count in reversed(list(packing.steps())):
-        kernels.retreat(*arrays, start, before, count, n_next)
+        kernels.retreat(left, *arrays, start, before, count, n_next)
         if start:
             out = by_next[: 2 * count * hidden].view(2, count, hidden)
             torch.bmm(by_gates[:, start : start + count], back, out=out)

@@ -63,12 +63,13 @@ def _tanh(cell, tanh):
 
 
 @kernel(FAST)
-def retreat(gates, cells, squashed, by_states, by_cells, by_gates, by_next, start, before, count, n_next):
+def retreat(left, by_states, by_cells, by_gates, by_next, start, before, count, n_next):
     """by_gates: dL/d(gates before σ and tanh), from dL/d(states) and what comes back from the next step.
 
-    `by_next`, flat, is dL/d(states) through that step, for `n_next` sentences in both directions; `by_cells` is
-    dL/d(cells) through it and becomes that of the cells before.
+    `left` are gates, cells and tanh of the cells. `by_next`, flat, is dL/d(states) through that step, for `n_next`
+    sentences in both directions; `by_cells` is dL/d(cells) through it and becomes that of the cells before.
     """
+    gates, cells, squashed = left
     hidden = squashed.shape[2]
     for side in range(gates.shape[0]):
         for i in range(count):

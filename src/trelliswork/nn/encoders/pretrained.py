@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -11,9 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.errors import TrellisworkError
 from trelliswork.nn.encoders.subwords import Subwords, windows
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from trelliswork.runtime.shapes import Float
 
 OVERLAP = 64  # sub-words that windows share, unless they are short
 NO_LIMIT = 1 << 20  # tokenizers without a limit give a number above this

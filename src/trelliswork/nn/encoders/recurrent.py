@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +14,7 @@ from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.encoders.lstm_fused import read_both_ways
 from trelliswork.nn.encoders.packing import Packing
 from trelliswork.nn.inputs.dropout import VariationalDropout
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 Reader = Callable[[Any, Any, Tensor], Tensor]
 MANY = 8  # sentences

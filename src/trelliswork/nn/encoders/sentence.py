@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -11,9 +9,7 @@ from torch.nn import functional as F
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 CELLS_AT_ONCE = 1 << 22  # numbers of the [batch, some tokens, n, hidden] that the maximum is taken over
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -11,9 +10,7 @@ from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders.base import TokenEncoder
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 
 class TransformerEncoder(TokenEncoder):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,9 +9,7 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+from trelliswork.runtime.shapes import Bool, Float
 
 
 class WindowEncoder(TokenEncoder):

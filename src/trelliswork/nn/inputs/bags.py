@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
 from trelliswork.nn.inputs.lookup import PADDING
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from trelliswork.runtime.shapes import Float, Int
 
 
 def sum_of_rows(table: nn.EmbeddingBag, rows: Int[Tensor, "*any g"]) -> Float[Tensor, "*any dim"]:

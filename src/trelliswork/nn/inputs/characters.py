@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
 from trelliswork.nn.inputs.lookup import PADDING
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from trelliswork.runtime.shapes import Float, Int
 
 
 class CharacterCNN(nn.Module):
@@ -19,7 +15,8 @@ class CharacterCNN(nn.Module):
     >>> CharacterCNN(100, dim=25, hidden=30)(torch.ones(8, 12, dtype=torch.long)).shape
     torch.Size([8, 30])
 
-    dos Santos and Zadrozny (2014), Learning character-level representations for part-of-speech tagging.
+    dos Santos and Zadrozny (2014), Learning character-level representations for part-of-speech tagging. The initial
+    vectors are those of Ma and Hovy (2016), End-to-end sequence labeling via bi-directional LSTM-CNNs-CRF.
     """
 
     # [S3, Max Layer]

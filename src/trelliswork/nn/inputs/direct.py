@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.inputs.bags import sum_of_rows
 from trelliswork.nn.inputs.batch import TokenBatch
 from trelliswork.nn.inputs.lookup import PADDING
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from trelliswork.runtime.shapes import Float
 
 
 class DirectConnections(nn.Module):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor, nn
 
 from trelliswork.nn.inputs.bags import sum_of_rows
 from trelliswork.nn.inputs.lookup import PADDING
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from trelliswork.runtime.shapes import Float, Int
 
 
 class NgramBag(nn.Module):

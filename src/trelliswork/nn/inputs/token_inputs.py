@@ -13,10 +13,9 @@ from trelliswork.nn.inputs.characters import CharacterCNN, CharacterLSTM
 from trelliswork.nn.inputs.dropout import WordDropout
 from trelliswork.nn.inputs.lookup import LookupTables
 from trelliswork.nn.inputs.ngrams import NgramBag
+from trelliswork.runtime.shapes import Float
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-
     from trelliswork.nn.encoders.pretrained import PretrainedEncoder
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+from trelliswork.runtime.shapes import Bool, Float
 
 
 class ContextScorer(nn.Module):

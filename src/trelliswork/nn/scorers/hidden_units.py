@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,9 +11,7 @@ from torch.nn import functional as F
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.nn.scorers.softplus_kernels import LANES, softplus_gradients, softplus_sums
 from trelliswork.runtime.bridge import as_array, out_of_reach
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+from trelliswork.runtime.shapes import Bool, Float
 
 
 class HiddenUnitScorer(nn.Module):

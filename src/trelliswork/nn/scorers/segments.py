@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor, nn
 
 from trelliswork.nn.encoders.grconv import GatedRecursiveConvolution
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from trelliswork.runtime.shapes import Float
 
 
 class PyramidScorer(nn.Module):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from trelliswork.runtime.shapes import Float
 
 
 class TransitionScorer(nn.Module):

@@ -38,7 +38,8 @@ class ChainArrays(NamedTuple):
 
     def first_not_a_score(self) -> tuple[int, int]:
         """(which of the four, flat index) of the first NaN or +inf; (-1, -1) if all are scores."""
-        return first_not_a_score(self.emissions.reshape(-1), self.transitions.reshape(-1), self.start, self.end)
+        flat = self.emissions.reshape(-1), self.transitions.reshape(-1), self.start, self.end
+        return first_not_a_score(flat)
 
     @property
     def work(self) -> int:

@@ -1,7 +1,7 @@
 """log p(tags) of a plain batch with the least work per call: one kernel forward, one backward.
 
-A training step on a small batch takes some 100 µs of arithmetic; going through the distribution, with a kernel for
-each part, takes as long again. What is not plain (holes, wide scores, unknown tags, half precision) is left to it.
+A training step on a small batch takes some 100 µs of arithmetic; a kernel for each part takes as long again. What is
+not plain (holes, wide scores, unknown tags, half precision) is left to `fast.py`.
 """
 
 from __future__ import annotations
@@ -22,23 +22,21 @@ from trelliswork.structures.chain.likelihood_kernels import backward_rows, forwa
 from trelliswork.structures.chain.structure import Chain
 
 Array = np.ndarray[Any, Any]
-EVERYWHERE = np.empty((0, 0), np.bool_)
-Left = tuple[Array, Array, Array, Array, Array]  # end scores, and arcs, alphas, emits, finals of `forward_rows`
+Scores = tuple[Tensor, Tensor, Tensor, Tensor]  # emissions, transitions, start, end
+NO_MASK = np.empty((0, 0), np.bool_)
+Left = tuple[Array, Array, Array, Array]  # arcs, alphas, emits and finals of `forward_rows`
 
 
-def _gradients(grad: Array, tags: Array, lengths: Array, left: Left) -> tuple[Array, ...]:
+def _gradients(grad: Array, tags: Array, lengths: Array, end: Array, left: Left) -> tuple[Array, ...]:
     """Of Σ grad · log p(tags), by emissions, transitions, start and end."""
-    end, arcs, alphas, emits, finals = left
+    arcs, alphas, emits, finals = left
     d_emissions = buffers.empty(alphas.shape)
-    by_part = side_by_side(
-        [
-            partial(
-                backward_rows, tags[rows], lengths[rows], grad[rows], end, arcs[:1],
-                (alphas[rows], emits[rows], finals[rows]), d_emissions[rows],
-            )
-            for rows in _parts(alphas.shape)
-        ]
-    )  # fmt: skip
+
+    def of_rows(rows: slice) -> Any:
+        mine = arcs[:1], alphas[rows], emits[rows], finals[rows]
+        return backward_rows(tags[rows], lengths[rows], grad[rows], end, mine, d_emissions[rows])
+
+    by_part = side_by_side([partial(of_rows, rows) for rows in _parts(alphas.shape)])
     d_others = by_part[0] if len(by_part) == 1 else map(sum, zip(*by_part, strict=True))
     return d_emissions, *d_others
 
@@ -50,43 +48,43 @@ def _parts(shape: tuple[int, ...]) -> list[slice]:
 
 
 def log_likelihood(
-    emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, tags: Tensor, mask: Tensor | None
+    scores: Scores, tags: Tensor, *, mask: Tensor | None = None, lengths: Tensor | None = None
 ) -> Tensor | None:
-    """log p(tags) [batch]; None where the general way is needed instead.
+    """log p(tags) [batch] for emissions [batch, n, c], transitions [c, c], start and end; None where it is not plain.
 
-    That is for mixed or half precision, masks with holes, empty rows, NaN and +inf, wide scores, and unknown or wrong
-    tags.
+    That is for mixed or half precision, arcs by position, masks with holes, empty rows, NaN and +inf, wide scores, and
+    unknown or wrong tags. Rows have a mask, or lengths that have been checked, or neither.
     """
-    dtype, shape = emissions.dtype, emissions.shape
-    if dtype not in (torch.float32, torch.float64) or transitions.dtype != dtype or tags.dtype != torch.long:
+    dtype, shape = scores[0].dtype, scores[0].shape
+    if dtype not in (torch.float32, torch.float64) or scores[1].dtype != dtype or tags.dtype != torch.long:
         return None
-    scores = [as_array(each, np.float64) for each in (emissions, transitions, start, end)]
-    scores[1] = scores[1][None, None]
-    golds, valid = as_array(tags), EVERYWHERE if mask is None else as_array(mask, np.bool_)
+    if scores[1].dim() != 2:
+        return None
+    emissions, transitions, start, end = (as_array(each, np.float64) for each in scores)
+    others = transitions[None, None], start, end
+    golds, valid = as_array(tags), NO_MASK if mask is None else as_array(mask, np.bool_)
     parts, batch, c = _parts(shape), shape[0], shape[2]
+    row_lengths = np.full(batch, shape[1]) if lengths is None else as_array(lengths)
     arcs = np.empty((len(parts), 1, c, (c + 7) // 8 * 8))
     alphas, emits = buffers.empty(shape), buffers.empty(shape)
-    finals, log_probs, lengths = np.empty(batch), np.empty(batch), np.empty(batch, np.int64)
-    fine = side_by_side(
-        [
-            partial(
-                forward_rows, (scores[0][rows], *scores[1:]), golds[rows], valid[rows], lengths[rows],
-                arcs[part : part + 1], (alphas[rows], emits[rows], finals[rows]), log_probs[rows],
-            )
-            for part, rows in enumerate(parts)
-        ]
-    )  # fmt: skip
-    if not all(fine):
+    finals, log_probs = np.empty(batch), np.empty(batch)
+
+    def of_rows(part: int, rows: slice) -> bool:
+        mine = arcs[part : part + 1], alphas[rows], emits[rows], finals[rows]
+        given = (emissions[rows], *others)
+        fine: bool = forward_rows(given, golds[rows], valid[rows], row_lengths[rows], mine, log_probs[rows])
+        return fine
+
+    if not all(side_by_side([partial(of_rows, part, rows) for part, rows in enumerate(parts)])):
         return None
-    left = scores[3], arcs, alphas, emits, finals
 
     def reference(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> Tensor:
-        chain = Chain(emissions, transitions, start, end, torch.from_numpy(lengths))
+        chain = Chain(emissions, transitions, start, end, torch.from_numpy(row_lengths))
         return structure.log_prob(chain, torch.from_numpy(golds))
 
     return differentiable(
         as_tensor(log_probs, dtype),
-        (emissions, transitions, start, end),
-        partial(_gradients, tags=golds, lengths=lengths, left=left),
+        scores,
+        partial(_gradients, tags=golds, lengths=row_lengths, end=end, left=(arcs, alphas, emits, finals)),
         reference,
     )

@@ -10,23 +10,21 @@ from trelliswork.structures.chain import kernels, path_kernels
 
 
 @kernel(FAST)
-def forward_rows(scores, tags, mask, lengths, arcs, run, log_probs):
+def forward_rows(scores, tags, mask, lengths, left, log_probs):
     """log p(tags) = score(tags) - log Z of every row; False where a row wants the general way.
 
-    `arcs`, and `run`, alphas, emits and finals, are left for `backward_rows` as `kernels.forward_scaled` says. The
-    scores are emissions, transitions, start and end.
+    `scores` are emissions, transitions [1, 1, c, c], start and end. Unless the mask is empty, lengths are read from it.
+    `left`, for `backward_rows`, are arcs, alphas, emits and finals as `kernels.forward_scaled` says.
     """  # [S4.114]
     emissions, transitions, start, end = scores
-    alphas, emits, finals = run
+    arcs, alphas, emits, finals = left
     batch = emissions.shape[0]
     log_z, wide, arc_shifts = np.empty(batch), np.empty(batch, np.bool_), np.empty((1, 1))
-    if mask.shape[0] == 0:
-        lengths[:] = emissions.shape[1]
-    elif not right_padded(mask, lengths):
+    if mask.shape[0] > 0 and not right_padded(mask, lengths):
         return False
     if path_kernels.path_scores(emissions, transitions, start, end, lengths, tags, log_probs) >= 0:
         return False
-    if first_not_a_score(emissions.ravel(), transitions.ravel(), start, end)[0] >= 0:
+    if first_not_a_score((emissions.ravel(), transitions.ravel(), start, end))[0] >= 0:
         return False
     kernels.exp_arcs(transitions, arcs, arc_shifts)
     given = (emissions, transitions, start, end, lengths)
@@ -40,13 +38,14 @@ def forward_rows(scores, tags, mask, lengths, arcs, run, log_probs):
 
 
 @kernel(FAST)
-def backward_rows(tags, lengths, grad, end, arcs, run, d_emissions):
+def backward_rows(tags, lengths, grad, end, left, d_emissions):
     """Gradients of Σ_b grad[b] log p(tags_b): what is observed less what is expected.
 
     By the emissions, in place; by transitions [1, 1, c, c], start and end, returned.
     """  # [S4.115-120]
+    arcs, alphas, emits, finals = left
     c = end.shape[0]
-    none_kept = np.empty((0, 0, 0))
+    run, none_kept = (alphas, emits, finals), np.empty((0, 0, 0))
     sums = kernels.backward_scaled(0, len(grad), run, arcs, end, lengths, -grad, d_emissions, none_kept, False)
     d_transitions, d_start, d_end = np.empty((1, 1, c, c)), np.zeros(c), np.zeros(c)
     for i in range(c):

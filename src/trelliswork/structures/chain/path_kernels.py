@@ -141,7 +141,7 @@ def decode_rows(emissions, transitions, start, end, mask):
     tags = np.zeros((batch, n), np.int64)
     fine = right_padded(mask, lengths)
     if fine:
-        fine = first_not_a_score(emissions.ravel(), transitions.ravel(), start, end)[0] < 0
+        fine = first_not_a_score((emissions.ravel(), transitions.ravel(), start, end))[0] < 0
     if fine:
         best_paths(0, batch, emissions, transitions, start, end, lengths, tags, possible)
         fine = possible.all()

@@ -12,6 +12,7 @@ from torch import Tensor
 from trelliswork.runtime.bridge import Array
 from trelliswork.structures.chain import path_kernels, structure
 from trelliswork.structures.chain.fast import ChainArrays, Forward, run_backward, run_forward, run_path_scores
+from trelliswork.structures.chain.likelihood import log_likelihood
 from trelliswork.structures.chain.structure import ArcsBy, Chain
 from trelliswork.structures.chain.tangents import run_tangents
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, top_by, uniforms
@@ -39,6 +40,10 @@ class Kernels(KernelSolver):
 
     def log_prob(self, values: Tensor) -> Tensor | None:
         """score(tags) - log Z; None if a tag is out of range."""  # [S4.114]
+        if self._is_first_answer():  # nothing has been summed yet: all in one kernel, if the batch is plain
+            found = log_likelihood(self._parts.scores, values, lengths=self._parts.lengths)
+            if found is not None:
+                return found
         path_scores, bad = run_path_scores(self.arrays, values)
         if bad >= 0:
             return None

@@ -93,3 +93,11 @@ def run_outside(arrays: SpanArrays, run: Inside, grad: Array, dtype: Any = None)
     weighed = arrays._replace(spans=run.weights)
     over_blocks(scaled_kernels.outside, weighed, run.blocks, arrays.work // 2, run.is_scaled, grad, d_spans)
     return d_spans
+
+
+def run_changes(arrays: SpanArrays, run: Inside, directions: Array) -> tuple[Array, Array]:
+    """How the marginals change along directions [batch, n, n, c], and whether a row's could be found in exp space."""
+    changes, done = np.zeros(directions.shape), np.empty(len(directions), np.bool_)
+    weighed, kernel = arrays._replace(spans=run.weights), scaled_kernels.posterior_changes
+    over_blocks(kernel, weighed, run.blocks, 4 * arrays.work, run.is_scaled, directions, changes, done)
+    return changes, done

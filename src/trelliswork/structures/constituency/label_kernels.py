@@ -159,3 +159,34 @@ def share_among_labels(weights, rows, lengths, tops, folded, bars, d_spans):
             for w in range(length - i):
                 amounts[w] = bars[w, i * size + b]
             _scale(amounts, _from(flat, row, i, length, n, c), c, _from(found, row, i, length, n, c))
+
+
+@kernel(EXACT)
+def mean_directions(weights, rows, lengths, tops, folded, directions, along):
+    """along = Σ_y p(y | span) directions: how `folded` changes, for the spans of a block; comes as zeros."""
+    c, size = weights.shape[3], rows.shape[0]
+    for b in range(size):
+        row, length = rows[b], lengths[rows[b]]
+        for i in range(length):
+            for w in range(length - i):
+                e, mine, direction = i * size + b, weights[row, i, i + w], directions[row, i, i + w]
+                over_total = exp(max(tops[w, e], LOWEST) - max(folded[w, e], LOWEST))
+                for y in range(c):
+                    if mine[y] > 0.0:
+                        along[w, e] += mine[y] * over_total * direction[y]
+
+
+@kernel(EXACT)
+def share_changes(weights, rows, lengths, tops, folded, directions, along, bars, d_spans):
+    """How p(span, y) = p(span) p(y | span) changes, from p(span) and its change as one complex number in `bars`."""
+    c, size = weights.shape[3], rows.shape[0]
+    for b in range(size):
+        row, length = rows[b], lengths[rows[b]]
+        for i in range(length):
+            for w in range(length - i):
+                e, mine, direction = i * size + b, weights[row, i, i + w], directions[row, i, i + w]
+                over_total = exp(max(tops[w, e], LOWEST) - max(folded[w, e], LOWEST))
+                for y in range(c):
+                    if mine[y] > 0.0:
+                        change = bars[w, e].imag + bars[w, e].real * (direction[y] - along[w, e])
+                        d_spans[row, i, i + w, y] = mine[y] * over_total * change

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.autograd import rows_by_reference
 from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.structures.constituency import kernels, structure, tree_kernels
 from trelliswork.structures.constituency.fast import (
@@ -18,6 +19,7 @@ from trelliswork.structures.constituency.fast import (
     Tops,
     highest_labels,
     over_blocks,
+    run_changes,
     run_inside,
     run_outside,
 )
@@ -50,8 +52,21 @@ class Kernels(KernelSolver):
 
     def marginals(self) -> Tensor:
         found = run_outside(self.arrays, self.run, np.ones(len(self.run.log_z)), np.float64)
-        posteriors: Tensor = self._posteriors(torch.from_numpy(found))
+        posteriors: Tensor = self._posteriors(torch.from_numpy(found), self._changes)
         return posteriors
+
+    def _changes(self, directions: Array) -> tuple[Array]:
+        """Of the marginals along directions; rows too wide for exp space by the reference."""
+        changes, done = run_changes(self.arrays, self.run, directions)
+        lengths = self._parts.lengths
+        rows_by_reference(
+            changes,
+            ~done,
+            self._parts.spans,
+            directions,
+            lambda spans, rows: structure.marginals(Spans(spans, lengths[rows])),
+        )
+        return (changes,)
 
     def log_prob(self, values: Tensor) -> Tensor:
         """Its gradient is the tree's nodes less their posteriors."""

@@ -11,9 +11,16 @@ import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import exp
+from trelliswork.structures.arc_kernels import STEP
 from trelliswork.structures.constituency import kernels
 from trelliswork.structures.constituency.kernels import FOLDED, INSIDE
-from trelliswork.structures.constituency.label_kernels import LOWEST, fold, share_among_labels
+from trelliswork.structures.constituency.label_kernels import (
+    LOWEST,
+    fold,
+    mean_directions,
+    share_among_labels,
+    share_changes,
+)
 
 TINY, MARGIN = 1e-305, 1e20
 GROWTH = 4.0  # there are fewer than 4^n binary trees over n tokens
@@ -50,20 +57,28 @@ def _add_products(sums, left, right):
 
 
 @kernel(EXACT)
-def _fill(planes, n, size, shifts):
-    """The inside recursion of a block of B = size rows; `math.md`, (4) over (+, ·)."""
-    weights, inside = planes[WEIGHTS], planes[INSIDE]
+def _weigh(folded, shifts, size, weights):
+    """exp of the labels' sums, shifted."""
+    n = folded.shape[0]
     for e in range(n * size):
-        weights[0, e] = 1.0 if planes[FOLDED, 0, e] > LOWEST else 0.0
-    inside[0] = weights[0]
+        weights[0, e] = 1.0 if folded[0, e] > LOWEST else 0.0
     for w in range(1, n):
         m = (n - w) * size
-        _exp_below(planes[FOLDED, w, :m], shifts[:m], weights[w, :m])
-        sums = inside[w, :m]
+        _exp_below(folded[w, :m], shifts[:m], weights[w, :m])
+
+
+@kernel(EXACT)
+def _fill(weights, chart, size):
+    """The inside recursion of a block of B = size rows; `math.md`, (4) over (+, ·)."""
+    n = weights.shape[0]
+    chart[0] = weights[0]
+    for w in range(1, n):
+        m = (n - w) * size
+        sums = chart[w, :m]
         sums[:] = 0.0
         for s in range(w):
             after = (s + 1) * size
-            _add_products(sums, inside[s, :m], inside[w - 1 - s, after : after + m])
+            _add_products(sums, chart[s, :m], chart[w - 1 - s, after : after + m])
         sums *= weights[w, :m]
 
 
@@ -76,7 +91,8 @@ def inside(spans, rows, lengths, tops, planes, try_exp, weights, is_scaled, log_
     if done:
         shifts, totals = np.empty(n * size), np.empty(size)
         _shift(planes[FOLDED], rows, lengths, shifts, totals)
-        _fill(planes, n, size, shifts)
+        _weigh(planes[FOLDED], shifts, size, planes[WEIGHTS])
+        _fill(planes[WEIGHTS], planes[INSIDE], size)
         for b in range(size):
             length = lengths[rows[b]]
             z = planes[INSIDE, length - 1, b]
@@ -98,10 +114,9 @@ def _share_out(bars, left, right, left_bars, right_bars):
 
 
 @kernel(EXACT)
-def _fill_bars(rows, lengths, planes, grad, bars):
-    """Derivatives of Σ grad log Z by the log weights of spans, from the widest to the narrowest; `math.md`, (10)."""
-    n, size = planes.shape[1], rows.shape[0]
-    weights, chart = planes[WEIGHTS], planes[INSIDE]
+def _fill_bars(rows, lengths, weights, chart, bars):
+    """Derivatives of log Z by the log weights of spans, from the widest to the narrowest; `math.md`, (10)."""
+    n, size = chart.shape[0], rows.shape[0]
     for b in range(size):
         root = lengths[rows[b]] - 1
         bars[root, b] = 1.0 / chart[root, b]
@@ -112,12 +127,18 @@ def _fill_bars(rows, lengths, planes, grad, bars):
             after = (s + 1) * size
             right = slice(after, after + m)
             _share_out(by_sum, chart[s, :m], chart[w - 1 - s, right], bars[s, :m], bars[w - 1 - s, right])
+    for w in range(n):
+        bars[w, : (n - w) * size] *= chart[w, : (n - w) * size]
+
+
+@kernel(EXACT)
+def _times_grad(rows, grad, bars):
+    n, size = bars.shape[0], rows.shape[0]
     grads = np.empty(n * size)
     for e in range(n * size):
         grads[e] = grad[rows[e % size]]
     for w in range(n):
-        m = (n - w) * size
-        bars[w, :m] *= chart[w, :m] * grads[:m]
+        bars[w, : (n - w) * size] *= grads[: (n - w) * size]
 
 
 @kernel(EXACT)
@@ -125,7 +146,50 @@ def outside(weights, rows, lengths, tops, planes, is_scaled, grad, d_spans):
     """∂ Σ grad log Z / ∂ spans; d_spans comes as zeros."""
     bars = np.zeros(planes.shape[1:])
     if is_scaled[rows[0]]:
-        _fill_bars(rows, lengths, planes, grad, bars)
+        _fill_bars(rows, lengths, planes[WEIGHTS], planes[INSIDE], bars)
+        _times_grad(rows, grad, bars)
     else:
         kernels.fill_bars(rows, lengths, planes, grad, bars)
     share_among_labels(weights, rows, lengths, tops, planes[FOLDED], bars, d_spans)
+
+
+@kernel(EXACT)
+def _move(weights, rows, lengths, along, moved):
+    """Weights become dual numbers that change along directions, scaled to STEP at most; the extent of each row's."""
+    size, extents = rows.shape[0], np.zeros(rows.shape[0])
+    for b in range(size):
+        length = lengths[rows[b]]
+        for w in range(length):
+            for i in range(length - w):
+                amount = abs(along[w, i * size + b])
+                if extents[b] < np.inf and not amount <= extents[b]:
+                    extents[b] = amount
+        finite = 0.0 < extents[b] < np.inf
+        for w in range(length):
+            for e in range(b, (length - w) * size, size):
+                moved[w, e] = weights[w, e] * complex(1.0, along[w, e] / extents[b] * STEP if finite else 0.0)
+        extents[b] = extents[b] if finite else extents[b] * 0.0
+    return extents
+
+
+@kernel(EXACT)
+def posterior_changes(weights, rows, lengths, tops, planes, is_scaled, directions, d_spans, done):
+    """How the posteriors of labelled spans change along directions, from the same recursion on dual numbers.
+
+    See `arc_solver.py`. `done` is False for rows too wide for exp space.
+    """
+    shape, size, fine = planes.shape[1:], rows.shape[0], is_scaled[rows[0]]
+    along, moved = np.zeros(shape), np.zeros(shape, np.complex128)
+    chart, bars = np.empty(shape, np.complex128), np.zeros(shape, np.complex128)
+    if fine:
+        mean_directions(weights, rows, lengths, tops, planes[FOLDED], directions, along)
+        extents = _move(planes[WEIGHTS], rows, lengths, along, moved)
+        _fill(moved, chart, size)
+        _fill_bars(rows, lengths, moved, chart, bars)
+        for w in range(shape[0]):
+            for e in range((shape[0] - w) * size):
+                bars[w, e] = complex(bars[w, e].real, bars[w, e].imag / STEP * extents[e % size])
+        share_changes(weights, rows, lengths, tops, planes[FOLDED], directions, along, bars, d_spans)
+    for b in range(size):
+        length = lengths[rows[b]]
+        done[rows[b]] = fine and planes[INSIDE, length - 1, b] > TINY * MARGIN * GROWTH**length / STEP

@@ -3,5 +3,13 @@
 from trelliswork.structures.arc_solver import Family
 from trelliswork.structures.projective import kernels, scaled_kernels, structure
 
-FAMILY = Family("projective", structure, True, scaled_kernels.inside_outside, kernels.best_trees, kernels.sample_trees)
+FAMILY = Family(
+    "projective",
+    structure,
+    True,
+    sums=scaled_kernels.inside_outside,
+    changes=scaled_kernels.posterior_changes,
+    best=kernels.best_trees,
+    draw=kernels.sample_trees,
+)
 STRUCTURE = FAMILY.structure()

@@ -13,7 +13,7 @@ import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import exp
-from trelliswork.structures.arc_kernels import highest_heads, highest_root
+from trelliswork.structures.arc_kernels import STEP, highest_heads, highest_root, read_direction, write_changes
 from trelliswork.structures.projective.kernels import log_chart, log_row
 
 NEG_INF = -np.inf
@@ -94,43 +94,52 @@ def _outside(n_nodes, planes, bars, bar_joined):
 
 
 @kernel(EXACT)
-def _total(arcs, n, low, tops, planes, roots):
-    """(Z in shifted weights, the sum of all shifts); `roots` gets the weight of each root arc of single-root trees."""
-    shifts, z = 0.0, 0.0
+def _shifts(arcs, n, low, tops, roots):
+    """The sum of all shifts of one tree; `roots` gets the weight of each root arc of single-root trees."""
+    shifts = 0.0
     for m in range(1, n + 1):
         shifts += tops[m]
     if low == 0:
-        return planes[RIGHT, n, 0], shifts
+        return shifts
     root_top = highest_root(arcs, n, tops)
-    if root_top == NEG_INF:
-        return 0.0, 0.0
     for r in range(n):
-        roots[r] = exp(arcs[0, r + 1] - tops[r + 1] - root_top)
-        z += roots[r] * planes[LEFT, r, 0] * planes[RIGHT, n - 1 - r, r]
-    return z, shifts + root_top
+        roots[r] = exp(arcs[0, r + 1] - tops[r + 1] - root_top) if root_top > NEG_INF else 0.0
+    return shifts + root_top
 
 
 @kernel(EXACT)
-def _seed(n, low, planes, roots, bars, posteriors, z):
-    """Derivatives of the total by what it is made of; the posteriors of root words."""
+def _total(n, low, planes, roots):
+    """Z in shifted weights."""
+    if low == 0:
+        return planes[RIGHT, n, 0]
+    z = planes[RIGHT, 0, 0] * 0.0
+    for r in range(n):
+        z += roots[r] * planes[LEFT, r, 0] * planes[RIGHT, n - 1 - r, r]
+    return z
+
+
+@kernel(EXACT)
+def _seed(n, low, planes, roots, bars):
+    """Derivatives of the total by what it is made of."""
     bars[:, : n + 1 - low] = 0.0
     if low == 0:
         bars[BAR_RIGHT, n, 0] = 1.0
         return
     for r in range(n):
-        before, after = planes[LEFT, r, 0], planes[RIGHT, n - 1 - r, r]
-        bars[BAR_LEFT, r, 0] = roots[r] * after
-        bars[BAR_RIGHT, n - 1 - r, r] += roots[r] * before
-        posteriors[0, r + 1] = min(roots[r] * before * after / z, 1.0)
+        bars[BAR_LEFT, r, 0] = roots[r] * planes[RIGHT, n - 1 - r, r]
+        bars[BAR_RIGHT, n - 1 - r, r] += roots[r] * planes[LEFT, r, 0]
 
 
 @kernel(EXACT)
-def _posteriors(n, low, planes, bars, z, posteriors):
+def _posteriors(n, low, planes, roots, bars, z, posteriors):
+    """The derivative by each arc's weight, times its weight, over Z."""
+    for r in range(n * low):
+        posteriors[0, r + 1] = roots[r] * planes[LEFT, r, 0] * planes[RIGHT, n - 1 - r, r] / z
     for w in range(1, n + 1 - low):
         for i in range(n + 1 - low - w):
             h, m = i + low, i + low + w
-            posteriors[h, m] = min(bars[BAR_OPEN_RIGHT, w, i] * planes[OPEN_RIGHT, w, i] / z, 1.0)
-            posteriors[m, h] = min(bars[BAR_OPEN_LEFT, w, i] * planes[OPEN_LEFT, w, i] / z, 1.0)
+            posteriors[h, m] = bars[BAR_OPEN_RIGHT, w, i] * planes[OPEN_RIGHT, w, i] / z
+            posteriors[m, h] = bars[BAR_OPEN_LEFT, w, i] * planes[OPEN_LEFT, w, i] / z
 
 
 @kernel(EXACT)
@@ -147,7 +156,8 @@ def inside_outside(first, last, arcs, lengths, single_root, log_z, marginals):
         if n <= LONGEST:
             _weights(arcs[b], n, low, tops, planes, row)
             _inside(n + 1 - low, planes)
-            z, shifts = _total(arcs[b], n, low, tops, planes, roots)
+            shifts = _shifts(arcs[b], n, low, tops, roots)
+            z = _total(n, low, planes, roots)
         if z <= TINY * GROWTH**n * MARGIN:
             if chart[0].shape[1] == 0:
                 chart = log_chart(size)
@@ -155,6 +165,50 @@ def inside_outside(first, last, arcs, lengths, single_root, log_z, marginals):
             continue
         log_z[b] = np.log(z) + shifts
         if marginals.shape[0]:
-            _seed(n, low, planes, roots, bars, posteriors, z)
+            _seed(n, low, planes, roots, bars)
             _outside(n + 1 - low, planes, bars, row)
-            _posteriors(n, low, planes, bars, z, posteriors)
+            _posteriors(n, low, planes, roots, bars, z, posteriors)
+            for h in range(n + 1):
+                for m in range(n + 1):
+                    posteriors[h, m] = min(posteriors[h, m], 1.0)
+
+
+@kernel(FAST)
+def _move(along, n, low, planes, roots):
+    """Weights become dual numbers: each changes by itself times its direction."""
+    for w in range(1, n + 1 - low):
+        for i in range(n + 1 - low - w):
+            h, m = i + low, i + low + w
+            planes[FORTH, w, i] *= complex(1.0, along[h, m])
+            planes[BACK, w, i] *= complex(1.0, along[m, h])
+    for r in range(n * low):
+        roots[r] *= complex(1.0, along[0, r + 1])
+
+
+@kernel(EXACT)
+def posterior_changes(first, last, arcs, lengths, single_root, log_z, directions, changes, done):
+    """How the posteriors change along directions, from the same recursion on dual numbers; see `arc_solver.py`.
+
+    `done` is False for rows too wide for exp space.
+    """
+    size, low = arcs.shape[1], 1 if single_root else 0
+    planes, bars = np.empty((7, size, size), np.complex128), np.empty((4, size, size), np.complex128)
+    tops, row, roots = np.empty(size), np.empty(size), np.empty(size, np.complex128)
+    along, found, bar_joined = np.empty((size, size)), np.zeros((size, size), np.complex128), np.empty_like(roots)
+    for b in range(first, last):
+        n = lengths[b]
+        done[b] = log_z[b] == NEG_INF or n <= LONGEST
+        if log_z[b] == NEG_INF or n > LONGEST:
+            continue
+        extent = read_direction(arcs[b], n, directions[b], along)
+        _weights(arcs[b], n, low, tops, planes, row)
+        _shifts(arcs[b], n, low, tops, roots)
+        _move(along, n, low, planes, roots)
+        _inside(n + 1 - low, planes)
+        z = _total(n, low, planes, roots)
+        done[b] = z.real > TINY * GROWTH**n * MARGIN / STEP
+        if done[b]:
+            _seed(n, low, planes, roots, bars)
+            _outside(n + 1 - low, planes, bars, bar_joined)
+            _posteriors(n, low, planes, roots, bars, z, found)
+            write_changes(found, n, extent, changes[b])

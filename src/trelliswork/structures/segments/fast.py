@@ -55,7 +55,7 @@ class SegmentArrays(NamedTuple):
         """(which array, flat index) of the first NaN or +inf; (-1, -1) if all are scores."""
         parts = self.parts if isinstance(self.parts, tuple) else (self.parts,)
         arrays = (*parts, self.transitions, self.start, self.end)
-        return first_not_a_score(*(each.reshape(-1) for each in arrays))
+        return first_not_a_score(tuple(each.reshape(-1) for each in arrays))
 
     def rows(self, rows: Array) -> SegmentArrays:
         """Some rows of a batch of whole scores."""

@@ -26,23 +26,23 @@ def _are_segmentations(starts, lengths, k, c):
 
 
 @kernel(FAST)
-def forward_rows(given, scores, starts, arcs, shifts, run, log_probs):
+def forward_rows(scores, lengths, starts, left, log_probs):
     """log p(s) = G(s, x) - log Z of every row; False where a row wants the general way.
 
-    `given` are segments, transitions, start, end, and the lengths, `scores` [batch, n, k c] the segments again. `run`,
-    alphas, gammas, levels and finals, is left for `backward_rows` as `forward_scaled` says.
+    `scores` are segments, transitions, start and end. `left`, for `backward_rows`, are arcs, shifts, alphas, gammas,
+    levels and finals as `forward_scaled` says.
     """  # [S0, likelihood]
-    segments, transitions, start, end, lengths = given
-    alphas, gammas, levels, finals = run
-    batch, _, k, c = segments.shape
+    segments, transitions, start, end = scores
+    arcs, shifts, alphas, gammas, levels, finals = left
+    batch, n, k, c = segments.shape
     log_z, wide = np.empty(batch), np.empty(batch, np.bool_)
     if not _are_segmentations(starts, lengths, k, c):
         return False
-    if first_not_a_score(segments.ravel(), transitions.ravel(), start, end)[0] >= 0:
+    if first_not_a_score((segments.ravel(), transitions.ravel(), start, end))[0] >= 0:
         return False
     scaled_kernels.exp_arcs(transitions, start, end, arcs, shifts)
-    left = (alphas, gammas, levels, finals, log_z, wide)
-    scaled_kernels.forward_scaled(0, batch, given, scores, arcs, shifts, left)
+    run, given = (alphas, gammas, levels, finals, log_z, wide), (segments, transitions, start, end, lengths)
+    scaled_kernels.forward_scaled(0, batch, given, segments.reshape((batch, n, k * c)), arcs, shifts, run)
     path_kernels.path_scores(segments, transitions, start, end, lengths, starts, log_probs)
     for b in range(batch):
         if wide[b] or log_probs[b] == -np.inf:
@@ -52,15 +52,16 @@ def forward_rows(given, scores, starts, arcs, shifts, run, log_probs):
 
 
 @kernel(FAST)
-def backward_rows(scores, starts, lengths, grad, end, arcs, shifts, run, d_segments, d_scores):
+def backward_rows(scores, lengths, starts, grad, left, d_segments):
     """Gradients of Σ_b grad[b] log p(s_b): observed less expected. By the segments in place; by transitions,
     start and end returned.
     """  # [S0.7]
-    batch, c = lengths.shape[0], end.shape[0]
+    segments, _, _, end = scores
+    arcs, shifts, alphas, gammas, levels, finals = left
+    batch, n, k, c = segments.shape
     d_arcs, d_start, d_end = np.zeros((batch, *arcs.shape)), np.zeros((batch, c)), np.zeros((batch, c))
-    alphas, gammas, levels, finals = run
-    left = (alphas, gammas, levels, finals, np.zeros(batch, np.bool_))
-    found = (d_segments, d_scores, d_arcs, d_start, d_end)
-    scaled_kernels.backward_scaled(0, batch, scores, arcs, shifts, end, lengths, left, -grad, found)
+    shape, run = (batch, n, k * c), (alphas, gammas, levels, finals, np.zeros(batch, np.bool_))
+    found = (d_segments, d_segments.reshape(shape), d_arcs, d_start, d_end)
+    scaled_kernels.backward_scaled(0, batch, segments.reshape(shape), arcs, shifts, end, lengths, run, -grad, found)
     path_kernels.add_path_gradients(starts, lengths, grad, d_segments, d_arcs, d_start, d_end)
     return d_arcs.sum(0), d_start.sum(0), d_end.sum(0)

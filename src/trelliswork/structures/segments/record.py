@@ -16,6 +16,7 @@ from trelliswork.structures.reference import Reference
 from trelliswork.structures.segments import fast, path_kernels, structure
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.fast import Forward, LogForward, SegmentArrays
+from trelliswork.structures.segments.likelihood import log_likelihood
 from trelliswork.structures.segments.structure import Segments
 from trelliswork.structures.segments.tangents import run_tangents
 
@@ -43,6 +44,10 @@ class Kernels(KernelSolver):
 
     def log_prob(self, values: Tensor) -> Tensor:
         """G(s, x) - log Z; its gradient is observed less expected."""  # [S0, likelihood; S0.7]
+        if isinstance(self._parts, Segments) and self._is_first_answer():  # all in one kernel, if the batch is plain
+            found = log_likelihood(self._parts.scores, values, self._parts.lengths)
+            if found is not None:
+                return found
 
         def vjp(grad: Array) -> tuple[Array, ...]:
             by_part = fast.run_backward(self.arrays, self.run, -grad)

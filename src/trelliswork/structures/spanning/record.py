@@ -3,5 +3,13 @@
 from trelliswork.structures.arc_solver import Family
 from trelliswork.structures.spanning import kernels, structure, tree_kernels
 
-FAMILY = Family("spanning", structure, False, kernels.matrix_tree, tree_kernels.best_trees, tree_kernels.sample_trees)
+FAMILY = Family(
+    "spanning",
+    structure,
+    False,
+    sums=kernels.matrix_tree,
+    changes=kernels.posterior_changes,
+    best=tree_kernels.best_trees,
+    draw=tree_kernels.sample_trees,
+)
 STRUCTURE = FAMILY.structure()

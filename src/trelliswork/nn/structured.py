@@ -1,0 +1,57 @@
+"""What the structured layers share: how ragged rows are given, and how log likelihoods are reduced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from trelliswork.distributions.chain_inputs import layout_of
+from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.runtime.shapes import Bool, Float, Int
+
+REDUCTIONS = ("none", "sum", "mean", "token_mean")
+INF = float("inf")
+
+
+def check_reduction(reduction: str) -> None:
+    if reduction not in REDUCTIONS:
+        raise ScoreError(f"invalid reduction: {reduction}; reduction must be one of {', '.join(REDUCTIONS)}")
+
+
+def reduce(log_likelihood: Float[Tensor, "batch"], reduction: str, n_tokens: Callable[[], int | Tensor]) -> Tensor:
+    """One value per row ("none"), their sum, their mean, or their sum over the number of tokens ("token_mean")."""
+    if reduction == "none":
+        return log_likelihood
+    if reduction == "sum":
+        return log_likelihood.sum()
+    return log_likelihood.mean() if reduction == "mean" else log_likelihood.sum() / n_tokens()
+
+
+def mask_of(lengths: Tensor, mask: Tensor | None, batch: int, n: int) -> Bool[Tensor, "batch n"]:
+    """The mask that lengths stand for, lengths checked; only one of both may be given."""
+    layout = layout_of(torch.Size([batch]), n, lengths.device, lengths, mask)
+    return torch.arange(n, device=lengths.device) < layout.lengths[:, None]
+
+
+def lengths_of(
+    mask: Tensor | None, lengths: Tensor | None, shape: torch.Size, note: str = ""
+) -> Int[Tensor, "batch"] | None:
+    """The lengths that a mask of this shape stands for, for layers whose rows are padded on the right."""
+    if mask is None:
+        return lengths
+    if mask.shape != shape:
+        raise ScoreError(f"the mask must be [batch, n]{note}, {tuple(shape)}; got {tuple(mask.shape)}")
+    layout = layout_of(shape[:-1], shape[-1], mask.device, lengths, mask)
+    if layout.order is not None:
+        row = int((layout.order.diff(dim=1) < 0).any(1).nonzero()[0])
+        raise ScoreError(f"the mask of row {row} has a hole; take masked tokens out and pad on the right")
+    return layout.lengths
+
+
+def require_possible(log_likelihood: Tensor, reason: str) -> None:
+    """A gold tree without any probability is an error that names its row."""
+    impossible = log_likelihood == -INF
+    if bool(impossible.any()):
+        raise ConstraintError(f"the tree of row {int(impossible.nonzero()[0])} is impossible: {reason}")
