@@ -1,10 +1,16 @@
-"""Names of a package that are imported when they are first used, so that what does without torch never loads it."""
+"""What is imported when it is first used, so that what does without torch never loads it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
+
+
+def named(home: str) -> Any:
+    """The object that "package.module:name" names, imported now."""
+    module, _, name = home.partition(":")
+    return getattr(import_module(module), name)
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:

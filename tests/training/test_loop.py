@@ -155,7 +155,7 @@ def test_nothing_to_train_on() -> None:
         ({"max_sentence_length": 0}, "max_sentence_length must be at least 1, or None for no limit; got 0"),
         ({"checkpoint_every": -1.0}, "checkpoint_every must be at least 0; got -1.0"),
         ({"epochs": 0}, "epochs must be at least 1; got 0"),
-        ({"lr": -1.0}, "lr must be above 0 and finite, or None for that of the optimizer; got -1.0"),
+        ({"lr": -1.0}, "lr must be above 0 and finite; got -1.0; leave it out for that of the optimizer"),
     ],
 )
 def test_bad_settings(settings: dict[str, Any], message: str) -> None:

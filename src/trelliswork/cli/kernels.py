@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from typing import Any, Protocol
 
+from trelliswork.lazy import named
 from trelliswork.models.taggers.features.kernels import likelihood
 from trelliswork.models.taggers.features.tagger import ANSWERING, FEATURE_MODELS, rehearse
 from trelliswork.runtime.kernel_math import first_not_a_score
@@ -35,14 +35,14 @@ def prepare_kernels(owner: Rehearsed | None = None, *, quiet: bool = False) -> N
     Those of chains, unless the owner does without, and the others that it calls.
     """
     if (owner is None or owner.uses_chains) and not kernels_are_cached():
-        _announced("kernels", 10, import_module(NEEDS_TORCH).compile_kernels, quiet)
+        _announced("kernels", 10, named(f"{NEEDS_TORCH}:compile_kernels"), quiet)
     if owner is not None:
         _prepare(owner.own_kernels(), owner.rehearse, quiet)
 
 
 def prepare_network_kernels(*, quiet: bool = False) -> None:
     """Those of every network."""
-    for network in import_module(NEEDS_TORCH).small_networks():
+    for network in named(f"{NEEDS_TORCH}:small_networks")():
         prepare_kernels(network, quiet=quiet)
 
 

@@ -121,6 +121,8 @@ class About:
             return f"be {' or '.join(map(str, self.choices))}"
         if self.choices:
             return f"be one of {', '.join(self.choices)}"
+        if self.below is not None and self.at_least is not None and self.below - self.at_least > 1:
+            return f"lie in {self.at_least:g}..{self.below - 1:g}"
         if self.below is not None:
             return f"lie in [{self.at_least:g}, {self.below:g})"
         return f"be above {self.above:g} and finite" if self.above is not None else f"be at least {self.at_least:g}"
@@ -180,8 +182,9 @@ class Settings:
             if isinstance(value, float) and not math.isfinite(value):
                 raise self.ERROR(f"{each.name} must be a finite number; got {value}")
             if about.bounds_given and about.problem(value):
-                limit = f", or None for {about.default_text or 'no limit'}" if optional else ""
-                fix = "" if optional else f"; leave it out for {each.default}"
+                limit = ", or None for no limit" if optional and not about.default_text else ""
+                default = about.default_text or each.default
+                fix = "" if default is None else f"; leave it out for {default}"
                 raise self.ERROR(f"{each.name} must {about.bounds}{limit}; got {value!r}{fix}")
 
     def to_dict(self) -> dict[str, Any]:

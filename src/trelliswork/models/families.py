@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from trelliswork.data.settings import Settings, setting, settings_in
+from trelliswork.lazy import named
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
@@ -113,6 +113,5 @@ def family_of(name: str) -> Family:
 
 def recipe_of(options: Mapping[str, Any]) -> Recipe:
     """What makes the model that the options name."""
-    module, _, name = family_of(options["model"]).recipe.partition(":")
-    found: Recipe = getattr(import_module(module), name)(options)
+    found: Recipe = named(family_of(options["model"]).recipe)(options)
     return found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trelliswork.data.attributes.function import FeatureFunction, Function
 from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.errors import ModelError
+from trelliswork.lazy import named
 from trelliswork.models.storage import CONFIG, kind_of_model
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ load_tagger = load
 
 def class_of(kind: str) -> Any:
     """The class of a kind of model; a kind that nobody knows is refused by `Tagger.load`, which names it."""
-    module, _, name = KINDS.get(kind, KINDS["Tagger"]).partition(":")
-    return getattr(import_module(module), name)
+    return named(KINDS.get(kind, KINDS["Tagger"]))
 
 
 def model_folders(directory: str | Path) -> list[Path]:

@@ -12,9 +12,9 @@ from trelliswork.cli.config_file import read_config
 from trelliswork.cli.options import Quiet, Threads, parse_columns, parse_delimiter
 from trelliswork.cli.panels import COLUMNS, OF_MODELS, SEEDS, with_options
 from trelliswork.cli.tasks import chosen_columns
-from trelliswork.cli.training import train_model
 from trelliswork.data import Choices
 from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.models.families import FAMILIES, MODELS, SHARED, family_of
 
 MODEL_HELP = "\n".join(
@@ -82,7 +82,7 @@ def train(
       trelliswork train few.txt --model hucrf --pretrain many.txt --out chunker
     """
     options = resolve(ctx)
-    train_model(options, choices_in(options))
+    named("trelliswork.cli.training:train_model")(options, choices_in(options))  # not needed for --help
 
 
 def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -5,8 +5,9 @@ A class is imported when a network is built, so that settings are read and shown
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
+
+from trelliswork.lazy import named
 
 
 class Part:
@@ -18,9 +19,8 @@ class Part:
 
     def make(self, config: Any, *sizes: int, **more: int) -> Any:
         """An object of the class, with the values of its settings."""
-        module, _, name = self.home.partition(":")
         arguments = {argument: getattr(config, setting) for argument, setting in self.settings.items()}
-        return getattr(import_module(f"trelliswork.nn.{module}"), name)(*sizes, **arguments, **more)
+        return named(f"trelliswork.nn.{self.home}")(*sizes, **arguments, **more)
 
 
 # Made with the width of what goes in.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,12 @@ from trelliswork.errors import ScoreError
 Array = np.ndarray[Any, Any]
 MARKS = ("(unknown attribute)", "(each attribute)", "(first token)", "(each token)")
 UNKNOWN, EACH_ATTRIBUTE, FIRST_TOKEN, EACH_TOKEN = range(len(MARKS))
-MARK_KEYS = keys_of(MARKS)
+
+
+@cache
+def mark_keys() -> Array:
+    """The keys of `MARKS`."""
+    return keys_of(MARKS)
 
 
 def marked(rows: AttributeRows, marks: Array) -> AttributeRows:

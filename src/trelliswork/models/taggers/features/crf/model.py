@@ -16,7 +16,7 @@ from trelliswork.models.taggers.features import crf as parts
 from trelliswork.models.taggers.features.crf.array_chain import ArrayChain
 from trelliswork.models.taggers.features.crf.edges import edge_rows
 from trelliswork.models.taggers.features.crf.kinds import Normalised
-from trelliswork.models.taggers.features.crf.marks import MARK_KEYS, marked
+from trelliswork.models.taggers.features.crf.marks import mark_keys, marked
 from trelliswork.models.taggers.features.crf.parameters import ANY, PairWeights, Parameters
 from trelliswork.models.taggers.features.crf.states import StateSpace
 from trelliswork.models.taggers.features.kernels.decoding import best_labels, score_tokens
@@ -51,7 +51,7 @@ class FeatureCRF:
         as the unknown attribute if it has one."""
         rows = AttributeRows(lengths, offsets_of(counts), self.index.find(keys), values)
         if self.normalised == "jointly":
-            rows = marked(rows, self.index.find(MARK_KEYS))
+            rows = marked(rows, self.index.find(mark_keys()))
         return self.conjunctions.extended(rows.known())
 
     def compact(self) -> tuple[FeatureCRF, Array]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from trelliswork.data.attributes import HashedIndex
 from trelliswork.data.settings import Settings, setting, settings_in
 from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.kinds import KINDS, Kind
@@ -84,8 +83,8 @@ class LearningConfig(Settings):
         0, "Rarer attributes are left out, whatever their tags.", at_least=0, option=True, goes_with={"model": _LEARNED}
     )
     hash_bits: int | None = setting(
-        None, "Number attributes by 2^N hashes: bounded size, no names.", option=True, default_text="names are kept",
-        goes_with={"model": _LEARNED},
+        None, "Number attributes by 2^N hashes: bounded size, no names.", at_least=1, below=29, option=True,
+        default_text="names that are kept", goes_with={"model": _LEARNED},
     )  # fmt: skip
     induce: int = setting(
         0, "Add the N pairs of attributes that gain most.", at_least=0, option=True, metavar="N",
@@ -100,8 +99,6 @@ class LearningConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.hash_bits is not None:
-            HashedIndex(self.hash_bits)
         if not self.c2 and (self.algorithm in ("sgd", "margin") or (self.samples and self.algorithm == "lbfgs")):
             what = "samples" if self.samples else f"the algorithm {self.algorithm}"
             raise ScoreError(f"c2 must be above 0 for {what}; got 0; give 0.001")

@@ -22,7 +22,7 @@ import numpy as np
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.data.attributes.rows import owners_of
 from trelliswork.errors import ScoreError
-from trelliswork.models.taggers.features.crf.marks import MARK_KEYS, MARKS, first_tokens, values_of
+from trelliswork.models.taggers.features.crf.marks import MARKS, first_tokens, mark_keys, values_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 
@@ -46,7 +46,7 @@ def counted_parameters(
     if len(gold) and gold.min() < 0:
         raise ScoreError("this model needs a label for every token; some are unknown; learn a crf from those")
     unknown = len(index)
-    index.add(MARK_KEYS)
+    index.add(mark_keys())
     seen = Parameters.of(_with_strangers(rows, unknown), gold, unknown + 1, n_labels, all_transitions=True)
     offsets = np.concatenate([seen.offsets, seen.n_states + n_labels * np.arange(1, len(MARKS))])
     labels = np.concatenate([seen.labels, np.tile(np.arange(n_labels, dtype=np.int32), len(MARKS) - 1)])
