@@ -19,6 +19,7 @@ from torch.distributions import Distribution, register_kl
 from trelliswork.distributions.checks import whole_values
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.runtime import bridge
+from trelliswork.runtime.shapes import Int
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.record import Solver, Structure
 
@@ -92,6 +93,13 @@ class StructuredDistribution(Distribution):
     @abstractmethod
     def _divided(self, t: float) -> Self:
         """All scores divided by t."""
+
+    _lengths: Tensor  # of the rows, where they have any
+
+    @property
+    def lengths(self) -> Int[Tensor, "*batch"]:
+        """How long each row is."""
+        return self._lengths.reshape(self.batch_shape)
 
     # --- sums ------------------------------------------------------------------------------------------------
 

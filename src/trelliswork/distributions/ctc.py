@@ -89,11 +89,6 @@ class CTC(StructuredDistribution):
 
     # --- the frames ------------------------------------------------------------------------------------------
 
-    @property
-    def lengths(self) -> Int[Tensor, "*batch"]:
-        """Frames of each row."""
-        return self._lengths.reshape(self.batch_shape)
-
     @cached_property
     def _real(self) -> Bool[Tensor, "rows t"]:
         return torch.arange(self.event_shape[0], device=self.log_probs.device) < self._lengths[:, None]

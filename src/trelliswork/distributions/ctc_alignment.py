@@ -81,11 +81,6 @@ class CTCAlignment(Alignment):
         return Labelling.of(scores, self._targets, self._lengths, self._target_lengths, self.blank)
 
     @property
-    def lengths(self) -> Int[Tensor, "*batch"]:
-        """Frames of each row."""
-        return self._lengths.reshape(self.batch_shape)
-
-    @property
     def targets(self) -> Int[Tensor, "*batch u"]:
         """The label strings, the blank at padding."""
         return self._parts.targets.reshape(*self.batch_shape, self._targets.shape[1])

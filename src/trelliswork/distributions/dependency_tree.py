@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import torch
@@ -10,16 +11,23 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from trelliswork.distributions import tree_inputs as inputs
-from trelliswork.distributions.arc_factored import ArcFactored
-from trelliswork.distributions.base import weighted_sum
+from trelliswork.distributions.base import Backend, StructuredDistribution, weighted_sum
 from trelliswork.distributions.centring import centred_by_word
+from trelliswork.distributions.checks import flat_lengths, named_place, refuse_not_scores
 from trelliswork.errors import ScoreError
-from trelliswork.runtime.shapes import Float, Int
+from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.structures.arc_labels import LabelledArcs
+from trelliswork.structures.arc_rows import ArcRows
+from trelliswork.structures.arcs import is_tree
+from trelliswork.structures.label_kernels import labels_are_scores
 
 INF = float("inf")
+FIX = "count words without the root, pad the arcs or shorten the row"
+PLACE = named_place("row", "head", "dependent", "label")
 
 
-class DependencyTree(ArcFactored):
+class DependencyTree(StructuredDistribution):
     """p(tree | x) with score = Σ_m arcs[head of m, m]; subclasses say which trees there are and sum over them.
 
     With `labels` each arc has one as well: score = Σ_m arcs[head of m, m] + labels[head of m, m, label of m], and a
@@ -29,6 +37,90 @@ class DependencyTree(ArcFactored):
     _noun = "tree"
     _same = "the same family and root, and the same shape, labels and lengths"
     _advice = "allow a head for each word and a way to the root"
+    _kind = "tree without cycles"
+
+    def __init__(
+        self,
+        arcs: Float[Tensor, "*batch n+1 n+1"],
+        labels: Float[Tensor, "*batch n+1 n+1 l"] | None = None,
+        *,
+        lengths: Int[Tensor, "*batch"] | None = None,
+        single_root: bool = True,
+        backend: Backend = "auto",
+        validate_args: bool | None = None,
+    ):
+        inputs.check_shape(arcs, labels)
+        self.arcs, self.labels, self.single_root = arcs, labels, bool(single_root)
+        batch_shape, n = arcs.shape[:-2], arcs.shape[-1] - 1
+        self._lengths = flat_lengths("lengths", lengths, batch_shape, n, arcs.device, 1, FIX)
+        super().__init__(arcs, batch_shape, [n] if labels is None else [n, 2], backend)
+        if validate_args is None or validate_args:
+            self._check_scores()
+
+    def _is_member(self, heads: Int[Tensor, "rows n"]) -> Bool[Tensor, "rows"]:
+        """Whether heads form a tree of this family."""
+        return is_tree(self._given.trees, heads)
+
+    # --- the parts -------------------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> int:
+        """Words of the longest row."""
+        return self.arcs.shape[-1] - 1
+
+    @cached_property
+    def _given(self) -> ArcRows:
+        """The arcs without their labels, in a precision that kernels read."""
+        return ArcRows(_readable(self.arcs, 2), self._lengths, self.single_root)
+
+    @cached_property
+    def _label_rows(self) -> Float[Tensor, "rows n+1 n+1 l"]:
+        """The labels by themselves; none of them is the same as one that scores 0."""
+        return (
+            self._given.scores.new_zeros(*self._given.scores.shape, 1)
+            if self.labels is None
+            else _readable(self.labels, 3)
+        )
+
+    @property
+    def _labelled(self) -> LabelledArcs:
+        labelled: LabelledArcs = self._solver.labelled
+        return labelled
+
+    @property
+    def _solved(self) -> tuple[ArcRows, Tensor | None]:
+        return self._given, None if self.labels is None else self._label_rows
+
+    @property
+    def _parts(self) -> Float[Tensor, "rows n+1 n+1 *l"]:
+        return self._given.trees.arcs if self.labels is None else self._labelled.parts
+
+    def _check_scores(self) -> None:
+        arrays = self._solver.arrays
+        if arrays is None or not arrays.are_scores:
+            refuse_not_scores("arcs", self._given.trees.arcs, None, PLACE)
+        if self.labels is None or (arrays is not None and self._label_arrays_are_scores()):
+            return
+        alone = self._given.trees.with_arcs(torch.zeros_like(self._given.scores))
+        refuse_not_scores("labels", LabelledArcs.of(alone, self._label_rows).parts, None, PLACE)
+
+    def _label_arrays_are_scores(self) -> bool:
+        return bool(labels_are_scores(as_array(self._label_rows), self._given.arrays.lengths))
+
+    @property
+    def _part_posteriors(self) -> Float[Tensor, "rows n+1 n+1 *l"]:
+        return self._posteriors if self.labels is None else self._posteriors[..., None] * self._labelled.shares
+
+    @property
+    def _word_mask(self) -> Bool[Tensor, "rows n"]:
+        return self._given.word_mask
+
+    @property
+    def valid(self) -> Bool[Tensor, "*batch n"]:
+        """True at real words."""
+        return self._word_mask.reshape(*self.batch_shape, self.n)
+
+    # --- queries ---------------------------------------------------------------------------------------------
 
     def _read(self, value: Tensor, check: bool) -> Int[Tensor, "*samples *batch n"]:
         """Heads that form no tree of this family are an error that names the row."""
@@ -148,3 +240,9 @@ class DependencyTree(ArcFactored):
             f"{type(self).__name__}(batch_shape={tuple(self.batch_shape)}, n={self.n}, {labels}"
             f"single_root={self.single_root}, backend={self.backend!r})"
         )
+
+
+def _readable(scores: Tensor, n_axes: int) -> Tensor:
+    """Scores as rows with so many axes, in a precision that kernels read."""
+    rows = scores.reshape(scores.shape[: scores.dim() - n_axes].numel(), *scores.shape[-n_axes:])
+    return rows if rows.dtype in (torch.float32, torch.float64) else rows.float()

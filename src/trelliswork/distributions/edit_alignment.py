@@ -129,10 +129,6 @@ class EditAlignment(Alignment):
         return EditLattice.of(scores, self._lengths, self._target_lengths)
 
     @property
-    def lengths(self) -> Int[Tensor, "*batch"]:
-        return self._lengths.reshape(self.batch_shape)
-
-    @property
     def target_lengths(self) -> Int[Tensor, "*batch"]:
         return self._target_lengths.reshape(self.batch_shape)
 

@@ -129,6 +129,10 @@ class LinearChain(StructuredDistribution):
     def _solved(self) -> tuple[Chain]:
         return (self._chain,)
 
+    @property
+    def _lengths(self) -> Int[Tensor, "rows"]:  # type: ignore[override]
+        return self._layout.lengths
+
     # --- queries ---------------------------------------------------------------------------------------------
 
     @staticmethod

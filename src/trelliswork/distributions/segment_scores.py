@@ -101,7 +101,3 @@ class SegmentScores(StructuredDistribution):
     @property
     def _arrays(self) -> Any:
         return self._solver.arrays
-
-    @property
-    def lengths(self) -> Int[Tensor, "*batch"]:
-        return self._lengths.reshape(self.batch_shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.distributions import constraints
 from trelliswork.distributions import segment_values as values
 from trelliswork.distributions.base import Backend, uses_kernels, weighted_sum
 from trelliswork.distributions.centring import centred, centred_segments
+from trelliswork.distributions.chain_inputs import keep_allowed
 from trelliswork.distributions.checks import (
     check_edges,
     known_rows,
@@ -267,22 +269,17 @@ class SemiMarkov(SegmentScores):
         unknown; or lists for each row the segments (start, end, label) that are known, a label of None for any.
         `transitions`, `start`, `end` are True where allowed.
         """
-        own = self.transitions
-        if transitions is not None:
-            own = torch.where(transitions, self._no_transitions() if own is None else own, -INF)
-        new_start = self.start if start is None else torch.where(start, self.start, -INF)
-        new_end = self.end if end is None else torch.where(end, self.end, -INF)
+        own = self.transitions if transitions is None else self._first_order().transitions
+        own = None if own is None else keep_allowed("transitions", own, transitions, 2)
+        edges = keep_allowed("start", self.start, start, 1), keep_allowed("end", self.end, end, 1)
         if partial is None:
-            return self._like(None, own, new_start, new_end)
+            return self._like(None, own, *edges)
         if self._factors is not None and isinstance(partial, Tensor) and partial.dtype != torch.bool:
             labels = self._known_labels(partial)[..., None]
             agree = (labels < 0) | (labels == torch.arange(self._shape[-1], device=labels.device))
             tokens = torch.where(agree.reshape(self._factors.tokens.shape), self._factors.tokens, -INF)
-            return self._like(None, own, new_start, new_end, tokens=tokens)
-        return self._like(torch.where(self._allowed(partial), self.segments, -INF), own, new_start, new_end)
-
-    def _no_transitions(self) -> Float[Tensor, "c c"]:
-        return self.start.new_zeros(self._shape[-1], self._shape[-1])
+            return self._like(replace(self._factors, tokens=tokens), own, *edges)
+        return self._like(torch.where(self._allowed(partial), self.segments, -INF), own, *edges)
 
     def _allowed(self, partial: Any) -> Bool[Tensor, "*batch n k c"]:
         shape, device = self._shape, self.start.device
@@ -310,15 +307,8 @@ class SemiMarkov(SegmentScores):
 
     def _divided(self, t: float) -> SemiMarkov:
         transitions = None if self.transitions is None else self.transitions / t
-        if self._factors is None:
-            return self._like(self.segments / t, transitions, self.start / t, self.end / t)
-        scores: list[Any] = [None if each is None else each / t for each in self._factors.scores[:4]]
-        tokens, durations, starts, ends = scores
-        own = tokens, durations, starts, ends
-        options: dict[str, Any] = dict(
-            lengths=self.lengths, max_lengths=self.max_lengths, backend=self.backend, validate_args=False
-        )
-        return SemiMarkov.factored(*own, transitions, self.start / t, self.end / t, **options)
+        parts: Tensor | Factored = self.segments / t if self._factors is None else self._factors.divided(t)
+        return self._like(parts, transitions, self.start / t, self.end / t)
 
     def _comparable(self, other: SemiMarkov) -> bool:
         return self._shape == other._shape and torch.equal(self._lengths, other._lengths)
@@ -327,28 +317,25 @@ class SemiMarkov(SegmentScores):
         """The same distribution with transitions: scores of 0 if there are none."""
         if self.transitions is not None:
             return self
-        return self._like(None, self._no_transitions(), self.start, self.end)
+        return self._like(None, self.start.new_zeros(self._shape[-1], self._shape[-1]), self.start, self.end)
 
     def _like(
         self,
-        segments: Tensor | None,
+        parts: Tensor | Factored | None,
         transitions: Tensor | None,
         start: Tensor,
         end: Tensor,
-        *,
         lengths: Tensor | None = None,
-        tokens: Tensor | None = None,
     ) -> SemiMarkov:
-        """Other scores, the same limits; without segments the scores of segments stay as they were given."""
+        """Other scores, the same limits; without parts the scores of segments stay as they were given."""
         options: dict[str, Any] = dict(
             lengths=self.lengths if lengths is None else lengths,
             max_lengths=self.max_lengths, backend=self.backend, validate_args=False,
         )  # fmt: skip
-        factors = self._factors
-        if segments is None and factors is not None:
-            own = factors.tokens if tokens is None else tokens, factors.durations, factors.starts, factors.ends
-            return SemiMarkov.factored(*own, transitions, start, end, **options)
-        return SemiMarkov(self.segments if segments is None else segments, transitions, start, end, **options)
+        own = (self._factors or self.segments) if parts is None else parts
+        if isinstance(own, Tensor):
+            return SemiMarkov(own, transitions, start, end, **options)
+        return SemiMarkov.factored(own.tokens, own.durations, own.starts, own.ends, transitions, start, end, **options)
 
     # --- torch.distributions ---------------------------------------------------------------------------------
 
@@ -361,7 +348,7 @@ class SemiMarkov(SegmentScores):
         """The same distribution in a larger batch shape, without copying scores."""
         shape = torch.Size(batch_shape)
         segments = self.segments.expand(*shape, *self._shape[-3:])
-        return self._like(segments, self.transitions, self.start, self.end, lengths=self.lengths.expand(shape))
+        return self._like(segments, self.transitions, self.start, self.end, self.lengths.expand(shape))
 
     def __repr__(self) -> str:
         n, k, c = self._shape[-3:]

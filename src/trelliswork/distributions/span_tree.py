@@ -92,10 +92,6 @@ class SpanTree(StructuredDistribution):
         spans = self.spans if self.spans.dim() == 4 else self.spans.reshape(-1, *self.spans.shape[-3:])
         return Spans(cast(spans, dtype), self._lengths)
 
-    @property
-    def lengths(self) -> Int[Tensor, "*batch"]:
-        return self._lengths.reshape(self.batch_shape)
-
     # --- values ----------------------------------------------------------------------------------------------
 
     def from_nodes(self, nodes: Int[Tensor, "*samples *batch nodes 3"]) -> Any:

@@ -13,7 +13,7 @@ from trelliswork.runtime import buffers
 from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows, row_ranges, side_by_side
-from trelliswork.structures.chain import kernels, path_kernels
+from trelliswork.structures.chain import kernels, path_kernels, tangent_kernels
 from trelliswork.structures.chain.structure import SUMMED_AXES, ArcsBy, Chain
 
 NO_ROWS, NO_ALPHAS = np.empty(0, np.int64), np.empty((0, 0, 0))
@@ -125,6 +125,30 @@ def run_backward(
     d_start, d_end = np.zeros(arrays.start.shape), np.zeros(arrays.end.shape)
     kernels.edge_gradients(d_emissions, arrays.lengths, d_start, d_end)
     return d_emissions, d_transitions, d_start, d_end
+
+
+def run_tangents(
+    arrays: ChainArrays, forward: Forward, v_emissions: Array, v_arcs: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Gradients of Σ v · marginals by emissions, transitions, start and end; v_arcs is [1|batch, 1|n-1, c, c].
+
+    Marginals μ are the gradient of log Z, so their Jacobian is its Hessian, which is symmetric: the product of a vector
+    v with it is how μ changes when the scores move along v. One pass forwards and one backwards find that, exactly.
+    """
+    batch, n, c = arrays.emissions.shape
+    is_shared = arrays.transitions.shape[:2] == (1, 1) and forward.arcs.shape[0] == 1
+    wide_at = np.full(batch, -1)
+    wide_at[forward.wide_rows] = np.arange(len(forward.wide_rows))
+    d_emissions = np.zeros((batch, n, c))
+    d_transitions = np.zeros((0 if is_shared else batch, n - 1, c, c))
+    found = over_rows(
+        tangent_kernels.posterior_changes, batch, 4 * arrays.work,
+        wide_at, (arrays.transitions, arrays.end, arrays.lengths), forward.arcs,
+        (forward.alphas, forward.log_alphas, forward.arrivals, forward.log_z),
+        v_emissions, v_arcs, d_emissions, d_transitions,
+    )  # fmt: skip
+    shared, d_start, d_end = (sum(each) for each in zip(*found, strict=True))
+    return d_emissions, shared if is_shared else d_transitions, d_start, d_end
 
 
 def run_path_scores(arrays: ChainArrays, tags: Tensor) -> tuple[Array, int]:

@@ -11,10 +11,16 @@ from torch import Tensor
 
 from trelliswork.runtime.bridge import Array
 from trelliswork.structures.chain import path_kernels, structure
-from trelliswork.structures.chain.fast import ChainArrays, Forward, run_backward, run_forward, run_path_scores
+from trelliswork.structures.chain.fast import (
+    ChainArrays,
+    Forward,
+    run_backward,
+    run_forward,
+    run_path_scores,
+    run_tangents,
+)
 from trelliswork.structures.chain.likelihood import log_likelihood
 from trelliswork.structures.chain.structure import ArcsBy, Chain
-from trelliswork.structures.chain.tangents import run_tangents
 from trelliswork.structures.kernel_solver import KernelSolver, best_by, draw_by, top_by, uniforms
 from trelliswork.structures.record import Drawn, Scores, Structure
 from trelliswork.structures.reference import Reference

@@ -46,6 +46,9 @@ class Factored:
     def with_scores(self, *scores: Tensor | None) -> Factored:
         return Factored.of(scores, self.lengths)
 
+    def divided(self, t: float) -> Factored:
+        return self.with_scores(*(None if each is None else each / t for each in self.scores))
+
     def double(self) -> Factored:
         """The same in float64, where the device has it: the reference sums as exactly as the kernels do."""
         if self.start.device.type == "mps":

@@ -5,7 +5,7 @@ Beside the scores autograd keeps O(batch n c) numbers: segment weights are compu
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -14,7 +14,7 @@ from trelliswork.runtime import buffers
 from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.kernel_math import first_not_a_score
 from trelliswork.runtime.threads import over_rows
-from trelliswork.structures.segments import kernels, path_kernels, scaled_kernels
+from trelliswork.structures.segments import kernels, path_kernels, scaled_kernels, tangent_kernels
 from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.structure import Segments
 
@@ -187,6 +187,23 @@ def summed(found: Gradients) -> tuple[Array, ...]:
     else:
         own = (parts,)
     return *own, *(each.sum(0) for each in shared)
+
+
+def run_tangents(scores: tuple[Tensor | None, ...], lengths: Tensor, grads: tuple[Array, ...]) -> tuple[Any, ...]:
+    """Gradients of Σ grads · (posteriors of segments, expected label pairs) by segments, transitions, start and end."""
+    segments, transitions, start, end = (None if each is None else as_array(each, np.float64) for each in scores)
+    assert segments is not None and start is not None and end is not None
+    batch, n, k, c = segments.shape
+    v_segments, v_arcs = grads
+    if transitions is None:  # the 0th order: all arcs score 0, and there are no pairs to ask for
+        transitions, v_arcs = np.zeros((c, c)), np.zeros((batch, c, c))
+    d_segments = np.zeros((batch, n, k, c))
+    found = over_rows(
+        tangent_kernels.posterior_changes, batch, 8 * batch * n * c * (k + c),
+        segments, transitions, start, end, lengths.numpy(), v_segments, v_arcs, d_segments,
+    )  # fmt: skip
+    d_arcs, d_start, d_end = (sum(each) for each in zip(*found, strict=True))
+    return d_segments, d_arcs, d_start, d_end
 
 
 def run_path_scores(arrays: SegmentArrays, starts: Tensor) -> Array:

@@ -18,7 +18,6 @@ from trelliswork.structures.segments.factored import Factored
 from trelliswork.structures.segments.fast import Forward, LogForward, SegmentArrays
 from trelliswork.structures.segments.likelihood import log_likelihood
 from trelliswork.structures.segments.structure import Segments
-from trelliswork.structures.segments.tangents import run_tangents
 
 
 class Kernels(KernelSolver):
@@ -65,7 +64,7 @@ class Kernels(KernelSolver):
         assert not isinstance(segments, tuple)
 
         def vjp(*grads: Array) -> tuple[Array, ...]:
-            return run_tangents(parts.scores, parts.lengths, grads)
+            return fast.run_tangents(parts.scores, parts.lengths, grads)
 
         found: tuple[Tensor, Tensor] = self._posteriors((torch.from_numpy(segments), torch.from_numpy(arcs)), vjp)
         return found
