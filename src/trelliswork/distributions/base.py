@@ -227,7 +227,7 @@ class StructuredDistribution(Distribution):
 
     def _require_values(self, possible: Tensor) -> None:
         if not bool(possible.all()):
-            row = int((~possible).nonzero()[0])
+            row = int((~possible.reshape(-1)).nonzero()[0])
             raise ConstraintError(f"row {row} has no {self._noun} with a score above -inf; {self._advice}")
 
     # --- other distributions ---------------------------------------------------------------------------------
