@@ -408,8 +408,8 @@ def test_tables_of_symbols_are_joined() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Acceptor([(0, 1, "a")], [float("nan")], final=1), "weights must be numbers or -inf"),
-        (lambda: Acceptor([(0, 1, "a")], [float("inf")], final=1), "got inf at 0"),
+        (lambda: Acceptor([(0, 1, "a")], [float("nan")], final=1), "weights must be finite numbers or -inf"),
+        (lambda: Acceptor([(0, 1, "a")], [float("inf")], final=1), r"got inf at \[0\]"),
         (lambda: Acceptor([(0, 1, "a")], [0.0, 1.0], final=1), r"weights must be one number each, \[1\]"),
         (lambda: Acceptor([(0, -1, "a")], final=1), "states must be whole numbers from 0"),
         (lambda: Acceptor([("p", 1, "a")], final=1), "states must be whole numbers from 0"),  # type: ignore[list-item]
