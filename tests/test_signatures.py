@@ -25,7 +25,6 @@ ABOVE = {  # still above the limit; a file leaves the list when it is below
     "distributions/ctc.py",
     "models/taggers/features/crf/parameters.py",
     "models/taggers/features/tagger.py",
-    "nn/encoders/lstm_kernels.py",
     "training/loop.py",
     "training/seeds.py",
     "training/trials.py",
