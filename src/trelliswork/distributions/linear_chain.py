@@ -27,10 +27,12 @@ from trelliswork.distributions.chain_inputs import (
 from trelliswork.distributions.checks import allowed_values, cast, whole_values
 from trelliswork.distributions.spans import Span, Summed, Whole, add_up, in_groups, span_chains, windows_of
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import Array
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Log
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.chain import structure
+from trelliswork.structures.chain.fast import decode
 from trelliswork.structures.chain.likelihood import Scores, log_likelihood
 from trelliswork.structures.chain.record import STRUCTURE
 from trelliswork.structures.chain.structure import ArcsBy, Chain
@@ -145,6 +147,16 @@ class LinearChain(StructuredDistribution):
         are not used, and where something is wrong or unusual: a hole in the mask, a tag out of range, NaN, wide scores.
         """
         return log_likelihood(scores, tags, mask=mask) if uses_kernels(backend, scores[0]) else None
+
+    @staticmethod
+    def argmax_at_once(
+        emissions: Float[Tensor, "batch n c"], others: tuple[Array, Array, Array], mask: Bool[Tensor, "batch n"] | None
+    ) -> list[list[int]] | None:
+        """`argmax` of a plain batch as lists, for kernels and without making a distribution; None if it takes one.
+
+        `others` are transitions [1, 1, c, c], start and end as arrays of the dtype of the emissions.
+        """
+        return decode(emissions, others, mask)
 
     @property
     def marginals(self) -> Float[Tensor, "*batch n c"]:

@@ -15,7 +15,6 @@ from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.nn.structured import check_reduction, mask_of, reduce
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Bool, Float, Int
-from trelliswork.structures.chain import fast
 from trelliswork.tags.schemes import allowed_transitions, violations
 
 INF = float("inf")
@@ -332,7 +331,7 @@ class CRF(nn.Module):
         return self._rows(mask_of(lengths, mask, batch, n))
 
     def _decode_fast(self, emissions: Tensor, mask: Tensor | None) -> list[list[int]] | None:
-        """Kernel and lists without a `LinearChain` between; None where that does not apply."""
+        """Lists straight from the kernel; None where that does not apply."""
         transitions, start, end = self._scores()
         if transitions.dtype != emissions.dtype or emissions.dtype not in (torch.float32, torch.float64):
             return None
@@ -346,7 +345,7 @@ class CRF(nn.Module):
             arrays = as_array(transitions)[None, None], as_array(start), as_array(end)
             if self.allowed_transitions is None:
                 self.__dict__["_parameter_arrays"] = addresses, arrays
-        return fast.decode(self._rows(emissions), arrays, None if mask is None else self._rows(mask))
+        return LinearChain.argmax_at_once(self._rows(emissions), arrays, None if mask is None else self._rows(mask))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_parameter_arrays"}
