@@ -103,7 +103,7 @@ def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
         options[name] = columns if isinstance(columns, tuple) else parse_columns(columns, option)
     if options["model"] not in MODELS:
         raise TrellisworkError(f"expected a model, one of {', '.join(MODELS)}; got {options['model']!r}")
-    refuse_unused({**stored, **given}, options["model"])
+    refuse_unused(given, options["model"])
     for name in ("train", "out"):
         if options[name] is None:
             raise TrellisworkError(f"expected {_MISSING[name]}; see trelliswork {ctx.info_name} --help")
