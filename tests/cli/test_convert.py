@@ -142,7 +142,7 @@ def test_a_csv_file_from_check_to_evaluate(cli: Cli, table: Path, tmp_path: Path
     answers = [cli("tag", out, each).out.split() for each in (swapped, tmp_path / "both.csv", conll)]
     assert len(answers[0]) == 6 and answers[0] == answers[1] == answers[2]
     swapped.write_text("Word\nJordan\n")
-    assert is_one_sentence(cli("tag", out, swapped), "new.csv:1: expected a column 'POS', as in the training data")
+    assert is_one_sentence(cli("tag", out, swapped), "new.csv:1: expected a column 'POS' for the feature")
     (tmp_path / "bad.csv").write_text("Word,POS,Tag\nJordan,NNP\n")
     assert is_one_sentence(cli("check", tmp_path / "bad.csv"), "bad.csv:2:2: expected 3 columns, got 2")
 

@@ -33,9 +33,10 @@ Change = Callable[[int, str], str]  # the i-th token of a sentence, and its line
 class KeptLines:
     """The lines of a file between the reader, which is ahead, and the writer."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, quoted: bool = False) -> None:
         self._waiting: deque[str] = deque()
         self._n_written = 0
+        self._quoted = quoted  # whether cells in quotes may go over several lines
 
     def keep(self, text: bytes) -> None:
         """Whole lines as they were read; that they are UTF-8 is for the reader to check."""
@@ -44,16 +45,25 @@ class KeptLines:
         if lines[-1]:
             self._waiting.append(lines[-1])
 
-    def changed(self, sentence: Sentence, change: Change) -> str:
-        """All lines up to the last one of a sentence, those of its tokens changed."""
+    def changed(self, sentence: Sentence, change: Change, other: Callable[[str], str] = str) -> str:
+        """All lines up to the last one of a sentence, those of its tokens changed; `other` sees all others."""
         places = {sentence.line_of(i): i for i in range(len(sentence))}
+        last = max(places, default=0)
         out: list[str] = []
-        while self._waiting and self._n_written < max(places, default=0):
-            line = self._waiting.popleft()
-            self._n_written += 1
-            i = places.get(self._n_written)
-            out.append(line if i is None else change(i, line))
+        while self._waiting and self._n_written < last:
+            number = self._n_written + 1
+            line = self._next()
+            out.append(change(places[number], line) if number in places else other(line))
         return "".join(out)
+
+    def _next(self) -> str:
+        """A line, or all lines of a row."""
+        line = self._waiting.popleft()
+        self._n_written += 1
+        while self._quoted and line.count('"') % 2 and self._waiting:
+            line += self._waiting.popleft()
+            self._n_written += 1
+        return line
 
     def rest(self) -> str:
         """What comes after the last sentence."""

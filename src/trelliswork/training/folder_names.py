@@ -12,7 +12,8 @@ SETTINGS = "config.toml"
 CHECKPOINT = "checkpoint"
 STATE = "state.safetensors"  # in the checkpoint
 HISTORY = "history.jsonl"
-OF_TRAINING = {CHECKPOINT, HISTORY, SETTINGS, LOCK}  # what a run leaves in a folder before there is a model
+TOKENISER = "tokeniser"  # the folder of the tokeniser that a model reads raw text with
+OF_TRAINING = {CHECKPOINT, HISTORY, SETTINGS, LOCK, TOKENISER}  # what a run leaves in a folder before there is a model
 
 
 def is_stray(name: str) -> bool:

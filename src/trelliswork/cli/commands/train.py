@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from trelliswork.cli.config_file import read_config
-from trelliswork.cli.options import Quiet, Threads, parse_columns, parse_delimiter
+from trelliswork.cli.options import Quiet, Threads, layout_in, parse_column, parse_columns
 from trelliswork.cli.panels import COLUMNS, OF_MODELS, SEEDS, with_options
 from trelliswork.cli.tasks import chosen_columns
 from trelliswork.data import Choices
@@ -101,6 +101,8 @@ def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
     for name in ("feature_columns", "tag_columns"):  # numbers in a file, text on the command line
         columns, option = options[name], "--" + name.replace("_", "-")
         options[name] = columns if isinstance(columns, tuple) else parse_columns(columns, option)
+    for name in ("word_column", "tag_column"):
+        options[name] = parse_column(options[name], "--" + name.replace("_", "-"))
     if options["model"] not in MODELS:
         raise TrellisworkError(f"expected a model, one of {', '.join(MODELS)}; got {options['model']!r}")
     refuse_unused({**stored, **given}, options["model"])
@@ -148,6 +150,4 @@ def settings_file(ctx: typer.Context) -> str | None:
 
 def choices_in(options: Mapping[str, Any]) -> Choices:
     """The layout of the data as far as it is given."""
-    names = ("word_column", "tag_column", "feature_columns", "scheme")
-    layout = {name: options[name] for name in names} | chosen_columns(options)
-    return Choices(parse_delimiter(options["delimiter"]), **layout)
+    return layout_in({**options, **chosen_columns(options)})

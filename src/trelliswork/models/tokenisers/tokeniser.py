@@ -115,19 +115,19 @@ class CharacterTokeniser(Model):
                 sentence = []
 
     def predict(
-        self, inputs: Sequence[str], *, top_k: int = 1, pins: Any = None, confidence: bool = True
+        self, inputs: str | Sequence[str], *, top_k: int = 1, pins: Any = None, confidence: bool = True
     ) -> list[Answer]:
-        """The tokens of each text, sentence by sentence."""
+        """The tokens of each text, sentence by sentence; `confidence` adds nothing."""
         if top_k > 1 or pins is not None:
             raise TrellisworkError("a tokeniser gives its best tokens only; leave out top_k and pins")
-        return [self._answer(text) for text in inputs]
+        return [self._answer(text) for text in ([inputs] if isinstance(inputs, str) else inputs)]
 
     def _answer(self, text: str) -> Answer:
         sentences = self.tokenise(text)
         tokens = [token for sentence in sentences for token in sentence]
-        return Answer(
-            [[token.text for token in sentence] for sentence in sentences], None, [each.text for each in tokens]
-        )
+        value = [[token.text for token in sentence] for sentence in sentences]
+        offsets = [(token.start, token.end) for token in tokens]
+        return Answer(value, None, [each.text for each in tokens], offsets=offsets)
 
     def evaluate(self, gold: Sequence[Document]) -> dict[str, Any]:
         """F1 of tokens, words and sentences."""
