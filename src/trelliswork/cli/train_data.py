@@ -12,6 +12,7 @@ from typing import Any
 from trelliswork.cli.config_file import CONFIG_FILE
 from trelliswork.cli.inputs import format_to_store, kind_of, layout, say
 from trelliswork.cli.tasks import MULTI_TASK
+from trelliswork.cli.tokenising import given_tokeniser, learned_tokeniser
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, JsonFields, Sentence, atomic_write
 from trelliswork.data.readers import open_tagged
 from trelliswork.errors import DataError, OutputError
@@ -80,6 +81,8 @@ def _content_of(path: Path) -> bytes | None:
 def read_data(options: Options, choices: Choices) -> Material:
     """Training and dev sentences, in one layout; without a dev file the last part of the training file."""
     train_file, dev_file, quiet = options["train"], options["dev"], options["quiet"]
+    tokeniser = given_tokeniser(options)
+    choices = choices if tokeniser is None else replace(choices, tokeniser=tokeniser)
     format, stream = open_tagged(train_file, choices)
     train = list(stream)
     again = columns_of(format, choices)
@@ -94,7 +97,9 @@ def read_data(options: Options, choices: Choices) -> Material:
         say(_columns_note(format), quiet=quiet)
     say(f"train: {_size(train)}; dev: {_size(dev)}", quiet=quiet)
     scheme = choices.scheme or (format.scheme if format is not None else None)
-    return Material(train, dev, format, scheme, again, _provenance(options, train, dev, format, choices.fields))
+    about = _provenance(options, train, dev, format, choices.fields)
+    tokeniser = tokeniser or learned_tokeniser(options, format)
+    return Material(train, dev, format, scheme, again, about, tokeniser=tokeniser)
 
 
 def _columns_note(format: ColumnFormat) -> str:

@@ -54,6 +54,14 @@ def train(
             show_default=False,
         ),
     ] = None,
+    tokeniser: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|rules|DIR",
+            help="What finds the words of plain text later: learned from TRAIN if that is CoNLL-U with SpaceAfter=No "
+            "(auto), rules, or the tokeniser in a folder. It is kept with the model.",
+        ),
+    ] = "auto",
     threads: Threads = 1,
     quiet: Quiet = False,
     **settings: Any,
@@ -80,6 +88,10 @@ def train(
       trelliswork train chunks.txt --model crf --features my.module:attributes --out chunker
       trelliswork train half.txt --dev dev.txt --model crf --partial --out chunker
       trelliswork train few.txt --model hucrf --pretrain many.txt --out chunker
+      trelliswork train en.conllu --tag-column XPOS --out pos
+      trelliswork train zh.conllu --model tokeniser --out words
+      trelliswork train prodigy.jsonl --out ner
+      trelliswork train hf.jsonl --field names=O,B-PER,I-PER --out ner
     """
     options = resolve(ctx)
     named("trelliswork.cli.training:train_model")(options, choices_in(options))  # not needed for --help

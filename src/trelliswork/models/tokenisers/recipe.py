@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
-from trelliswork.data.settings import settings_given
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
@@ -16,13 +16,30 @@ from trelliswork.models.taggers.features.kernels.decoding import best_labels
 from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.taggers.features.recipe import LearningResult
 from trelliswork.models.tokenisers.character_kernels import score_characters
-from trelliswork.models.tokenisers.settings import TokeniserSettings
 from trelliswork.models.tokenisers.tokeniser import DEFAULTS, CharacterTokeniser
 from trelliswork.text import Document, read_documents
 from trelliswork.training.interrupts import Interrupts
 
 HELD_OUT = 10  # one document, or sentence, in this many is held out when there is no dev file
 FOR_TAGGERS = {"resume": None, "tensorboard": None, "seeds": 1}
+
+
+class Kernels:
+    """The compiled functions that learn a tokeniser."""
+
+    uses_chains = False
+
+    def own_kernels(self) -> dict[str, list[Any]]:
+        """By a name for people."""
+        return {"tokenisers": [likelihood.loss_and_gradient, best_labels, score_characters]}
+
+    def rehearse(self) -> None:
+        """Learn from a sentence and answer about it, so that they are compiled."""
+        document = Document.aligned("Stop, Ann!", [["Stop", ",", "Ann", "!"]])
+        CharacterTokeniser.fit([document], replace(DEFAULTS, max_iterations=2)).tokenise(document.text)
+
+
+KERNELS = Kernels()
 
 
 class TokeniserRecipe(Recipe):
@@ -37,7 +54,7 @@ class TokeniserRecipe(Recipe):
                 raise TrellisworkError(
                     f"--{option} is for networks, and a tokeniser is trained in one go: leave it out"
                 )
-        self.config = replace(DEFAULTS, **settings_given(options, TokeniserSettings), seed=options.get("seed", 0))
+        self.config = replace(DEFAULTS, seed=options.get("seed", 0))
 
     def settings(self) -> dict[str, Any]:
         return {}
@@ -65,10 +82,10 @@ class TokeniserRecipe(Recipe):
         return self.material.train  # type: ignore[return-value]
 
     def own_kernels(self) -> dict[str, list[Any]]:
-        return {"tokenisers": [likelihood.loss_and_gradient, best_labels, score_characters]}
+        return KERNELS.own_kernels()
 
     def rehearse(self) -> None:
-        rehearse()
+        KERNELS.rehearse()
 
     def learn(self, run: Run) -> tuple[CharacterTokeniser, LearningResult]:
         result, began = LearningResult(), time.perf_counter()
@@ -95,7 +112,7 @@ def spaced_documents(path: str) -> list[Document] | None:
     documents = read_documents(path)
     for document in documents:
         for sentence in document.sentences:
-            if any(first.end == second.start for first, second in zip(sentence, sentence[1:], strict=False)):
+            if any(first.end == second.start for first, second in pairwise(sentence)):
                 return documents
     return None
 
@@ -119,7 +136,7 @@ def hold_out(documents: list[Document], file: str) -> tuple[list[Document], list
 
 
 def learn_tokeniser(train: str, dev: str | None, note: Note, seed: int = 0) -> CharacterTokeniser | None:
-    """The tokeniser of a CoNLL-U file, for the model that is learned from it; None if it does not say how words touch."""
+    """The tokeniser of a CoNLL-U file, for the model learned from it; None if nothing says where words touch."""
     documents = spaced_documents(train)
     if documents is None:
         return None
@@ -139,9 +156,3 @@ def _on_dev(tokeniser: CharacterTokeniser, dev: str | None) -> str:
     return (
         f"; dev F1 of tokens {scores['tokens']:.2f}, words {scores['words']:.2f}, sentences {scores['sentences']:.2f}"
     )
-
-
-def rehearse(fit: Callable[..., CharacterTokeniser] = CharacterTokeniser.fit) -> None:
-    """Learn from a sentence and answer about it, so that the kernels are compiled."""
-    document = Document.aligned("Stop, Ann!", [["Stop", ",", "Ann", "!"]])
-    fit([document], replace(DEFAULTS, max_iterations=2)).tokenise(document.text)

@@ -19,7 +19,7 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.errors import ModelError, TrellisworkError
-from trelliswork.models.base import Answer, Description, Model
+from trelliswork.models.base import Answer, Description, Model, Report
 from trelliswork.models.card import model_card
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
@@ -44,6 +44,7 @@ class CharacterTokeniser(Model):
 
     KIND = "CharacterTokeniser"
     reads = "text"
+    next_options = "--text"
 
     def __init__(
         self, crf: FeatureCRF, multiword: MultiwordTable, config: LearningConfig, *, spaces_inside: bool = False
@@ -134,7 +135,19 @@ class CharacterTokeniser(Model):
         found = tokenisation_scores(self, gold)
         return {"metric": "tokens F1", "score": found["tokens"], **found}
 
+    def report(self, gold: Sequence[Any], *, threshold: float | None = None) -> Report:
+        """F1 of tokens, words and sentences, for people."""
+        scores = self.evaluate(gold)
+        parts = ("tokens", "words", "sentences")
+        return Report("\n".join(f"{f'F1 of {part}':<24}{scores[part]:6.2f}" for part in parts), dict(scores))
+
     # What it is
+
+    def own_kernels(self) -> dict[str, list[Any]]:
+        return {"tokenisers": [best_labels, score_characters]}
+
+    def rehearse(self) -> None:
+        self.tokenise("Stop, Ann!")
 
     @property
     def n_parameters(self) -> int:
