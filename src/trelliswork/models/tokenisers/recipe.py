@@ -62,6 +62,9 @@ class TokeniserRecipe(Recipe):
     def search_values(self) -> dict[str, Any]:
         return self.config.to_dict()
 
+    def read_files(self) -> None:
+        """There are none."""
+
     def read(self, material: Material, note: Note) -> Material:
         train, dev = self.options["train"], self.options["dev"]
         documents = spaced_documents(train)
