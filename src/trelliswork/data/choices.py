@@ -10,6 +10,8 @@ from trelliswork.data.json_fields import JsonFields
 from trelliswork.errors import DataError
 
 Column = int | str  # a number from 1, or a name
+# What to do about columns that new text does not have.
+WORDS_ALONE = "or train with --feature-columns none, on the words alone"
 CONLLU_NAMES = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 
 
@@ -68,6 +70,6 @@ def column_number(column: Column, names: Sequence[str], role: str, file: str, li
         return found[0]
     if not names:
         raise DataError(file, f"expected the number of the {role} column, got {column!r}; the columns have no names")
-    fix = ", or train with --feature-columns none" if role == "feature" else ""
+    fix = f", {WORDS_ALONE}" if role == "feature" else ""
     problem = f"expected a column {column!r} for the {role}, got {', '.join(names)}; choose one of these{fix}"
     raise DataError(file, problem, line=line)

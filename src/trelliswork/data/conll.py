@@ -14,7 +14,7 @@ from dataclasses import replace
 from operator import methodcaller
 from pathlib import Path
 
-from trelliswork.data.choices import CONLLU_NAMES, Choices, column_number, is_constant
+from trelliswork.data.choices import CONLLU_NAMES, WORDS_ALONE, Choices, column_number, is_constant
 from trelliswork.data.columns import ColumnFormat, NumberedLine, blocks, conll_text, read_lines
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
@@ -35,8 +35,6 @@ __all__ = [
 SAMPLE_LINES = 50_000  # enough to tell the scheme; the rest of the file streams by
 UNTAGGED_SAMPLE_LINES = 2_000  # enough to tell the columns
 
-# What to do about columns that new text does not have.
-WORDS_ALONE = "or train with --feature-columns none, on the words alone"
 _CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
 
 
