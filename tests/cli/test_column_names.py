@@ -93,7 +93,7 @@ def test_missing_columns_are_told_with_what_to_do(cli: Cli, tmp_path: Path, text
     path, words = tmp_path / "a.conll", tmp_path / "words.conll"
     path.write_text("Ann NNP N\nsings VBZ V\n\n" * 6)
     words.write_text("Ann\nsings\n")
-    for options in (QUICK, [*QUICK[3:], "--hidden", "8", "--epochs", "1"]):
+    for options in (QUICK, [*QUICK[4:], "--hidden", "8", "--epochs", "1"]):
         assert cli("train", path, "--out", tmp_path / "m", *options).status == 0
         for arguments in ([words], [text_file, "--text"]):
             answer = cli("predict", tmp_path / "m", *arguments)
