@@ -139,7 +139,7 @@ def _name_columns(
     for role, columns in wanted.items():
         for i in columns:
             if not 1 <= i <= n and (with_tags or role != "tag"):
-                fix = f"; {WORDS_ALONE}" if role == "feature" and not with_tags else ""
+                fix = f"; add it, {WORDS_ALONE}" if role == "feature" and not with_tags else ""
                 raise DataError(file, f"expected the {role} column in 1..{n}, got {i}; the file has {n} columns{fix}")
     return replace(format, word_column=word, tag_column=tag or None, feature_columns=features)
 
