@@ -209,6 +209,21 @@ def test_text_with_spans_comes_back_as_such(cli: Cli, model: Path, tmp_path: Pat
     assert spans == expected and spans
 
 
+def test_analyses_of_text_with_spans(cli: Cli, model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "Jordan visited Paris. Dr May Lincoln smiled."}\n')
+    found = json.loads(cli("predict", model, path, "--top-k", "2").out)
+    assert [len(each) for each in found["analyses"]] == [2, 2], "two for each sentence"
+    assert [span for each in found["analyses"] for span in each[0]["spans"]] == found["spans"]
+
+
+def test_plain_tags_of_text_are_spans_of_words(cli: Cli, pos: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "De le"}\n')
+    spans = json.loads(cli("predict", pos, path).out)["spans"]
+    assert spans == [{"start": 0, "end": 2, "label": "ADP"}, {"start": 3, "end": 5, "label": "DET"}]
+
+
 def test_several_analyses_are_blocks(cli: Cli, model: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("word\nJordan\n")

@@ -19,7 +19,7 @@ import io
 import json
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from trelliswork.data.sentence import Sentence
@@ -56,6 +56,23 @@ class KeptLines:
             out.append(change(places[number], line) if number in places else other(line))
         return "".join(out)
 
+    def changed_together(self, sentence: Sentence, change: Callable[[list[str]], str | None]) -> str | None:
+        """The same for a sentence whose lines follow one another, all of them changed at once.
+
+        None if they do not, or if `change` gives None; nothing is written then.
+        """
+        n_before = sentence.line - 1 - self._n_written
+        if sentence.lines or self._quoted or n_before < 0:
+            return None
+        before = [self._waiting.popleft() for _ in range(n_before)]
+        lines = [self._waiting.popleft() for _ in range(len(sentence))]
+        found = change(lines)
+        if found is None:
+            self._waiting.extendleft(reversed(before + lines))
+            return None
+        self._n_written += len(before) + len(lines)
+        return "".join(before) + found
+
     def _next(self) -> str:
         """A line, or all lines of a row."""
         line = self._waiting.popleft()
@@ -82,6 +99,20 @@ def replaced_column(line: str, delimiter: str | None, column: int, value: str) -
     else:
         spans, gap = _between(body, delimiter), delimiter
     return _put(line, spans, column, value, gap)
+
+
+def replaced_last(lines: list[str], delimiter: str, n_columns: int, column: int, values: Sequence[str]) -> str | None:
+    """Lines with values in their last column, or in one behind it; None unless all are plain lines of `n_columns`.
+
+    >>> replaced_last(["Ann NNP O\n", "sings VBZ O\n"], " ", 3, 3, ["B-PER", "O"])
+    'Ann NNP B-PER\nsings VBZ O\n'
+    """
+    text = "".join(lines)
+    whole = text.count(delimiter) == len(lines) * (n_columns - 1) and text.endswith("\n")
+    if not whole or column < n_columns or "\r" in text or " \n" in text or f"{delimiter}\n" in text:
+        return None
+    heads = [line.rpartition(delimiter)[0] for line in lines] if column == n_columns else text[:-1].split("\n")
+    return "".join([f"{head}{delimiter}{value}\n" for head, value in zip(heads, values, strict=True)])
 
 
 def _between(body: str, delimiter: str) -> list[tuple[int, int]]:

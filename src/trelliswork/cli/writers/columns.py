@@ -11,6 +11,7 @@ from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.data.columns import columns_text
 from trelliswork.data.raw_sentences import spaces_after
+from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Answer
 
 MISC = CONLLU_NAMES.index("MISC")
@@ -57,6 +58,8 @@ class ConlluWriter(Writer):
         self.column, self.number = column, 0
 
     def write(self, sentence: Sentence, answer: Answer) -> str:
+        if not answer.tasks and not isinstance(answer.value, list):
+            raise TrellisworkError("the model gives no tags for CoNLL-U; add --format jsonl")
         return self.sentence(sentence, answer)
 
     def sentence(self, sentence: Sentence, answer: Answer | None) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from trelliswork.cli.writers.base import Writer, answers_by_task, confidence_columns, marked_spans, one_line
+from trelliswork.cli.writers.base import Marked, Writer, answers_by_task, confidence_columns, marked_spans, one_line
 from trelliswork.cli.writers.columns import MISC, PROBABILITIES, misc_entries
 from trelliswork.cli.writers.json_lines import json_extras
 from trelliswork.data import ColumnFormat, CsvFormat, Sentence
 from trelliswork.data.csv_files import is_blank
 from trelliswork.data.json_shapes import Piece, Place, Reading, Texts
 from trelliswork.data.jsonl import parse_record
-from trelliswork.data.kept_lines import KeptLines, replaced_cell, replaced_column, replaced_member
+from trelliswork.data.kept_lines import KeptLines, replaced_cell, replaced_column, replaced_last, replaced_member
 from trelliswork.models.base import Answer
 
 LAST = 10**9  # a column behind all others
@@ -44,6 +45,13 @@ class KeptColumns(Writer):
                 line = replaced_column(line, delimiter, column, found[i])
             return line
 
+        if len(values) == 1 and (between := " " if spaced else delimiter) is not None:
+            column, tags = values[0]
+            fast = self.kept.changed_together(
+                sentence, lambda lines: replaced_last(lines, between, self.format.n_columns, column, tags)
+            )
+            if fast is not None:
+                return fast
         return self.kept.changed(sentence, changed)
 
     def end(self) -> str:
@@ -150,18 +158,44 @@ class KeptRecords(Writer):
     def _changed(self, line: str, place: Place) -> str:
         record = parse_record(line.removeprefix("\ufeff"), *place)
         shape = self.reading.shape_of(record, place)
-        pieces, tags = [], []
-        for sentence, answer in self.waiting:
-            if not isinstance(answer.value, list):
-                return replaced_member(line, "value", answer.value)
-            tags.append(answer.value)
-            for each in marked_spans(sentence, answer, self.scheme):
-                more = {} if each.probability is None else {"probability": round(each.probability, 6)}
-                pieces += [Piece(*each.place, each.label, more)] if each.place else []
-        line = shape.written(line, record, tags, pieces)
-        if isinstance(shape, Texts):
-            return line
-        sentence, answer = self.waiting[0]
-        for name, value in json_extras(sentence, answer, self.scheme).items():
+        if not isinstance(self.waiting[0][1].value, list):
+            return replaced_member(line, "value", self.waiting[0][1].value)
+        pieces = [piece for sentence, answer in self.waiting for piece in self._pieces(sentence, answer)]
+        line = shape.written(line, record, [answer.value for _, answer in self.waiting], pieces)
+        more = self._analyses() if isinstance(shape, Texts) else json_extras(*self.waiting[0], self.scheme)
+        for name, value in more.items():
             line = replaced_member(line, name, value)
         return line
+
+    def _pieces(self, sentence: Sentence, answer: Answer) -> Iterator[Piece]:
+        """The labelled pieces of a text: its spans, or all words if tags are plain."""
+        marked = marked_spans(sentence, answer, self.scheme)
+        if self.scheme == "plain":
+            sure = [part.probability for part in answer.parts] or [None] * len(sentence)
+            words = enumerate(zip(answer.value, sentence.offsets, sure, strict=True))
+            marked = (
+                [Marked(i, i + 1, tag, place, share) for i, (tag, place, share) in words] if sentence.offsets else []
+            )
+        for each in marked:
+            more = {} if each.probability is None else {"probability": round(each.probability, 6)}
+            if each.place is not None:
+                yield Piece(*each.place, each.label, more)
+
+    def _analyses(self) -> dict[str, Any]:
+        """The best analyses of each sentence of a text."""
+        if not any(answer.alternatives for _, answer in self.waiting):
+            return {}
+        found = [
+            [
+                {
+                    "probability": round(other.probability, 6),
+                    "spans": [
+                        {"start": piece.start, "end": piece.end, "label": piece.label}
+                        for piece in self._pieces(sentence, Answer(other.value, None))
+                    ],
+                }
+                for other in answer.alternatives
+            ]
+            for sentence, answer in self.waiting
+        ]
+        return {"analyses": found}
