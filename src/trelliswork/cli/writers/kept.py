@@ -171,7 +171,7 @@ class KeptRecords(Writer):
         """The labelled pieces of a text: its spans, or all words if tags are plain."""
         marked = marked_spans(sentence, answer, self.scheme)
         if self.scheme == "plain":
-            sure = [part.probability for part in answer.parts] or [None] * len(sentence)
+            sure: list[float | None] = [part.probability for part in answer.parts] or [None] * len(sentence)
             words = enumerate(zip(answer.value, sentence.offsets, sure, strict=True))
             marked = (
                 [Marked(i, i + 1, tag, place, share) for i, (tag, place, share) in words] if sentence.offsets else []
