@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trelliswork.data import JsonFields, read_jsonl
-from trelliswork.data.json_shapes import Piece, Place, Reading
+from trelliswork.data.json_shapes import Piece, Place, Reading, shape_of
 from trelliswork.errors import DataError, TrellisworkError, TrellisworkWarning
 from trelliswork.text import RuleTokeniser
 
@@ -142,7 +142,7 @@ def test_bad_records(tmp_path: Path, record: dict[str, Any], problem: str | None
 
 def answered(record: dict[str, Any], *fields: str, tags: list[list[str]], found: list[Piece] | None = None) -> Any:
     line, place = json.dumps(record) + "\n", Place("a.jsonl", 1)
-    shape = Reading(JsonFields.parse(fields)).shape_of(record, place)
+    shape = shape_of(record, place, Reading(JsonFields.parse(fields)))
     return json.loads(shape.written(line, record, tags, found or []))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.json_checks import kind_of
 from trelliswork.data.json_fields import JsonFields
-from trelliswork.data.json_shapes import Place, Reading
+from trelliswork.data.json_shapes import Place, Reading, shape_of
 from trelliswork.data.json_values import BadJSONError, parse_json
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkWarning
@@ -42,7 +42,7 @@ def read_jsonl(
     for number, line in numbered_lines(path, keep):
         if line.strip():
             record, place = parse_record(line, file, number), Place(file, number)
-            for sentence in reading.shape_of(record, place).sentences(record, with_tags):
+            for sentence in shape_of(record, place, reading).sentences(record, with_tags):
                 n_sentences += 1
                 yield sentence
     if n_sentences == 0:

@@ -11,7 +11,7 @@ from trelliswork.cli.writers.columns import MISC, PROBABILITIES, misc_entries
 from trelliswork.cli.writers.json_lines import json_extras
 from trelliswork.data import ColumnFormat, CsvFormat, Sentence
 from trelliswork.data.csv_files import is_blank
-from trelliswork.data.json_shapes import Piece, Place, Reading, Texts
+from trelliswork.data.json_shapes import Piece, Place, Reading, Texts, shape_of
 from trelliswork.data.jsonl import parse_record
 from trelliswork.data.kept_lines import KeptLines, replaced_cell, replaced_column, replaced_last, replaced_member
 from trelliswork.models.base import Answer
@@ -157,7 +157,7 @@ class KeptRecords(Writer):
 
     def _changed(self, line: str, place: Place) -> str:
         record = parse_record(line.removeprefix("\ufeff"), *place)
-        shape = self.reading.shape_of(record, place)
+        shape = shape_of(record, place, self.reading)
         if not isinstance(self.waiting[0][1].value, list):
             return replaced_member(line, "value", self.waiting[0][1].value)
         pieces = [piece for sentence, answer in self.waiting for piece in self._pieces(sentence, answer)]
