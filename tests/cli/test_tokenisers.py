@@ -155,6 +155,16 @@ def test_a_damaged_tokeniser_is_told_when_it_is_used(cli: Cli, treebank: Path, t
     assert answer.status == 2 and "tokeniser" in answer.err and answer.err.count("\n") == 1
 
 
+def test_what_a_kill_leaves_is_no_obstacle(cli: Cli, treebank: Path, tmp_path: Path) -> None:
+    """A tokeniser whose model was not yet written, and half of another."""
+    out = tmp_path / "m"
+    CharacterTokeniser.fit([Document.aligned("Hi!", [["Hi", "!"]])]).save(out / "tokeniser")
+    (out / ".tokeniser.a1b2c3d4.part").mkdir()
+    train(cli, treebank, out)
+    assert not list(out.glob("*.part")) and not list(out.glob(".*.part"))
+    assert load(out).tokeniser.loaded.multiword.whole, "the new one"
+
+
 def test_chinese_and_japanese(cli: Cli, tmp_path: Path) -> None:
     """Words that no white space parts, by the same command; rules give one token for each character."""
     words = [

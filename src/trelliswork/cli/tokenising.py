@@ -27,7 +27,7 @@ def given_tokeniser(options: Options) -> Any:
     found = tokeniser_in(folder) or FolderTokeniser(Path(folder))
     if not (found.folder / CONFIG).exists():
         raise ModelError(f"{folder}: expected --tokeniser auto, rules or the folder of a tokeniser; got no such folder")
-    assert found.loaded is not None  # damage is told before training
+    found.tokenise("")  # damage is told before training
     return found
 
 

@@ -90,6 +90,8 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
         raise TrellisworkError(f"--top-k cannot be written as {wanted}; add --format conll, jsonl, html or pretty")
     if inputs.kept is not None and wanted is inputs.own:
         return _kept_writer(inputs, inputs.kept, model)
+    if inputs.kept is not None:
+        inputs.kept.forget()
     schemes = {name: head.scheme for name, head in model.heads.items()}
     format = inputs.format
     if wanted is Output.jsonl:
@@ -110,6 +112,7 @@ def _kept_writer(inputs: Inputs, kept: KeptLines, model: Any) -> Writer:
     format, several = inputs.format, any(model.heads)
     if format is None:
         if several:
+            kept.forget()
             return JsonWriter({name: head.scheme for name, head in model.heads.items()})
         return KeptRecords(kept, Reading(inputs.choices.fields, inputs.choices.tokeniser), model.scheme)
     columns = _columns(inputs, format, list(model.heads))

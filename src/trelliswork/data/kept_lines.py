@@ -36,10 +36,18 @@ class KeptLines:
     def __init__(self, *, quoted: bool = False) -> None:
         self._waiting: deque[str] = deque()
         self._n_written = 0
+        self._wanted = True
         self._quoted = quoted  # whether cells in quotes may go over several lines
+
+    def forget(self) -> None:
+        """Keep nothing from now on: the file is written otherwise."""
+        self._wanted = False
+        self._waiting.clear()
 
     def keep(self, text: bytes) -> None:
         """Whole lines as they were read; that they are UTF-8 is for the reader to check."""
+        if not self._wanted:
+            return
         lines = text.decode("utf-8", errors="surrogateescape").split("\n")
         self._waiting.extend(line + "\n" for line in lines[:-1])
         if lines[-1]:

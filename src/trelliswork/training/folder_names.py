@@ -17,8 +17,8 @@ OF_TRAINING = {CHECKPOINT, HISTORY, SETTINGS, LOCK, TOKENISER}  # what a run lea
 
 
 def is_stray(name: str) -> bool:
-    """Whether a file in a model folder has the temporary name of the settings, which a kill may leave."""
-    return is_part_of(name, Path(SETTINGS))
+    """Whether a name in a model folder is temporary, of the settings or the tokeniser, which a kill may leave."""
+    return is_part_of(name, Path(SETTINGS)) or is_part_of(name, Path(TOKENISER))
 
 
 def clear_partial(directory: str | Path) -> None:

@@ -26,12 +26,11 @@ class KeptColumns(Writer):
     kept: KeptLines
     format: ColumnFormat
     columns: Sequence[int | None]
-    whole: bool = True
 
     def write(self, sentence: Sentence, answer: Answer) -> str:
         answers = list(answers_by_task(answer).values())
         if not isinstance(answers[0].value, list):
-            self.whole = False  # a value of the whole sentence has no column
+            self.kept.forget()  # a value of the whole sentence has no column
             return one_line(sentence, answer)
         values = [
             (LAST if column is None else column, each.value) for column, each in zip(self.columns, answers, strict=True)
@@ -55,7 +54,7 @@ class KeptColumns(Writer):
         return self.kept.changed(sentence, changed)
 
     def end(self) -> str:
-        return self.kept.rest() if self.whole else ""
+        return self.kept.rest()
 
 
 class KeptConllu(KeptColumns):
