@@ -164,11 +164,7 @@ def ours_train(settings: dict[str, Any], folder: str) -> dict[str, Any]:
 def ours_tag(settings: dict[str, Any], folder: str) -> dict[str, Any]:
     import torch
 
-    from trelliswork.cli.answering import Question, answers
-    from trelliswork.cli.inputs import choices_of
-    from trelliswork.cli.writers import conll_writer
-    from trelliswork.data import Choices, atomic_write
-    from trelliswork.data.readers import open_untagged
+    from benchmarks.tagged_file import tag_file
     from trelliswork.models import load_tagger
 
     torch.set_num_threads(1)
@@ -178,11 +174,7 @@ def ours_tag(settings: dict[str, Any], folder: str) -> dict[str, Any]:
     loading = time.perf_counter() - began
 
     def pass_over() -> None:
-        sentences = open_untagged(str(DATA / "test.txt"), "conll", choices_of(tagger, Choices()))[1]
-        write = conll_writer(" ")
-        with atomic_write(settings["out"]) as file:
-            for found in answers(tagger, sentences, Question()):
-                file.write(write(*found))
+        tag_file(tagger, DATA / "test.txt", settings["out"])
 
     return {"loading": loading, "pass": _least(pass_over)}
 

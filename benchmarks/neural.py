@@ -17,12 +17,9 @@ from torch_struct import LinearChainCRF
 
 from benchmarks.grconv_cells import by_cells, forward_backward, problem
 from benchmarks.report import OURS, Contest, main
+from benchmarks.tagged_file import tag_file
 from benchmarks.timing import Candidate
-from trelliswork.cli.answering import Question, answers
-from trelliswork.cli.inputs import choices_of
-from trelliswork.cli.writers import conll_writer
-from trelliswork.data import Choices, Sentence, open_conll
-from trelliswork.data.readers import open_untagged
+from trelliswork.data import Sentence, open_conll
 from trelliswork.models import Tagger, TaggerConfig
 from trelliswork.nn import CRF
 from trelliswork.nn.encoders import RecurrentEncoder
@@ -145,15 +142,6 @@ def pyramid_contest() -> Contest:
     candidates = [Candidate(name, step(cells)) for name, cells in ways.items()]
     size = f"batch {BATCH}, n {N}, k {k}, d {dim}"
     return Contest("grConv forward + backward", size, candidates, {"loop over cells": 3.0})
-
-
-def tag_file(tagger: Tagger, source: Path, target: Path) -> None:
-    """What `trelliswork tag` does once the model is there."""
-    _, sentences = open_untagged(str(source), "conll", choices_of(tagger, Choices()))
-    write = conll_writer(" ")
-    with target.open("w") as file:
-        for found in answers(tagger, sentences, Question()):
-            file.write(write(*found))
 
 
 def tagging_contests(folder: Path) -> Iterator[Contest]:

@@ -77,7 +77,8 @@ def test_a_file_without_the_columns_of_the_model(cli: Cli, data: Path, tmp_path:
     words.write_text("Ann\nsings\n")
     answer = cli("tag", out, words)
     assert is_one_sentence(answer)
-    assert answer.err == f"error: {words}: expected the feature column in 1..1, got 2; the file has 1 columns\n"
+    problem = "expected the feature column in 1..1, got 2; the file has 1 columns; add it, or train with"
+    assert answer.err == f"error: {words}: {problem} --feature-columns none, on the words alone\n"
     text = cli("tag", out, words, "--text")
     assert is_one_sentence(text) and "expected 2 feature columns beside the word, as in training, got 0" in text.err
 
@@ -206,7 +207,7 @@ def test_no_permission_is_told(cli: Cli, model: Path, text_file: Path, monkeypat
         (["--scheme", "XYZ"], "scheme must be one of IOB1, IOB2, IOBES, plain"),
         (
             ["--feature-columns", "two"],
-            "--feature-columns must be numbers from 1 such as 2,3 or the word none; got 'two'",
+            "expected the number of the feature column, got 'two'; the columns have no names",
         ),
         (["--tag-column", "9"], "expected the tag column in 1..4, got 9; the file has 4 columns"),
         (["--delimiter", ""], "--delimiter must not be empty"),

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import SMALL, Cli
 from trelliswork.data import open_conll
 from trelliswork.models import load_tagger
-from trelliswork.models.families import FAMILIES, MODELS
+from trelliswork.models.families import FAMILIES, MODELS, TOKENISER
 from trelliswork.models.taggers.networks.presets import PRESETS
 
 OVER_FEATURES = FAMILIES[1].phrases
@@ -27,7 +27,7 @@ def options_of(name: str) -> list[str]:
     return OPTIONS[name] if name in OVER_FEATURES else NETWORK
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [name for name in MODELS if name != TOKENISER])  # see test_tokenisers.py
 def test_a_model_is_trained_loaded_tagged_with_scored_and_shown(
     cli: Cli, data: Path, tmp_path: Path, name: str
 ) -> None:

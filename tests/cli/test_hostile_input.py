@@ -48,7 +48,7 @@ def test_pretty_shows_control_characters(features: Path, tagged: Path, cli: Cli,
 def test_pretty_of_a_network(model: Path, tmp_path: Path, cli: Cli) -> None:
     path = tmp_path / "evil.txt"
     path.write_text(f"{WORD} lives in Paris .\n", encoding="utf-8")
-    answer = cli("tag", model, path, "--text", "--format", "pretty")
+    answer = cli("tag", model, path, "--pretokenised", "--format", "pretty")
     assert is_clean(answer) and SHOWN in answer.out
 
 

@@ -69,6 +69,7 @@ def test_a_line_that_is_far_too_long(cli: Cli, model: Path, tmp_path: Path, form
 def test_a_sentence_of_too_many_tokens(cli: Cli, model: Path, tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
     path.write_text("a word\n" + "word " * (answers.MOST_TOKENS + 1))
-    answer = cli("tag", model, path, "--text")
-    assert is_one_sentence(answer)
-    assert "long.txt:2: expected sentences of at most 100,000 tokens, got one of 100,001" in answer.err
+    for option in ("--lines", "--pretokenised"):
+        answer = cli("tag", model, path, option)
+        assert is_one_sentence(answer)
+        assert "long.txt:2: expected sentences of at most 100,000 tokens, got one of 100,001" in answer.err

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.conftest import SMALL, Cli
 from trelliswork.data import read_conll
-from trelliswork.models.families import MODELS
+from trelliswork.models.families import MODELS, TOKENISER
 from trelliswork.models.taggers.networks.presets import PRESETS
 
 NETWORK = ["--epochs", "1", "--segment-dim", "4", *SMALL]
@@ -36,6 +36,10 @@ def files(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "t.jsonl").write_text("\n".join(texts) + "\n")
     blocks = [[f"{tag}\tw={i % 7}" for i, tag in enumerate(each.tags or ())] for each in sentences]
     (tmp_path / "t.crfsuite").write_text("\n\n".join("\n".join(block) for block in blocks) + "\n\n")
+    rows = [
+        [f"{i}\t{word}" + "\t_" * 7 + "\tSpaceAfter=No" for i, word in enumerate(each.words, 1)] for each in sentences
+    ]
+    (tmp_path / "t.conllu").write_text("\n\n".join("\n".join(block) for block in rows) + "\n\n")
     (tmp_path / "vectors.txt").write_text(". 1 2 3\nthe 0 1 0\n")
     (tmp_path / "template").write_text("U00:%x[0,0]\nB\n")
     (tmp_path / "half.conll").write_text((tmp_path / "t.conll").read_text().replace("B-PER", "?"))
@@ -58,13 +62,14 @@ def made_twice(cli: Cli, folder: Path, *command: object) -> None:
 
 
 def settings_of(model: str) -> list[str]:
-    """Settings that make a model small; models that count have none."""
-    return NETWORK if model in PRESETS else [] if model in ("hmm", "naive-bayes") else FEATURES
+    """Settings that make a model small; models that count and tokenisers have none."""
+    return NETWORK if model in PRESETS else [] if model in ("hmm", "naive-bayes", TOKENISER) else FEATURES
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_settings_of_every_model_make_it_again(cli: Cli, files: Path, model: str) -> None:
-    made_twice(cli, files, "t.conll", "--model", model, *settings_of(model))
+    file = "t.conllu" if model == TOKENISER else "t.conll"
+    made_twice(cli, files, file, "--model", model, *settings_of(model))
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,12 @@ def test_tag_agrees_with_the_model_and_reads_back(cli: Cli, model: Path, data: P
 
 def test_words_alone_are_enough(cli: Cli, model: Path, tmp_path: Path, text_file: Path) -> None:
     words = tmp_path / "words.conll"
-    words.write_text("Jordan\nvisited\nParis\n.\n\nDr\nMay\nLincoln\nsmiled\nin\nOslo\n.\n")
-    assert cli("tag", model, words).out == cli("tag", model, text_file, "--text").out
+    words.write_text("Jordan\nvisited\nParis\n.\n\nDr\nMay\nLincoln\nsmiled\nin\nOslo\n.\n\n")
+    assert cli("tag", model, words).out == cli("tag", model, text_file, "--pretokenised").out
 
 
 def test_confidence_columns_are_the_exact_probabilities(cli: Cli, model: Path, text_file: Path) -> None:
-    rows = rows_of(cli("tag", model, text_file, "--text", "--confidence").out)
+    rows = rows_of(cli("tag", model, text_file, "--pretokenised", "--confidence").out)
     sentences = [Sentence(tuple(line.split())) for line in text_file.read_text().splitlines() if line]
     found = Tagger.load(model).confidences(sentences)
     assert [float(row[2]) for row in rows] == pytest.approx([p for each in found for p in each.tokens], abs=1e-4)
@@ -62,7 +62,9 @@ def test_jsonl_in_and_out(cli: Cli, model: Path, tmp_path: Path) -> None:
 def test_a_file_with_spaces_stays_one(cli: Cli, model: Path, tmp_path: Path) -> None:
     path = tmp_path / "spaced.conll"
     path.write_text("Jordan x y O\nsings x y O\n")
-    assert [len(line.split(" ")) for line in cli("tag", model, path).out.splitlines()] == [2, 2, 1]
+    rows = [line.split(" ") for line in cli("tag", model, path).out.splitlines()]
+    assert [row[:3] for row in rows] == [["Jordan", "x", "y"], ["sings", "x", "y"]]
+    assert [row[3] for row in rows] == Tagger.load(model).tag(["Jordan", "sings"])
 
 
 def test_text_that_is_read_as_columns_gets_a_hint(cli: Cli, model: Path, tmp_path: Path) -> None:
@@ -74,7 +76,7 @@ def test_text_that_is_read_as_columns_gets_a_hint(cli: Cli, model: Path, tmp_pat
 
 
 def test_top_k_blocks_carry_their_probability(cli: Cli, model: Path, text_file: Path) -> None:
-    lines = cli("tag", model, text_file, "--text", "--top-k", "3", "--confidence").out.splitlines()
+    lines = cli("tag", model, text_file, "--pretokenised", "--top-k", "3", "--confidence").out.splitlines()
     headings = [line for line in lines if line.startswith("#")]
     assert [heading.split(":")[0] for heading in headings] == [f"# analysis {k} of 3" for k in (1, 2, 3)] * 2
     assert len({len(row) for row in rows_of("\n".join(lines))}) == 1
@@ -87,10 +89,10 @@ def test_pretty_marks_spans_with_percentages(cli: Cli, model: Path, text_file: P
 
 
 def test_pins_hold_for_every_sentence_or_for_one(cli: Cli, model: Path, text_file: Path) -> None:
-    everywhere = rows_of(cli("tag", model, text_file, "--text", "--pin", "1=B-LOC").out)
+    everywhere = rows_of(cli("tag", model, text_file, "--pretokenised", "--pin", "1=B-LOC").out)
     assert [everywhere[0][1], everywhere[4][1]] == ["B-LOC", "B-LOC"]
-    free = rows_of(cli("tag", model, text_file, "--text").out)
-    once = rows_of(cli("tag", model, text_file, "--text", "--pin", "2:1=B-LOC", "--pin", "2:2=I-LOC").out)
+    free = rows_of(cli("tag", model, text_file, "--pretokenised").out)
+    once = rows_of(cli("tag", model, text_file, "--pretokenised", "--pin", "2:1=B-LOC", "--pin", "2:2=I-LOC").out)
     assert once[:4] == free[:4]
     assert [row[1] for row in once[4:6]] == ["B-LOC", "I-LOC"]
 

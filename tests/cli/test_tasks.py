@@ -45,9 +45,11 @@ def test_tags_are_columns_one_for_each_task(cli: Cli, both: Path, data: Path) ->
     answer = cli("tag", both, data / "test.conll")
     assert answer.status == 0, answer.err
     rows = [[line.split("\t") for line in block.splitlines()] for block in answer.out.strip().split("\n\n")]
-    found = [{"pos": [row[1] for row in block], "entity": [row[2] for row in block]} for block in rows]
+    found = [{"pos": [row[1] for row in block], "entity": [row[3] for row in block]} for block in rows]
     assert found == expected
     assert [tuple(row[0] for row in block) for block in rows] == [sentence.words for sentence in sentences]
+    chunks = [line.split("\t")[2] for line in (data / "test.conll").read_text().splitlines() if line]
+    assert [row[2] for block in rows for row in block] == chunks, "what is not predicted stays"
 
 
 def test_confidences_are_those_of_the_heads(cli: Cli, both: Path, data: Path) -> None:
@@ -56,11 +58,11 @@ def test_confidences_are_those_of_the_heads(cli: Cli, both: Path, data: Path) ->
     first = Sentence(next(open_conll(data / "test.conll")[1]).words)
     lines = cli("tag", both, data / "test.conll", "--confidence").out.split("\n\n")[0].splitlines()
     columns = list(zip(*(line.split("\t") for line in lines), strict=True))
-    assert len(columns) == 7
-    for tag_column, name in ((1, "pos"), (4, "entity")):
+    assert len(columns) == 8  # the four of the file, and two for each task
+    for tag_column, sure, name in ((1, 4, "pos"), (3, 6, "entity")):
         found = tagger.heads[name].confidences([first])[0]
         assert list(columns[tag_column]) == found.tags
-        assert [float(each) for each in columns[tag_column + 1]] == pytest.approx(found.tokens, abs=1e-4)
+        assert [float(each) for each in columns[sure]] == pytest.approx(found.tokens, abs=1e-4)
 
 
 def test_json_has_the_layout_that_is_learned_from(cli: Cli, both: Path, text_file: Path, tmp_path: Path) -> None:
@@ -123,7 +125,8 @@ def test_csv_names_the_tasks(cli: Cli, data: Path, tmp_path: Path) -> None:
     assert isinstance(tagger, MultiTagger) and tagger.tasks == ("pos", "entity")
     assert "entity:" in cli("evaluate", tmp_path / "m", file).out
     tagged = cli("tag", tmp_path / "m", words)
-    assert tagged.status == 0 and len(tagged.out.splitlines()[0].split("\t")) == 3
+    assert tagged.status == 0 and tagged.out.splitlines()[0] == "sentence,word,pos,entity"
+    assert [len(row.split(",")) for row in tagged.out.splitlines()] == [4, 4, 4]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +135,10 @@ def test_csv_names_the_tasks(cli: Cli, data: Path, tmp_path: Path) -> None:
         (["--tag-columns", "2,3"], "--tag-columns needs --model multi-task, got --model window; add it"),
         (["--tasks", "a,b"], "--tasks needs --model multi-task"),
         (["--model", "multi-task", "--tag-columns", "2"], "must be two different columns or more, such as 2,3; got 2"),
-        (["--model", "multi-task", "--tag-columns", "2,x"], "--tag-columns must be numbers from 1"),
+        (
+            ["--model", "multi-task", "--tag-columns", "2,x"],
+            "expected the number of the tag column, got 'x'; the columns have no names",
+        ),
         (["--model", "multi-task", "--tag-columns", "2,9"], "expected the tag column in 1..4, got 9"),
         (["--model", "multi-task", "--tag-columns", "2,3", "--tag-column", "4"], "leave out --tag-column"),
         (["--model", "multi-task", "--scheme", "IOB2"], "--scheme is for one column of tags"),

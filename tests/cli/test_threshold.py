@@ -30,7 +30,7 @@ def test_tags_and_scores_are_those_of_the_threshold(cli: Cli, model: Path, data:
 
 def test_confidences_with_a_threshold(cli: Cli, model: Path, text_file: Path) -> None:
     rows = [line.split("\t") for line in cli(
-        "tag", model, text_file, "--text", "--confidence", "--threshold", "0.05"
+        "tag", model, text_file, "--pretokenised", "--confidence", "--threshold", "0.05"
     ).out.splitlines() if line]  # fmt: skip
     sentences = [Sentence(tuple(line.split())) for line in text_file.read_text().splitlines() if line]
     found = Tagger.load(model).confidences(sentences, threshold=0.05)
@@ -43,8 +43,8 @@ def test_a_folder_of_models_answers_together(
 ) -> None:
     for seed in (0, 1):
         shutil.copytree(model, tmp_path / "seeds" / f"seed-{seed}")
-    together = cli("tag", tmp_path / "seeds", text_file, "--text", "--confidence")
-    assert together == cli("tag", model, text_file, "--text", "--confidence")
+    together = cli("tag", tmp_path / "seeds", text_file, "--pretokenised", "--confidence")
+    assert together == cli("tag", model, text_file, "--pretokenised", "--confidence")
     assert len(Ensemble.load(tmp_path / "seeds").taggers) == 2
     assert cli("evaluate", tmp_path / "seeds", data / "test.conll").status == 0
     for command in (["info", tmp_path / "seeds"], ["export", tmp_path / "seeds", "--onnx", tmp_path / "m.onnx"]):
@@ -57,5 +57,5 @@ def test_a_folder_of_models_answers_together(
     [(["--threshold", "0"], "threshold must lie in"), (["--threshold", "0.2", "--top-k", "2"], "leave one out")],
 )
 def test_bad_thresholds(cli: Cli, model: Path, text_file: Path, options: list[str], problem: str) -> None:
-    answer = cli("tag", model, text_file, "--text", *options)
+    answer = cli("tag", model, text_file, "--pretokenised", *options)
     assert answer.status == 2 and problem in answer.err and "Traceback" not in answer.err

@@ -79,7 +79,7 @@ def test_another_file_by_name(tmp_path: Path) -> None:
     assert (sentence.words, sentence.tags, sentence.features) == (("sings",), ("O",), (("VBZ",),))
     (sentence,) = open_csv(written(tmp_path, "pos,word\nVBZ,sings\n"), format.choices(), with_tags=False)[1]
     assert (sentence.words, sentence.tags, sentence.features) == (("sings",), None, (("VBZ",),))
-    with pytest.raises(DataError, match=r"data.csv:1: expected a column 'POS', as in the training data, got word, tag"):
+    with pytest.raises(DataError, match=r"data.csv:1: expected a column 'POS' for the feature, got word, tag"):
         open_csv(written(tmp_path, "word,tag\na,b\n"), format.choices())
 
 

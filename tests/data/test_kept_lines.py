@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from trelliswork.data import open_conll
 from trelliswork.data.files import numbered_lines
-from trelliswork.data.kept_lines import KeptLines, replaced_cell, replaced_column, replaced_member
+from trelliswork.data.kept_lines import KeptLines, replaced_cell, replaced_column, replaced_last, replaced_member
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,27 @@ def test_a_cell(cells: list[str], data: st.DataObject, value: str) -> None:
 def test_a_member(line: str, expected: str) -> None:
     assert replaced_member(line, "tags", ["NEW"]) == expected
     assert json.loads(expected)["tags"] == ["NEW"]
+
+
+def test_what_is_not_wanted_is_not_kept() -> None:
+    kept = KeptLines()
+    kept.keep(b"a\n")
+    kept.forget()
+    kept.keep(b"b\n")
+    assert kept.rest() == ""
+
+
+LINES = st.lists(st.lists(st.text(st.sampled_from("ab "), min_size=1, max_size=2), min_size=2, max_size=3), min_size=1)
+
+
+@given(LINES, st.sampled_from(["\t", " "]), st.integers(1, 4), st.sampled_from(["\n", "\r\n", " \n"]))
+def test_all_lines_at_once_are_as_one_by_one(rows: list[list[str]], delimiter: str, column: int, newline: str) -> None:
+    lines = [delimiter.join(row) + newline for row in rows]
+    values = [f"T{i}" for i in range(len(lines))]
+    found = replaced_last(lines, delimiter, 3, column, values)
+    if found is not None:
+        one_by_one = zip(lines, values, strict=True)
+        assert found == "".join(replaced_column(line, delimiter, column, value) for line, value in one_by_one)
 
 
 @pytest.mark.parametrize("ending", ["", "\n", "\n\n\n", "\n# end"])

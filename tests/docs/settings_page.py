@@ -18,11 +18,18 @@ Every setting of `trelliswork train` and `trelliswork tune`, by its key in TOML 
 on the command line too (`min_freq` as `--min-freq`). "By the model" in `--help` means that a named model may have a
 default of its own. This page is written by `python -m tests.docs.settings_page`; a test keeps it so.
 """
+MORE = """| `field` | none | list of texts | `--field` | How members of JSON records are called: `tokens=words`. |
+| `tokeniser` | `auto` | `auto`, `rules` or a folder | `--tokeniser` | What finds the words of plain text later. |
+"""
+NAMES = {
+    "int": "whole number", "float": "number", "bool": "true or false", "str": "text",
+    "int | str": "number from 1, or name", "tuple[int | str, ...]": "list of numbers from 1, or names",
+}  # fmt: skip
 
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD, "## Columns of the data: `[data]`\n", table(Columns)]
+    parts = [HEAD, "## Columns of the data: `[data]`\n", table(Columns) + MORE]
     for family in FAMILIES:
         parts.append(f"## {family.title}: {', '.join(f'`{name}`' for name in family.phrases)}\n")
         for section, configs in (("data", family.data), ("model", family.model), ("training", family.training)):
@@ -55,7 +62,7 @@ def rows(config: type[Settings]) -> Iterator[str]:
 def values(kind: str, about: About) -> str:
     if about.choices:
         return ", ".join(f"`{each}`" for each in about.choices)
-    name = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text"}.get(kind, "list")
+    name = NAMES.get(kind, "list")
     return f"{name}, {about.bounds.removeprefix('be ').removeprefix('lie ')}" if about.bounds_given else name
 
 

@@ -131,7 +131,7 @@ def test_a_new_kind_of_model_works_on_the_command_line(tmp_path: Path, capsys: p
         assert run([str(each) for each in arguments]) == 0
         return capsys.readouterr().out
 
-    command = ("predict", tmp_path / "m", tmp_path / "new.txt", "--text")
+    command = ("predict", tmp_path / "m", tmp_path / "new.txt", "--lines")
     assert shown(*command) == "goal goal\tsport\nlaw\tpolitics\n"
     assert [line.split("\t")[:2] for line in shown(*command, "--top-k", "2").splitlines()] == [
         ["goal goal", "sport"], ["goal goal", "politics"], ["law", "politics"], ["law", "sport"],

@@ -24,7 +24,7 @@ _HEAD = "# Every setting of this model; trelliswork train {name}{features} --out
 
 Settings = dict[str, Any]
 
-_FILES = ("train", "dev", "out")
+_FILES = ("train", "dev", "out", "tokeniser")
 
 
 def known_settings(model: str) -> dict[str, dict[str, str]]:
@@ -32,7 +32,7 @@ def known_settings(model: str) -> dict[str, dict[str, str]]:
     family = family_of(model)
     files = [config for each in FAMILIES for config in each.data]
     return {
-        "data": {**dict.fromkeys(_FILES, "str"), **_keys(files), **keys_of(Columns)},
+        "data": {**dict.fromkeys(_FILES, "str"), **_keys(files), **keys_of(Columns), "field": "tuple[str, ...]"},
         "model": {MODEL_NAME: "str", **_keys(family.model)},
         "training": {"seed": "int", **_keys(family.training), "threads": "int"},
     }

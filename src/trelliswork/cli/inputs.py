@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
 from trelliswork.cli.visible import visible
-from trelliswork.data import Choices, ColumnFormat, CsvFormat, file_kind
+from trelliswork.data import Choices, ColumnFormat, CsvFormat, JsonFields, Sentence, file_kind
 from trelliswork.data.files import name_of
-from trelliswork.data.readers import InputKind
+from trelliswork.data.readers import InputKind, open_untagged
 from trelliswork.errors import DataError
 from trelliswork.models.base import Model
+from trelliswork.text import RuleTokeniser, read_text
 
+Keep = Callable[[bytes], None] | None
 DATA = "data"  # the entry of a model's metrics that says what it was trained on
 
 
 def kind_of(path: str, wanted: str | None = None, tagger: Model | None = None) -> InputKind:
     """How to read `path`: as the user says, by the suffix, or as the only thing that the model can read."""
+    if tagger is not None and tagger.reads == "text":
+        return "text"
     kind: InputKind = wanted if wanted is not None else file_kind(path)  # type: ignore[assignment]
     if tagger is not None and tagger.reads == "attributes":
         return "crfsuite" if kind == "conll" and wanted is None else kind
@@ -34,35 +39,38 @@ def layout(format: ColumnFormat | None, kind: InputKind) -> str:
     return "attributes as CRFsuite has them" if kind == "crfsuite" else "JSON lines"
 
 
+def open_new(
+    path: str, kind: InputKind, choices: Choices, keep: Keep = None, **how: Any
+) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
+    """The sentences of a file whose tags, if any, do not matter; `how` raw text is read, see `read_text`."""
+    if kind == "text":
+        return None, read_text(path, choices.tokeniser, **how)
+    return open_untagged(path, kind, choices, keep)
+
+
 def choices_of(tagger: Any, given: Choices, kind: InputKind = "conll") -> Choices:
     """The layout a model expects: what the user says, else what it was trained on, else columns in order.
 
     Columns of CSV files are found by name; those of other files are not where a CSV file had them.
     """
     stored = stored_format(tagger)
+    fields = JsonFields.parse(_data_of(tagger).get("fields") or ()).under(given.fields)
+    tokeniser = tagger.tokeniser or given.tokeniser or RuleTokeniser()
+    return replace(given, fields=fields, tokeniser=tokeniser, fallback=_trained_on(stored, kind, tagger.n_columns))
+
+
+def _trained_on(stored: dict[str, Any], kind: InputKind, n_features: int) -> Choices:
+    names, columns = stored.get("names"), stored.get("feature_columns")
+    word, tag = stored.get("word_column"), stored.get("tag_column")
     if kind == "csv":
-        return replace(given, **_names_in(stored))
-    stored = {} if "names" in stored else stored
-    n_features = tagger.n_columns
-    word = given.word_column or stored.get("word_column") or 1
-    features = given.feature_columns
-    if features is None:
-        after = range(word + 1, word + 1 + n_features)
-        features = tuple(stored["feature_columns"]) if "feature_columns" in stored else tuple(after)
-    tag = given.tag_column or stored.get("tag_column")
-    return replace(given, word_column=word, tag_column=tag, feature_columns=features)
-
-
-def _names_in(stored: dict[str, Any]) -> dict[str, Any]:
-    """The names that the columns of a CSV file had in training; nothing for other files."""
-    names, word, tag = stored.get("names"), stored.get("word_column"), stored.get("tag_column")
-    if not names or not word:
-        return {}
-    return {
-        "word_name": names[word - 1],
-        "tag_name": names[tag - 1] if tag else None,
-        "feature_names": tuple(names[i - 1] for i in stored.get("feature_columns") or ()),
-    }
+        if not names or not word:
+            return Choices(feature_columns=None if n_features else ())
+        features = tuple(names[i - 1] for i in columns or ())
+        return Choices(None, names[word - 1], names[tag - 1] if tag else None, features)
+    if names or not word:
+        return Choices(None, 1, None, tuple(range(2, 2 + n_features)), conllu=False)
+    features = tuple(range(word + 1, word + 1 + n_features)) if columns is None else tuple(columns)
+    return Choices(None, word, tag, features, conllu=bool(stored.get("conllu")))
 
 
 def text_in_columns(format: ColumnFormat, tagger: Any) -> str | None:
@@ -72,15 +80,19 @@ def text_in_columns(format: ColumnFormat, tagger: Any) -> str | None:
         return None
     return (
         f"reading {format.n_columns} columns, the words from column {format.word_column}; the model was trained on "
-        f"{trained_on}. If the file is plain text, one sentence a line, add --text"
+        f"{trained_on}. If the file is plain text, add --text"
     )
 
 
 def stored_format(tagger: Any) -> dict[str, Any]:
     """The column layout that `train` noted in the model; empty if it read no columns."""
-    data = tagger.metrics.get(DATA)
-    format = data.get("format") if isinstance(data, dict) else None
+    format = _data_of(tagger).get("format")
     return format if isinstance(format, dict) else {}
+
+
+def _data_of(tagger: Any) -> dict[str, Any]:
+    data = tagger.metrics.get(DATA)
+    return data if isinstance(data, dict) else {}
 
 
 def format_to_store(format: ColumnFormat | None) -> dict[str, Any] | None:

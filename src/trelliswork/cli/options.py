@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from trelliswork.data import Choices
+from trelliswork.data import Choices, JsonFields
+from trelliswork.data.choices import Column
 from trelliswork.errors import TrellisworkError
+from trelliswork.text import RuleTokeniser
 
 ModelFolder = Annotated[str, typer.Argument(metavar="DIR", help="Folder of a trained model.", show_default=False)]
 Features = Annotated[
@@ -49,8 +51,24 @@ def parse_delimiter(text: str | None) -> str | None:
     return text if text is None else _DELIMITERS.get(text, text)
 
 
-def parse_columns(text: str | None, option: str = "--feature-columns") -> tuple[int, ...] | None:
-    """Column numbers from "2,3"; "none" is no column at all, None leaves it open.
+def parse_column(given: Column | None, option: str) -> Column | None:
+    """A column as the user says it: a number from 1, or a name.
+
+    >>> parse_column("3", "--tag-column"), parse_column("UPOS", "--tag-column")
+    (3, 'UPOS')
+    """
+    if given is None or (isinstance(given, str) and not given.strip().lstrip("+-").isdigit()):
+        name = given if given is None else given.strip()
+        if name == "":
+            raise TrellisworkError(f"{option} must be a number from 1 or the name of a column; got an empty text")
+        return name
+    if int(given) < 1:
+        raise TrellisworkError(f"{option} must be a number from 1 or the name of a column; got {given}")
+    return int(given)
+
+
+def parse_columns(text: str | None, option: str = "--feature-columns") -> tuple[Column, ...] | None:
+    """Columns from "2,3" or "UPOS,XPOS"; "none" is no column at all, None leaves it open.
 
     >>> parse_columns("2,3"), parse_columns("none"), parse_columns(None)
     ((2, 3), (), None)
@@ -59,18 +77,20 @@ def parse_columns(text: str | None, option: str = "--feature-columns") -> tuple[
         return None
     if text.strip().lower() in ("", "none"):
         return ()
-    try:
-        columns = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        columns = (0,)
-    if min(columns) < 1:
-        raise TrellisworkError(f"{option} must be numbers from 1 such as 2,3 or the word none; got {text!r}")
-    return columns
+    if not all(part.strip() for part in text.split(",")):
+        raise TrellisworkError(f"{option} must be columns such as 2,3 or the word none; got {text!r}")
+    return tuple(each for part in text.split(",") if (each := parse_column(part, option)) is not None)
 
 
 def layout_in(options: Mapping[str, Any]) -> Choices:
-    """The layout of a file as far as the options of columns say it."""
-    names = ("word_column", "tag_column", "scheme")
-    columns = parse_columns(options["feature_columns"])
-    given = {name: options[name] for name in names if name in options}
-    return Choices(parse_delimiter(options["delimiter"]), feature_columns=columns, **given)
+    """The layout of a file as far as the options of columns and fields say it."""
+    features = options.get("feature_columns")
+    return Choices(
+        parse_delimiter(options.get("delimiter")),
+        parse_column(options.get("word_column"), "--word-column"),
+        parse_column(options.get("tag_column"), "--tag-column"),
+        features if isinstance(features, tuple) else parse_columns(features),
+        options.get("scheme"),
+        JsonFields.parse(options.get("field") or ()),
+        tokeniser=RuleTokeniser(),
+    )

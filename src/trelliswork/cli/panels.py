@@ -51,8 +51,6 @@ def _option(config: type[Settings], each: Field[Any], about: About) -> tuple[Any
         default, kind, more["show_default"] = None, kind | None, "by the model"
     elif default is None:
         kind, more["show_default"] = kind | None, about.default_text or False
-    if config is Columns and kind == int | None:
-        more["min"] = about.at_least
     flag = [f"--{str(about.option).replace('_', '-')}"] if default is False else []
     return Annotated[kind, typer.Option(*flag, help=about.text, rich_help_panel=config.PANEL, **more)], default
 
@@ -64,23 +62,42 @@ class Columns(Settings):
     PANEL = "Columns of the data (inferred when left out)"
 
     delimiter: str | None = setting(None, "What stands between columns: tab, space or any text.", option=True)
-    word_column: int | None = setting(None, "Column of the words, from 1.", at_least=1, option=True)
-    tag_column: int | None = setting(None, "Column of the tags, from 1.", at_least=1, option=True)
-    feature_columns: tuple[int, ...] | None = setting(
-        None, "Further columns that the model reads, such as 2 or 2,3; none for words alone.", option=True,
-        metavar="N,N,...",
+    word_column: int | str | None = setting(
+        None, "Column of the words, from 1, or its name, such as FORM.", option=True, metavar="COLUMN"
+    )
+    tag_column: int | str | None = setting(
+        None, "Column of the tags, from 1, or its name: UPOS, or as the header of a CSV file has it.", option=True,
+        metavar="COLUMN",
     )  # fmt: skip
-    tag_columns: tuple[int, ...] | None = setting(
+    feature_columns: tuple[int | str, ...] | None = setting(
+        None, "Further columns that the model reads, such as 2 or 2,3; none for words alone.", option=True,
+        metavar="COLUMN,...", default_text="all that say something, none of CoNLL-U",
+    )  # fmt: skip
+    tag_columns: tuple[int | str, ...] | None = setting(
         None, "Columns of the tags of each task (multi-task); all but the words when left out.", option=True,
-        metavar="N,N,...",
+        metavar="COLUMN,...",
     )  # fmt: skip
     tasks: str | None = setting(None, "What to call the tasks (multi-task).", option=True, metavar="NAME,NAME,...")
     scheme: str | None = setting(None, "How tags spell spans: IOB1, IOB2, IOBES or plain.", option=True)
 
 
-COLUMNS = panel_of(Columns)
-TO_READ = panel_of(Columns, ("delimiter", "word_column", "feature_columns"))
-TO_COMPARE = panel_of(Columns, ("delimiter", "word_column", "tag_column", "feature_columns", "scheme"))
+FIELDS: Panel = {
+    "field": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="NAME=MEMBER",
+                help="What the members of JSON records are called: tokens=words, tags=labels, text=..., spans=...; "
+                "names=O,B-PER,... says what tags mean that are numbers.",
+                rich_help_panel=Columns.PANEL,
+            ),
+        ],
+        None,
+    )
+}
+COLUMNS = panel_of(Columns) | FIELDS
+TO_READ = panel_of(Columns, ("delimiter", "word_column", "tag_column", "feature_columns")) | FIELDS
+TO_COMPARE = panel_of(Columns, ("delimiter", "word_column", "tag_column", "feature_columns", "scheme")) | FIELDS
 SEEDS: Panel = {
     "seeds": (
         Annotated[

@@ -16,7 +16,7 @@ from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 def load_reader(folder: str, features: FeatureFunction | None) -> Any:
     """The model in a folder, unless it reads something else than words, which no file of sentences has."""
     model = load(folder, features=features)
-    if model.reads not in ("words", "attributes"):
+    if model.reads not in ("words", "attributes", "text"):
         kind = type(model).__name__
         raise ModelError(
             f"{folder}: expected a model that reads words, got one that reads {model.reads}; "
@@ -27,7 +27,7 @@ def load_reader(folder: str, features: FeatureFunction | None) -> Any:
 
 def words_alone(choices: Choices) -> Choices:
     """The same layout without the columns beside the words."""
-    return replace(choices, feature_columns=(), feature_names=None)
+    return replace(choices, feature_columns=())
 
 
 def bare(sentence: Sentence) -> Sentence:

@@ -11,7 +11,9 @@ from typing import Any
 
 from trelliswork.cli.config_file import CONFIG_FILE
 from trelliswork.cli.inputs import format_to_store, kind_of, layout, say
-from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence, atomic_write
+from trelliswork.cli.tasks import MULTI_TASK
+from trelliswork.cli.tokenising import given_tokeniser, learned_tokeniser
+from trelliswork.data import Choices, ColumnFormat, CsvFormat, JsonFields, Sentence, atomic_write
 from trelliswork.data.readers import open_tagged
 from trelliswork.errors import DataError, OutputError
 from trelliswork.models.base import count
@@ -79,6 +81,8 @@ def _content_of(path: Path) -> bytes | None:
 def read_data(options: Options, choices: Choices) -> Material:
     """Training and dev sentences, in one layout; without a dev file the last part of the training file."""
     train_file, dev_file, quiet = options["train"], options["dev"], options["quiet"]
+    tokeniser = given_tokeniser(options)
+    choices = choices if tokeniser is None else replace(choices, tokeniser=tokeniser)
     format, stream = open_tagged(train_file, choices)
     train = list(stream)
     again = columns_of(format, choices)
@@ -89,9 +93,24 @@ def read_data(options: Options, choices: Choices) -> Material:
     say(f"{train_file}: {layout(format, kind_of(train_file))}", quiet=quiet)
     if dev_file is None:
         say(f"dev: the last {len(dev):,} of the sentences (10%), as there is no --dev", quiet=quiet)
+    if format is not None and format.feature_columns and options["model"] != MULTI_TASK:
+        say(_columns_note(format), quiet=quiet)
     say(f"train: {_size(train)}; dev: {_size(dev)}", quiet=quiet)
     scheme = choices.scheme or (format.scheme if format is not None else None)
-    return Material(train, dev, format, scheme, again, _provenance(options, train, dev, format))
+    about = _provenance(options, train, dev, format, choices.fields)
+    tokeniser = tokeniser or learned_tokeniser(options, format)
+    return Material(train, dev, format, scheme, again, about, tokeniser=tokeniser)
+
+
+def _columns_note(format: ColumnFormat) -> str:
+    """That the model will need more than words."""
+    names = format.names if isinstance(format, CsvFormat) else ()
+    shown = ", ".join(names[i - 1] if names else str(i) for i in format.feature_columns)
+    columns = f"column{'s' if len(format.feature_columns) > 1 else ''} {shown}"
+    return (
+        f"note: the model reads {columns} beside the words, and new text must have them; "
+        "add --feature-columns none to learn from the words alone"
+    )
 
 
 def columns_of(format: ColumnFormat | None, choices: Choices) -> Choices:
@@ -99,8 +118,10 @@ def columns_of(format: ColumnFormat | None, choices: Choices) -> Choices:
     if format is None:
         return choices
     if isinstance(format, CsvFormat):
-        return replace(format.choices(), delimiter=choices.delimiter)
-    return Choices(choices.delimiter, format.word_column, format.tag_column, format.feature_columns, format.scheme)
+        columns = format.choices()
+    else:
+        columns = Choices(None, format.word_column, format.tag_column, format.feature_columns, format.scheme)
+    return replace(columns, delimiter=choices.delimiter, fields=choices.fields, tokeniser=choices.tokeniser)
 
 
 def hold_out(sentences: list[Sentence], file: str) -> tuple[list[Sentence], list[Sentence]]:
@@ -112,7 +133,7 @@ def hold_out(sentences: list[Sentence], file: str) -> tuple[list[Sentence], list
 
 
 def _provenance(
-    options: Options, train: list[Sentence], dev: list[Sentence], format: ColumnFormat | None
+    options: Options, train: list[Sentence], dev: list[Sentence], format: ColumnFormat | None, fields: JsonFields
 ) -> dict[str, Any]:
     """What the model remembers of its data: sizes, date and the layout of the columns."""
     return {
@@ -123,6 +144,7 @@ def _provenance(
         "train_tokens": sum(map(len, train)),
         "dev_sentences": len(dev),
         "format": format_to_store(format),
+        **({"fields": fields.given()} if fields.given() else {}),
     }
 
 

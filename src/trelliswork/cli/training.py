@@ -40,7 +40,7 @@ def train_model(options: Options, choices: Choices) -> None:
         model, result = learn(recipe, Run(out, options["seed"], progress_of(options), resume), options)
     print(f"{result.summary}; on the dev sentences:\n")
     print(visible(model.report(material.dev).text))
-    print(f"\nmodel: {out}\nnext:  trelliswork predict {out} FILE --confidence")
+    print(f"\nmodel: {out}\nnext:  trelliswork predict {out} FILE {model.next_options}")
     if result.interrupted:
         raise typer.Exit(130)
 

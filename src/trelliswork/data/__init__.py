@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from trelliswork.data.baseline import MajorityBaseline
 from trelliswork.data.batching import token_budget_batches
-from trelliswork.data.conll import Choices, ColumnFormat, conll_text, infer_format, open_conll, read_conll
+from trelliswork.data.choices import Choices
+from trelliswork.data.conll import ColumnFormat, conll_text, infer_format, open_conll, read_conll
 from trelliswork.data.crfsuite import read_crfsuite
 from trelliswork.data.csv_files import CsvFormat, open_csv, read_csv
 from trelliswork.data.cutting import FINE_TOKENS, cut_tokens
 from trelliswork.data.files import open_text
+from trelliswork.data.json_fields import JsonFields
 from trelliswork.data.jsonl import json_text, read_jsonl
 from trelliswork.data.readers import FileKind, file_kind, is_jsonl, reader_for
 from trelliswork.data.sentence import Sentence
@@ -23,6 +25,7 @@ __all__ = [
     "ColumnFormat",
     "CsvFormat",
     "FileKind",
+    "JsonFields",
     "MajorityBaseline",
     "Sentence",
     "VectorSequence",

@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from operator import methodcaller
 from pathlib import Path
 
+from trelliswork.data.choices import CONLLU_NAMES, WORDS_ALONE, Choices, column_number, is_constant
 from trelliswork.data.columns import ColumnFormat, NumberedLine, blocks, conll_text, read_lines
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
@@ -37,20 +38,6 @@ UNTAGGED_SAMPLE_LINES = 2_000  # enough to tell the columns
 _CONLLU_ID = re.compile(r"\d+([-.]\d+)?")
 
 
-@dataclass(frozen=True)
-class Choices:
-    """What the user settled; None leaves it to inference. Columns are numbered from 1, or named as in a CSV header."""
-
-    delimiter: str | None = None
-    word_column: int | None = None
-    tag_column: int | None = None
-    feature_columns: tuple[int, ...] | None = None
-    scheme: str | None = None
-    word_name: str | None = None
-    tag_name: str | None = None
-    feature_names: tuple[str, ...] | None = None
-
-
 def infer_format(path: str | Path, choices: Choices | None = None, *, with_tags: bool = True) -> ColumnFormat:
     """The layout of the file at `path`; what `choices` settle is taken as it is."""
     if str(path) == "-":
@@ -60,10 +47,17 @@ def infer_format(path: str | Path, choices: Choices | None = None, *, with_tags:
 
 
 def open_conll(
-    path: str | Path, choices: Choices | None = None, *, with_tags: bool = True
+    path: str | Path,
+    choices: Choices | None = None,
+    *,
+    with_tags: bool = True,
+    keep: Callable[[bytes], None] | None = None,
 ) -> tuple[ColumnFormat, Iterator[Sentence]]:
-    """The inferred layout and the sentences, in one pass over the file (so standard input works too)."""
-    lines = numbered_lines(path)
+    """The inferred layout and the sentences, in one pass over the file (so standard input works too).
+
+    `keep` is given all that is read; see `numbered_lines`.
+    """
+    lines = numbered_lines(path, keep)
     sample = list(itertools.islice(lines, _sample_size(with_tags)))
     format = format_of(sample, name_of(path), choices or Choices(), with_tags=with_tags)
     return format, read_lines(itertools.chain(sample, lines), name_of(path), format, with_tags=with_tags)
@@ -95,7 +89,7 @@ def format_of(sample: Sequence[NumberedLine], file: str, choices: Choices, *, wi
     format = replace(format, conllu=_is_conllu(sure, format))
     odd = [line for line in tokens if line.startswith("#") and len(format.split(line)) != n_columns]
     format = replace(format, comments=format.conllu or bool(odd))
-    format = _name_columns(format, choices, file, with_tags)
+    format = _name_columns(format, choices.completed(format.conllu), file, with_tags, sure)
     return replace(format, scheme=_scheme(sample, format, choices)) if with_tags else format
 
 
@@ -126,23 +120,35 @@ def _is_conllu(lines: Sequence[str], format: ColumnFormat) -> bool:
     return all(_CONLLU_ID.fullmatch(line.partition("\t")[0]) for line in lines[:1000])
 
 
-def _name_columns(format: ColumnFormat, choices: Choices, file: str, with_tags: bool) -> ColumnFormat:
-    n = format.n_columns
-    word = choices.word_column or (2 if format.conllu else 1)
-    tag = choices.tag_column or (4 if format.conllu else n)
+def _name_columns(
+    format: ColumnFormat, choices: Choices, file: str, with_tags: bool, lines: Sequence[str]
+) -> ColumnFormat:
+    n, names = format.n_columns, CONLLU_NAMES if format.conllu else ()
+    word = column_number(choices.word_column or (2 if format.conllu else 1), names, "word", file)
+    tag = column_number(choices.tag_column or (4 if format.conllu else n), names, "tag", file)
     if tag == word and choices.tag_column is None:
         if with_tags:
             problem = f"expected a word and a tag column, got {n} column(s); add tags or name the delimiter"
             raise DataError(file, problem)
         tag = 0
-    others = () if format.conllu else tuple(i for i in range(1, n + 1) if i not in (word, tag))
-    features = others if choices.feature_columns is None else choices.feature_columns
+    if choices.feature_columns is not None:
+        features = tuple(column_number(each, names, "feature", file) for each in choices.feature_columns)
+    else:
+        features = () if format.conllu else _telling(format, lines, (word, tag))
     wanted = {"word": (word,), "tag": (tag,) if tag else (), "feature": features}
     for role, columns in wanted.items():
         for i in columns:
             if not 1 <= i <= n and (with_tags or role != "tag"):
-                raise DataError(file, f"expected the {role} column in 1..{n}, got {i}; the file has {n} columns")
+                fix = f"; add it, {WORDS_ALONE}" if role == "feature" and not with_tags else ""
+                raise DataError(file, f"expected the {role} column in 1..{n}, got {i}; the file has {n} columns{fix}")
     return replace(format, word_column=word, tag_column=tag or None, feature_columns=features)
+
+
+def _telling(format: ColumnFormat, lines: Sequence[str], taken: tuple[int, ...]) -> tuple[int, ...]:
+    """The columns beside `taken` that do not have one value throughout."""
+    free = [i for i in range(1, format.n_columns + 1) if i not in taken]
+    rows = [format.split(line) for line in lines] if free else []
+    return tuple(i for i in free if not is_constant([row[i - 1] for row in rows if len(row) >= i]))
 
 
 def _scheme(sample: Sequence[NumberedLine], format: ColumnFormat, choices: Choices) -> str | None:

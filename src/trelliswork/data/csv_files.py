@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import csv
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trelliswork.data.choices import Choices, is_constant
 from trelliswork.data.columns import ColumnFormat, sentence_of
-from trelliswork.data.conll import SAMPLE_LINES, Choices
+from trelliswork.data.conll import SAMPLE_LINES
 from trelliswork.data.csv_header import Header
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
@@ -54,9 +55,9 @@ class CsvFormat(ColumnFormat):
         """The same columns, by name, for another file."""
         return Choices(
             scheme=self.scheme,
-            word_name=self.names[self.word_column - 1],
-            tag_name=self.names[self.tag_column - 1] if self.tag_column else None,
-            feature_names=tuple(self.names[i - 1] for i in self.feature_columns),
+            word_column=self.names[self.word_column - 1],
+            tag_column=self.names[self.tag_column - 1] if self.tag_column else None,
+            feature_columns=tuple(self.names[i - 1] for i in self.feature_columns),
         )
 
 
@@ -71,12 +72,16 @@ def read_csv(path: str | Path, *, with_tags: bool = True) -> Iterator[Sentence]:
 
 
 def open_csv(
-    path: str | Path, choices: Choices | None = None, *, with_tags: bool = True
+    path: str | Path,
+    choices: Choices | None = None,
+    *,
+    with_tags: bool = True,
+    keep: Callable[[bytes], None] | None = None,
 ) -> tuple[CsvFormat, Iterator[Sentence]]:
-    """The layout that the header tells and the sentences, in one pass over the file."""
-    file, choices = name_of(path), choices or Choices()
-    lines = numbered_lines(path)
-    header = next(((number, line) for number, line in lines if line.strip(" ,;\t|")), None)
+    """The layout that the header tells and the sentences, in one pass over the file; `keep` is given all of it."""
+    file, choices = name_of(path), (choices or Choices()).completed(conllu=False)
+    lines = numbered_lines(path, keep)
+    header = next(((number, line) for number, line in lines if not is_blank(line)), None)
     if header is None:
         raise DataError(file, "expected a header such as word,tag and at least one sentence, got an empty file")
     delimiter = choices.delimiter or max(_DELIMITERS, key=header[1].count)
@@ -90,10 +95,17 @@ def open_csv(
         delimiter, len(names), word, tag, columns.features(tag), None, False, False, names, columns.sentence
     )
     sample = list(itertools.islice(rows, SAMPLE_LINES))
+    if choices.feature_columns is None:
+        format = replace(format, feature_columns=_telling(sample, format.feature_columns))
     if format.tag_column is not None:
         found = choices.scheme and canonical(choices.scheme)
         format = replace(format, scheme=found or infer_scheme(_tags(sample, format, format.tag_column)))
     return format, _sentences(itertools.chain(sample, rows), file, format, with_tags)
+
+
+def is_blank(line: str) -> bool:
+    """Whether a line has no cell with anything in it."""
+    return not line.strip(" ,;\t|\r\n\ufeff")
 
 
 def _rows(lines: Iterator[tuple[int, str]], file: str, delimiter: str) -> Iterator[NumberedRow]:
@@ -145,6 +157,12 @@ def _blocks(rows: Iterator[NumberedRow], sentence_column: int | None) -> Iterato
             block.append((number, cells))
     if block:
         yield block
+
+
+def _telling(sample: Sequence[NumberedRow], columns: Sequence[int]) -> tuple[int, ...]:
+    """The columns that do not have one value throughout."""
+    rows = [cells for _, cells in sample if any(map(str.strip, cells))]
+    return tuple(i for i in columns if not is_constant([cells[i - 1].strip() for cells in rows if len(cells) >= i]))
 
 
 def _tags(sample: Sequence[NumberedRow], format: CsvFormat, tag_column: int) -> Iterator[list[str]]:

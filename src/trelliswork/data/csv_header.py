@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from trelliswork.data.conll import Choices
+from trelliswork.data.choices import Choices, Column, column_number
 from trelliswork.errors import DataError
 
 _SENTENCE = {f"{noun}{end}" for noun in ("sentence", "sent") for end in ("", "id", "idx", "no", "num", "number")}
@@ -30,8 +30,8 @@ class Header:
     @property
     def word(self) -> int:
         choices = self.choices
-        if choices.word_column or choices.word_name:
-            found = self._asked(choices.word_column, choices.word_name, "word")
+        if choices.word_column:
+            found = self._asked(choices.word_column, "word")
         else:
             named = self._called(_WORD)
             if not named:
@@ -44,11 +44,11 @@ class Header:
 
     def tag(self, required: bool) -> int | None:
         """The column asked for, the one called tag or label, the last that may hold tags, or just the last."""
-        choices = self.choices
-        if choices.tag_column or choices.tag_name:
-            there = choices.tag_name is not None and bool(self._with_name(choices.tag_name))
-            asked = required or (there and not choices.tag_column)
-            return self._asked(choices.tag_column, choices.tag_name, "tag") if asked else None
+        asked = self.choices.tag_column
+        if asked and not required and not self._has(asked):
+            return None
+        if asked:
+            return self._asked(asked, "tag")
         free = [i for i in self._columns() if i not in (self.word, self.sentence)]
         for found in (self._called(_CERTAIN), self._called(_LIKELY), free if required else []):
             if found := [i for i in found if i in free]:
@@ -60,9 +60,7 @@ class Header:
     def features(self, tag: int | None) -> tuple[int, ...]:
         """The columns asked for, or all others."""
         if self.choices.feature_columns is not None:
-            return tuple(self._asked(i, None, "feature") for i in self.choices.feature_columns)
-        if self.choices.feature_names is not None:
-            return tuple(self._asked(None, name, "feature") for name in self.choices.feature_names)
+            return tuple(self._asked(each, "feature") for each in self.choices.feature_columns)
         return tuple(i for i in self._columns() if i not in (self.word, tag, self.sentence))
 
     def __str__(self) -> str:
@@ -75,18 +73,16 @@ class Header:
     def _called(self, names: set[str]) -> list[int]:
         return [i for i, name in enumerate(self.names, 1) if re.sub(r"[^a-z]", "", name.lower()) in names]
 
-    def _with_name(self, name: str) -> list[int]:
-        return [i for i, each in enumerate(self.names, 1) if each.lower() == name.lower()]
+    def _has(self, column: Column) -> bool:
+        if isinstance(column, int):
+            return column <= len(self.names)
+        return column.lower() in map(str.lower, self.names)
 
-    def _asked(self, number: int | None, name: str | None, role: str) -> int:
-        if number is not None:
-            if not 1 <= number <= len(self.names):
-                raise self._error(f"expected the {role} column in 1..{len(self.names)}, got {number}; there are {self}")
-            return number
-        found = self._with_name(name or "")
-        if not found:
-            raise self._error(f"expected a column {name!r}, as in the training data, got {self}; rename it")
-        return found[0]
+    def _asked(self, column: Column, role: str) -> int:
+        number = column_number(column, self.names, role, self.file, 1)
+        if not 1 <= number <= len(self.names):
+            raise self._error(f"expected the {role} column in 1..{len(self.names)}, got {number}; there are {self}")
+        return number
 
     def _error(self, problem: str) -> DataError:
         return DataError(self.file, problem, line=1)

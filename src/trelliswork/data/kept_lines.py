@@ -19,7 +19,7 @@ import io
 import json
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from trelliswork.data.sentence import Sentence
@@ -33,27 +33,62 @@ Change = Callable[[int, str], str]  # the i-th token of a sentence, and its line
 class KeptLines:
     """The lines of a file between the reader, which is ahead, and the writer."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, quoted: bool = False) -> None:
         self._waiting: deque[str] = deque()
         self._n_written = 0
+        self._wanted = True
+        self._quoted = quoted  # whether cells in quotes may go over several lines
+
+    def forget(self) -> None:
+        """Keep nothing from now on: the file is written otherwise."""
+        self._wanted = False
+        self._waiting.clear()
 
     def keep(self, text: bytes) -> None:
         """Whole lines as they were read; that they are UTF-8 is for the reader to check."""
+        if not self._wanted:
+            return
         lines = text.decode("utf-8", errors="surrogateescape").split("\n")
         self._waiting.extend(line + "\n" for line in lines[:-1])
         if lines[-1]:
             self._waiting.append(lines[-1])
 
-    def changed(self, sentence: Sentence, change: Change) -> str:
-        """All lines up to the last one of a sentence, those of its tokens changed."""
+    def changed(self, sentence: Sentence, change: Change, other: Callable[[str], str] = str) -> str:
+        """All lines up to the last one of a sentence, those of its tokens changed; `other` sees all others."""
         places = {sentence.line_of(i): i for i in range(len(sentence))}
+        last = max(places, default=0)
         out: list[str] = []
-        while self._waiting and self._n_written < max(places, default=0):
-            line = self._waiting.popleft()
-            self._n_written += 1
-            i = places.get(self._n_written)
-            out.append(line if i is None else change(i, line))
+        while self._waiting and self._n_written < last:
+            number = self._n_written + 1
+            line = self._next()
+            out.append(change(places[number], line) if number in places else other(line))
         return "".join(out)
+
+    def changed_together(self, sentence: Sentence, change: Callable[[list[str]], str | None]) -> str | None:
+        """The same for a sentence whose lines follow one another, all of them changed at once.
+
+        None if they do not, or if `change` gives None; nothing is written then.
+        """
+        n_before = sentence.line - 1 - self._n_written
+        if sentence.lines or self._quoted or n_before < 0:
+            return None
+        before = [self._waiting.popleft() for _ in range(n_before)]
+        lines = [self._waiting.popleft() for _ in range(len(sentence))]
+        found = change(lines)
+        if found is None:
+            self._waiting.extendleft(reversed(before + lines))
+            return None
+        self._n_written += len(before) + len(lines)
+        return "".join(before) + found
+
+    def _next(self) -> str:
+        """A line, or all lines of a row."""
+        line = self._waiting.popleft()
+        self._n_written += 1
+        while self._quoted and line.count('"') % 2 and self._waiting:
+            line += self._waiting.popleft()
+            self._n_written += 1
+        return line
 
     def rest(self) -> str:
         """What comes after the last sentence."""
@@ -72,6 +107,20 @@ def replaced_column(line: str, delimiter: str | None, column: int, value: str) -
     else:
         spans, gap = _between(body, delimiter), delimiter
     return _put(line, spans, column, value, gap)
+
+
+def replaced_last(lines: list[str], delimiter: str, n_columns: int, column: int, values: Sequence[str]) -> str | None:
+    """Lines with values in their last column, or in one behind it; None unless all are plain lines of `n_columns`.
+
+    >>> replaced_last(["Ann NNP O\n", "sings VBZ O\n"], " ", 3, 3, ["B-PER", "O"])
+    'Ann NNP B-PER\nsings VBZ O\n'
+    """
+    text = "".join(lines)
+    whole = text.count(delimiter) == len(lines) * (n_columns - 1) and text.endswith("\n")
+    if not whole or column < n_columns or "\r" in text or " \n" in text or f"{delimiter}\n" in text:
+        return None
+    heads = [line.rpartition(delimiter)[0] for line in lines] if column == n_columns else text[:-1].split("\n")
+    return "".join([f"{head}{delimiter}{value}\n" for head, value in zip(heads, values, strict=True)])
 
 
 def _between(body: str, delimiter: str) -> list[tuple[int, int]]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from trelliswork.data.conll import Choices, ColumnFormat, open_conll, read_conll
+from trelliswork.data.choices import Choices
+from trelliswork.data.conll import ColumnFormat, open_conll, read_conll
 from trelliswork.data.crfsuite import is_crfsuite, read_crfsuite
 from trelliswork.data.csv_files import is_csv, open_csv, read_csv
 from trelliswork.data.files import name_of, numbered_lines
@@ -15,7 +16,7 @@ from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
 
 FileKind = Literal["conll", "jsonl", "csv", "crfsuite"]
-InputKind = FileKind | Literal["text"]
+InputKind = FileKind | Literal["text", "pretokenised"]
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _READERS: dict[FileKind, Callable[..., Iterator[Sentence]]] = {
     "conll": read_conll, "jsonl": read_jsonl, "csv": read_csv, "crfsuite": read_crfsuite,
@@ -50,23 +51,30 @@ def open_tagged(
     kind = kind or file_kind(path)
     if kind == "csv":
         return open_csv(path, choices)
-    if kind in ("jsonl", "crfsuite"):
-        return None, read_jsonl(path) if kind == "jsonl" else read_crfsuite(path)
-    return open_conll(path, choices)
+    if kind == "jsonl":
+        return None, read_jsonl(path, fields=choices.fields, tokeniser=choices.tokeniser)
+    return (None, read_crfsuite(path)) if kind == "crfsuite" else open_conll(path, choices)
 
 
-def open_untagged(path: str, kind: InputKind, choices: Choices) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
-    """The sentences of a file whose tags, if any, do not matter."""
+def open_untagged(
+    path: str, kind: InputKind, choices: Choices, keep: Callable[[bytes], None] | None = None
+) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
+    """The sentences of a file whose tags, if any, do not matter; `keep` is given all bytes that are read.
+
+    Raw text is read by `trelliswork.text.read_text`.
+    """
     if kind == "csv":
-        return open_csv(path, choices, with_tags=False)
-    if kind in ("jsonl", "crfsuite"):
-        return None, (read_jsonl if kind == "jsonl" else read_crfsuite)(path, with_tags=False)
-    if kind == "text":
-        return None, read_text(path)
-    return open_conll(path, choices, with_tags=False)
+        return open_csv(path, choices, with_tags=False, keep=keep)
+    if kind == "jsonl":
+        return None, read_jsonl(path, with_tags=False, fields=choices.fields, tokeniser=choices.tokeniser, keep=keep)
+    if kind == "crfsuite":
+        return None, read_crfsuite(path, with_tags=False)
+    if kind == "pretokenised":
+        return None, read_pretokenised(path)
+    return open_conll(path, choices, with_tags=False, keep=keep)
 
 
-def read_text(path: str) -> Iterator[Sentence]:
+def read_pretokenised(path: str) -> Iterator[Sentence]:
     """One sentence a line, tokens apart by white space; empty lines are skipped."""
     name = name_of(path)
     n_sentences = 0

@@ -15,6 +15,9 @@ class Sentence:
     1-based line of the first token, `lines` the line of each where they do not follow one another. `extra` has
     what else a JSON record says, such as an id; it goes out as it came in.
 
+    Of raw text, `text` is the sentence as it is written, `offsets` the place (start, end) of each word in the whole
+    text, and `multiword` the tokens that are several words: the first, one behind the last, and how it is written.
+
     >>> len(Sentence(("Ann", "sings"), ("B-PER", "O"), (("NNP", "VBZ"),)))
     2
     """
@@ -26,6 +29,9 @@ class Sentence:
     file: str = ""
     lines: tuple[int, ...] = field(default=(), compare=False, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    text: str = field(default="", compare=False, repr=False)
+    offsets: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
+    multiword: tuple[tuple[int, int, str], ...] = field(default=(), compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.words)

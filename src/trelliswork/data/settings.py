@@ -32,6 +32,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, float) or _is_whole(value)
 
 
+def _is_column(value: Any) -> bool:
+    return (_is_whole(value) and value >= 1) or (isinstance(value, str) and value != "")
+
+
 def _list_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list | tuple) and all(map(fits, value))
 
@@ -41,6 +45,8 @@ _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "float": ("a number", _is_number),
     "bool": ("true or false", lambda value: isinstance(value, bool)),
     "tuple[int, ...]": ("a list of whole numbers", _list_of(_is_whole)),
+    "int | str": ("a number from 1 or a name", _is_column),
+    "tuple[int | str, ...]": ("a list of numbers from 1 or names", _list_of(_is_column)),
     "tuple[str, ...]": ("a list of texts", _list_of(lambda value: isinstance(value, str))),
 }
 _TEXT: tuple[str, Callable[[Any], bool]] = ("a text in quotes", lambda value: isinstance(value, str))

@@ -1,7 +1,7 @@
 """What every model answers, whatever it predicts: `predict`, `evaluate`, `save` and `describe`.
 
     >>> model = tw.load("ner")                                            # doctest: +SKIP
-    >>> answer = model.predict("Ann lives in Paris .", top_k=3)[0]        # doctest: +SKIP
+    >>> answer = model.predict("Ann lives in Paris.", top_k=3)[0]        # doctest: +SKIP
     >>> answer.value, answer.probability                                  # doctest: +SKIP
     (['B-PER', 'O', 'O', 'B-LOC', 'O'], 0.91)
 
@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from trelliswork.data import Sentence
 from trelliswork.draw import Drawing, segments
 from trelliswork.errors import TrellisworkError
+from trelliswork.text import RuleTokeniser, sentences_in
 
 Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name
 Rows = Mapping[str, Any]
@@ -59,7 +60,8 @@ class Answer:
     `value` is the prediction: a list of tags, or a label; of a model of several tasks a dict by task. `probability` is
     exact; it is None for a value that was chosen part by part, with a threshold. `parts` are the smallest parts of the
     value (tokens) and `spans` the larger ones, each with its exact probability. `alternatives` are the best values,
-    the best first. `tasks` has the answer of each task, if there are several.
+    the best first. `tasks` has the answer of each task, if there are several. `offsets` are the places (start, end) of
+    the inputs in raw text, in code points.
     """
 
     value: Any
@@ -69,6 +71,12 @@ class Answer:
     spans: Sequence[PartProbability] = ()
     alternatives: Sequence[Alternative] = ()
     tasks: Mapping[str, Answer] = field(default_factory=dict)
+    offsets: Sequence[tuple[int, int]] = ()
+
+    @property
+    def span_offsets(self) -> list[tuple[int, int]]:
+        """The places of the spans in raw text; nothing if it was not raw text."""
+        return [(self.offsets[each.start][0], self.offsets[each.end - 1][1]) for each in self.spans if self.offsets]
 
     def draw(self) -> Drawing:
         """A picture of the spans, or of the parts of an answer without spans; for notebooks, or `draw().save(file)`."""
@@ -110,7 +118,22 @@ class Model:
     answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
     uses_chains: ClassVar[bool] = False  # whether answers come from the kernels of chains, through torch
     graph: ClassVar[str] = ""  # what its ONNX graph is made of, if it can be exported: chain, segments or vectors
+    next_options: ClassVar[str] = "--confidence"  # of the predict command that is suggested after training
     metrics: dict[str, Any]
+    tokeniser: Any = None  # finds the words of raw text, and is kept in the model folder; None is `RuleTokeniser`
+
+    def sentences_of(self, given: Any) -> list[Sentence]:
+        """What is given as sentences: raw text, one sentence, one as a list of words, or a list of such."""
+        if isinstance(given, str):
+            return sentences_in(given, self.tokeniser or RuleTokeniser())
+        if isinstance(given, Sentence):
+            return [given]
+        is_word = [isinstance(each, str) for each in given]
+        if any(is_word) and not all(is_word):
+            raise TrellisworkError("expected words or sentences, got a mixture; give a list of one kind")
+        if any(is_word):
+            return [Sentence(tuple(given))]
+        return [each if isinstance(each, Sentence) else Sentence(tuple(each)) for each in given]
 
     @property
     @abstractmethod

@@ -102,7 +102,13 @@ FAMILIES = (
         },
         (UntaggedFile,), (AttributeSources, LearningConfig),
     ),
+    Family(
+        "Over characters",
+        "trelliswork.models.tokenisers.recipe:TokeniserRecipe",
+        {"tokeniser": "tokens and sentences of raw text, learned from CoNLL-U"},
+    ),
 )  # fmt: skip
+TOKENISER = "tokeniser"
 MODELS = tuple(name for family in FAMILIES for name in family.phrases)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,6 +12,8 @@ from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.errors import ModelError
 from trelliswork.lazy import named
 from trelliswork.models.storage import CONFIG, kind_of_model
+from trelliswork.text import Token
+from trelliswork.training.folder_names import TOKENISER
 
 if TYPE_CHECKING:
     from trelliswork.models.taggers.ensemble import Ensemble
@@ -51,6 +55,37 @@ def load(directory: str | Path, *, features: Function | str | FeatureFunction | 
 
 
 load_tagger = load
+
+
+class FolderTokeniser:
+    """The tokeniser in a model folder, which is read when it is first used."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def loaded(self) -> Any:
+        """The model itself."""
+        found: Any = load(self.folder)
+        if found.reads != "text":
+            raise ModelError(f"{self.folder}: expected a tokeniser, got a {type(found).__name__}; copy the model again")
+        return found
+
+    def tokenise(self, text: str) -> list[list[Token]]:
+        """The sentences of a text."""
+        found: list[list[Token]] = self.loaded.tokenise(text)
+        return found
+
+    def save(self, directory: str | Path) -> None:
+        """Write its folder to another place; where it is already, nothing is to be done."""
+        if not (Path(directory).exists() and os.path.samefile(directory, self.folder)):
+            self.loaded.save(directory)
+
+
+def tokeniser_in(directory: str | Path) -> FolderTokeniser | None:
+    """The tokeniser that a model folder keeps."""
+    folder = Path(directory) / TOKENISER
+    return FolderTokeniser(folder) if (folder / CONFIG).exists() else None
 
 
 def class_of(kind: str) -> Any:

@@ -31,6 +31,7 @@ class Material(NamedTuple):
     choices: Choices
     about: Mapping[str, Any]
     files: Any = None
+    tokeniser: Any = None  # to keep with the model
 
 
 class Run(NamedTuple):

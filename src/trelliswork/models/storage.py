@@ -4,6 +4,7 @@ config.json            settings, label set, vocabularies, library and format ver
 weights.safetensors    the parameters, with their checksum
 metrics.json           scores
 MODEL_CARD.md          the same for people
+tokeniser/             a model folder of its own: how the model reads raw text, if it has learned that
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -26,7 +28,7 @@ from trelliswork.data.weight_files import check_finite, packed, read_arrays
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.stored_metrics import check_metrics
 from trelliswork.training.exclusive import exclusive_unless_held
-from trelliswork.training.folder_names import OF_TRAINING, is_stray
+from trelliswork.training.folder_names import OF_TRAINING, TOKENISER, is_stray
 from trelliswork.writing import PART, part_prefix, removed_at_end
 
 FORMAT_VERSION = 1
@@ -47,6 +49,7 @@ class StoredModel:
     metrics: Mapping[str, Any]
     card: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)  # further text files, by name
+    tokeniser: Any = None  # a model that is kept in a folder of this one
 
 
 def write_model(directory: str | Path, model: StoredModel) -> None:
@@ -62,6 +65,7 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
         with exclusive_unless_held(target) if target.exists() else nullcontext(), _beside(target) as partial:
             partial.chmod(0o755)
             _write_files(partial, model)
+            _write_tokeniser(target if target.exists() else partial, model.tokeniser)
             _replace(target, partial)
     except (OSError, safetensors.SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -107,6 +111,15 @@ def _write_files(folder: Path, model: StoredModel) -> None:
     for path in folder.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
+
+
+def _write_tokeniser(folder: Path, tokeniser: Any) -> None:
+    """Keep the tokeniser with the model; that of an earlier model goes. One that cannot be saved is not kept."""
+    place = folder / TOKENISER
+    if hasattr(tokeniser, "save"):
+        tokeniser.save(place)
+    elif (place / CONFIG).is_file():
+        shutil.rmtree(place)
 
 
 def _replace(target: Path, partial: Path) -> None:

@@ -13,6 +13,7 @@ def check_metrics(metrics: Mapping[str, Any]) -> None:
     data = _section(metrics, "data")
     _section(metrics, "dev")
     _section(_section(metrics, "training"), "settings")
+    _items(data, "fields", str)
     format = _section(data, "format")
     names = _items(format, "names", str)
     columns = _items(format, "feature_columns", int)

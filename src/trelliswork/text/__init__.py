@@ -8,6 +8,7 @@ tokens.py       what a tokeniser returns, and its protocol
 rules.py        the default tokeniser: rules for all languages, nothing to train
 offsets.py      places in a text counted in code points, UTF-16 units or bytes
 documents.py    raw texts whose tokens are known: from CoNLL-U, or a text beside its tokens
+reading.py      texts and text files as sentences with the place of every word
 scores.py       F1 of tokens, words and sentences against a known tokenisation
 
 `trelliswork.models.tokenisers` has the tokeniser that is trained.
@@ -15,6 +16,7 @@ scores.py       F1 of tokens, words and sentences against a known tokenisation
 
 from trelliswork.text.documents import Document, read_documents
 from trelliswork.text.offsets import OFFSETS, Offsets
+from trelliswork.text.reading import read_text, sentences_in
 from trelliswork.text.rules import RuleTokeniser, tokenise
 from trelliswork.text.scores import tokenisation_scores
 from trelliswork.text.tokens import Token, Tokeniser
@@ -27,6 +29,8 @@ __all__ = [
     "Token",
     "Tokeniser",
     "read_documents",
+    "read_text",
+    "sentences_in",
     "tokenisation_scores",
     "tokenise",
 ]

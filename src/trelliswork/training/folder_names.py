@@ -12,12 +12,13 @@ SETTINGS = "config.toml"
 CHECKPOINT = "checkpoint"
 STATE = "state.safetensors"  # in the checkpoint
 HISTORY = "history.jsonl"
-OF_TRAINING = {CHECKPOINT, HISTORY, SETTINGS, LOCK}  # what a run leaves in a folder before there is a model
+TOKENISER = "tokeniser"  # the folder of the tokeniser that a model reads raw text with
+OF_TRAINING = {CHECKPOINT, HISTORY, SETTINGS, LOCK, TOKENISER}  # what a run leaves in a folder before there is a model
 
 
 def is_stray(name: str) -> bool:
-    """Whether a file in a model folder has the temporary name of the settings, which a kill may leave."""
-    return is_part_of(name, Path(SETTINGS))
+    """Whether a name in a model folder is temporary, of the settings or the tokeniser, which a kill may leave."""
+    return is_part_of(name, Path(SETTINGS)) or is_part_of(name, Path(TOKENISER))
 
 
 def clear_partial(directory: str | Path) -> None:

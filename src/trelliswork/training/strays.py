@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,4 +16,4 @@ def clear_strays(out: Path) -> None:
     for path in out.iterdir():
         if is_stray(path.name):
             with suppress(OSError):
-                path.unlink()
+                shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -16,8 +17,9 @@ from trelliswork.cli.tasks import load_reader
 from trelliswork.cli.visible import visible
 from trelliswork.data import atomic_write
 from trelliswork.data.readers import open_tagged
-from trelliswork.models.base import count
+from trelliswork.models.base import Report, count
 from trelliswork.runtime.threads import use_threads
+from trelliswork.text import read_documents
 
 
 @with_options(TO_COMPARE)
@@ -37,7 +39,8 @@ def evaluate(
     them, strict F1 (only well-formed spans count), token accuracy, and how
     far the confidences are off. Plain tags get accuracy alone, each task of
     a model of several tasks a table of its own. --threshold scores what
-    predict --threshold would write.
+    predict --threshold would write. A tokeniser gets the F1 of tokens, words
+    and sentences on CoNLL-U, as the CoNLL 2018 shared task counts them.
 
     \b
     Examples:
@@ -46,6 +49,9 @@ def evaluate(
     """
     use_threads(threads)
     loaded = load_reader(model, given_function(features))
+    if loaded.reads == "text":
+        _evaluate_tokeniser(loaded, file, json_file, quiet)
+        return
     kind = kind_of(file, tagger=loaded)
     format, stream = open_tagged(file, choices_of(loaded, layout_in(columns), kind), kind)
     sentences, notes = loaded.readable_gold(list(stream), columns["scheme"])
@@ -53,6 +59,17 @@ def evaluate(
         say(note, quiet=quiet)
     prepare_kernels(loaded, quiet=quiet)
     report = loaded.report(sentences, threshold=threshold)
+    _tell(report, [sentence.words for sentence in sentences], json_file)
+
+
+def _evaluate_tokeniser(tokeniser: Any, file: str, json_file: str | None, quiet: bool) -> None:
+    """F1 of tokens, words and sentences on CoNLL-U."""
+    gold = read_documents(file)
+    prepare_kernels(tokeniser, quiet=quiet)
+    _tell(tokeniser.report(gold), [sentence for document in gold for sentence in document.sentences], json_file)
+
+
+def _tell(report: Report, sentences: Sequence[Sequence[Any]], json_file: str | None) -> None:
     print(f"{count(len(sentences), 'sentence')}, {count(sum(map(len, sentences)), 'token')}\n")
     print(visible(report.text))
     if json_file is not None:

@@ -8,13 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from trelliswork.cli.given_function import given_function
-from trelliswork.cli.inputs import choices_of, kind_of, say
+from trelliswork.cli.inputs import choices_of, kind_of, open_new, say
 from trelliswork.cli.options import Features, ModelFolder, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.visible import visible
 from trelliswork.data import atomic_write
 from trelliswork.data.attributes.hashing import HINT
-from trelliswork.data.readers import open_untagged
 from trelliswork.errors import ModelError
 from trelliswork.models import load
 
@@ -23,7 +22,7 @@ from trelliswork.models import load
 def explain(
     model: ModelFolder,
     file: Annotated[str, typer.Argument(metavar="FILE", help="File to explain, or - for standard input.")],
-    text: Annotated[bool, typer.Option("--text", help="FILE is plain text: one sentence a line.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="FILE is plain text.")] = False,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page with tables instead of text.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Sentences, at most.")] = 10,
     features: Features = None,
@@ -47,7 +46,7 @@ def explain(
         problem = f"expected a model of kind FeatureTagger, got {type(tagger).__name__}"
         raise ModelError(f"{model}: {problem}; train one with --model crf")
     kind = kind_of(file, "text" if text else None, tagger)
-    _, stream = open_untagged(file, kind, choices_of(tagger, layout_in(columns), kind))
+    _, stream = open_new(file, kind, choices_of(tagger, layout_in(columns), kind))
     found = tagger.explain(list(itertools.islice(stream, limit)))
     if tagger.hashed:
         say(f"note: {HINT}")

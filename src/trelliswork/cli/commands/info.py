@@ -41,7 +41,12 @@ def info(
         print(json.dumps(_record(found, described), indent=1, ensure_ascii=False))
         return
     print(f"{model}: {described.kind}, {found.n_parameters:,} parameters")
-    for title, rows in _sections(found.metrics, described):
+    sections = _sections(found.metrics, described)
+    if found.tokeniser is not None:
+        kept = found.tokeniser.loaded
+        rows = [("tokeniser", kept.describe().kind), *_rows(flatten(kept.metrics.get("dev") or {}))]
+        sections.append(("plain text", rows))
+    for title, rows in sections:
         print(f"\n{title}")
         shown = [(visible(name), visible(value)) for name, value in rows]
         width = max((len(name) for name, _ in shown), default=0)

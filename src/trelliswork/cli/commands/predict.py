@@ -9,30 +9,22 @@ from enum import StrEnum
 from typing import IO, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from trelliswork.cli.answering import BATCH, Question, answers
 from trelliswork.cli.given_function import given_function
-from trelliswork.cli.inputs import choices_of, kind_of, say, text_in_columns
+from trelliswork.cli.inputs import choices_of, kind_of, open_new, say, text_in_columns
 from trelliswork.cli.kernels import prepare_kernels
 from trelliswork.cli.options import Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.pins import parse_pins
 from trelliswork.cli.tasks import bare, load_reader, words_alone
-from trelliswork.cli.writers import Writer, conll_writer, jsonl_writer, pretty_writer
-from trelliswork.data import ColumnFormat, atomic_write
-from trelliswork.data.readers import open_untagged
+from trelliswork.cli.writers import ConlluWriter
+from trelliswork.cli.writing_answers import Inputs, Output, keeps, output_of, writer_for
+from trelliswork.data import atomic_write, json_text
+from trelliswork.data.kept_lines import KeptLines
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import Model
 from trelliswork.runtime.threads import use_threads
-
-
-class Output(StrEnum):
-    """What to write."""
-
-    conll = "conll"
-    jsonl = "jsonl"
-    pretty = "pretty"
+from trelliswork.text import read_text
 
 
 class Input(StrEnum):
@@ -43,13 +35,25 @@ class Input(StrEnum):
     csv = "csv"
     crfsuite = "crfsuite"
     text = "text"
+    pretokenised = "pretokenised"
+
+
+class Unit(StrEnum):
+    """How places in a text are counted."""
+
+    code_points = "code-points"
+    utf_16 = "utf-16"
+    bytes = "bytes"
 
 
 @with_options(TO_READ)
 def predict(
     model: ModelFolder,
     file: Annotated[str, typer.Argument(metavar="FILE", help="File to tag, or - for standard input.")],
-    format: Annotated[Output, typer.Option(help="What to write.")] = Output.conll,
+    format: Annotated[
+        Output | None,
+        typer.Option(help="What to write.", show_default="by the name of --out, else as FILE is; text as conll"),
+    ] = None,
     confidence: Annotated[
         bool, typer.Option("--confidence", help="Add exact probabilities of tags and spans.")
     ] = False,
@@ -65,9 +69,15 @@ def predict(
     read_as: Annotated[
         Input | None, typer.Option("--from", help="What FILE is.", show_default="by its suffix, conll for others")
     ] = None,
-    text: Annotated[
-        bool, typer.Option("--text", help="FILE is plain text: one sentence a line (--from text).")
+    text: Annotated[bool, typer.Option("--text", help="FILE is plain text (--from text).")] = False,
+    lines: Annotated[bool, typer.Option("--lines", help="Plain text: each line is a text of its own.")] = False,
+    pretokenised: Annotated[
+        bool, typer.Option("--pretokenised", help="Plain text: one sentence a line, white space between tokens.")
     ] = False,
+    offsets: Annotated[
+        Unit | None,
+        typer.Option(help="How the places of words in plain text are counted.", show_default=Unit.code_points.value),
+    ] = None,
     threshold: Threshold = None,
     threads: Threads = 1,
     features: Features = None,
@@ -76,43 +86,99 @@ def predict(
     """Tag new text, with confidences and alternatives if wanted.
 
     FILE has the columns that the model was trained on (the tag column may
-    be missing), or is CSV with a header, or JSON lines, or with --text holds
-    one sentence a line, white space between tokens. A model over attributes
-    (see convert) reads CRFsuite's data files. It is read as a stream. A model
-    of several tasks writes the tags of each, and for --top-k one after another.
+    be missing), or is CSV with a header, or JSON lines. It comes back as it
+    is, byte for byte, with only the tags replaced or added; --format, or the
+    name of --out, writes something else. With --text it is plain text: the
+    tokeniser of the model, or rules, find sentences and words, and answers
+    have the places of words in the file. A blank line ends a paragraph,
+    other line breaks are white space. A model over attributes (see convert)
+    reads CRFsuite's data files. Everything is read as a stream. A model of
+    several tasks writes the tags of each, and for --top-k one after another.
 
-    --confidence adds the probability of each tag and of the span it is in,
+    --confidence adds the probability of each tag and of the span it is in:
+    two columns, in CoNLL-U TagProb and SpanProb in MISC.
     --top-k lists the best analyses with theirs, --pin decodes again around
     tags that are known. All probabilities are exact. --threshold 0.2 also
     finds spans that are less likely than not, which raises F1 where many are
     missed. DIR may hold several models, as train --seeds leaves them: they
-    answer together.
+    answer together. A tokeniser (train --model tokeniser) writes tokens.
 
     \b
     Examples:
       trelliswork predict ner new.conll --confidence > tagged.conll
-      echo "Jordan visited Paris ." > new.txt
+      echo "Jordan visited Paris." > new.txt
       trelliswork predict ner new.txt --text --format pretty --top-k 3
       trelliswork predict ner new.txt --text --pin 1=B-LOC
+      trelliswork predict ner new.txt --text --confidence --out new.html
+      trelliswork predict ner new.txt --text --offsets utf-16 --out new.jsonl
     """
     use_threads(threads)
     loaded = load_reader(model, given_function(features))
-    several = any(loaded.heads)
-    kind = kind_of(file, "text" if text else read_as.value if read_as is not None else None, loaded)
+    wanted = _read_as(read_as, text, lines, pretokenised)
+    kind, typed = kind_of(file, wanted, loaded), file == "-" and sys.stdin.isatty()
+    choices, output = choices_of(loaded, layout_in(columns), kind), output_of(format, out)
+    how = _raw_options(kind, lines or typed, offsets)
+    if loaded.reads == "text":
+        _write_tokens(file, loaded, out, output, how, asked=bool(confidence or top_k or pin or threshold))
+        return
+    several, inputs = any(loaded.heads), Inputs(file, kind, choices)
     question = Question(confidence, top_k, _pins(pin, loaded), threshold)
-    choices = choices_of(loaded, layout_in(columns), kind)
-    format_read, sentences = open_untagged(file, kind, words_alone(choices) if several else choices)
-    if format_read is not None and read_as is None and (doubt := text_in_columns(format_read, loaded)):
+    if keeps(kind, output, top_k):
+        inputs.kept = KeptLines(quoted=kind == "csv")
+    keep = None if inputs.kept is None else inputs.kept.keep
+    inputs.format, sentences = open_new(file, kind, words_alone(choices) if several else choices, keep, **how)
+    if inputs.format is not None and read_as is None and (doubt := text_in_columns(inputs.format, loaded)):
         say(doubt)
     prepare_kernels(loaded)
     if top_k or pin or threshold is not None:
         prepare_kernels()  # these need chains, whatever the model
-    batch = 1 if file == "-" and sys.stdin.isatty() else BATCH  # answer line by line to someone who types
+    batch = 1 if typed else BATCH  # answer line by line to someone who types
     with _target(out) as target:
-        write = _writer(format, format_read, loaded, target)
+        writer = writer_for(output, inputs, loaded, top_k, target)
+        target.write(writer.begin())
         for found in answers(loaded, map(bare, sentences) if several else sentences, question, batch=batch):
-            target.write(write(*found))
+            target.write(writer.write(*found))
             if batch == 1:
+                target.flush()
+        target.write(writer.end())
+
+
+def _read_as(read_as: Input | None, text: bool, lines: bool, pretokenised: bool) -> str | None:
+    """What FILE is, as far as the options say it."""
+    named = read_as.value if read_as is not None else None
+    if pretokenised and lines:
+        raise TrellisworkError("--pretokenised has a sentence on each line already; leave --lines out")
+    if (text or lines or pretokenised) and named not in (None, "text", "pretokenised"):
+        raise TrellisworkError(f"--from {named} and options of plain text do not go together; leave one out")
+    if pretokenised or named == "pretokenised":
+        return "pretokenised"
+    return "text" if text or lines else named
+
+
+def _raw_options(kind: str, by_line: bool, unit: Unit | None) -> dict[str, Any]:
+    if kind == "text":
+        return {"by_line": by_line, "unit": (unit or Unit.code_points).value}
+    if unit is not None:
+        raise TrellisworkError("--offsets is for plain text, whose words have places in the file; add --text")
+    return {}
+
+
+def _write_tokens(
+    file: str, tokeniser: Any, out: str | None, output: Output | None, how: dict[str, Any], *, asked: bool
+) -> None:
+    """The tokens of plain text that a tokeniser finds."""
+    if asked:
+        raise TrellisworkError(
+            "a tokeniser gives its best tokens only; leave out --confidence, --top-k, --pin and --threshold"
+        )
+    if output not in (None, Output.conllu, Output.jsonl):
+        raise TrellisworkError(f"expected --format conllu or jsonl for tokens, got {output}")
+    writer = ConlluWriter(None)
+    prepare_kernels(tokeniser)
+    with _target(out) as target:
+        for sentence in read_text(file, tokeniser, **how):
+            target.write(json_text(sentence) if output is Output.jsonl else writer.sentence(sentence, None))
+            if how["by_line"]:
                 target.flush()
 
 
@@ -131,20 +197,3 @@ def _target(out: str | None) -> Iterator[IO[Any]]:
     else:
         with atomic_write(out) as file:
             yield file
-
-
-def _writer(format: Output, columns: ColumnFormat | None, model: Model, target: IO[Any]) -> Writer:
-    """What turns answers into text."""
-    if format is Output.jsonl:
-        return jsonl_writer()
-    if format is Output.conll:
-        spaced = columns is not None and columns.n_columns > 1 and columns.delimiter == " "
-        return conll_writer(" " if spaced else "\t")
-    console = Console(file=target, soft_wrap=True, highlight=False)
-
-    def render(text: Any) -> str:
-        with console.capture() as captured:
-            console.print(text, soft_wrap=True)
-        return captured.get()
-
-    return pretty_writer({name: head.scheme for name, head in model.heads.items()}, render)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from trelliswork.cli.config_file import read_config
-from trelliswork.cli.options import Quiet, Threads, parse_columns, parse_delimiter
+from trelliswork.cli.options import Quiet, Threads, layout_in, parse_column, parse_columns
 from trelliswork.cli.panels import COLUMNS, OF_MODELS, SEEDS, with_options
 from trelliswork.cli.tasks import chosen_columns
 from trelliswork.data import Choices
@@ -54,6 +54,14 @@ def train(
             show_default=False,
         ),
     ] = None,
+    tokeniser: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|rules|DIR",
+            help="What finds the words of plain text later: learned from TRAIN if that is CoNLL-U with SpaceAfter=No "
+            "(auto), rules, or the tokeniser in a folder. It is kept with the model.",
+        ),
+    ] = "auto",
     threads: Threads = 1,
     quiet: Quiet = False,
     **settings: Any,
@@ -80,6 +88,10 @@ def train(
       trelliswork train chunks.txt --model crf --features my.module:attributes --out chunker
       trelliswork train half.txt --dev dev.txt --model crf --partial --out chunker
       trelliswork train few.txt --model hucrf --pretrain many.txt --out chunker
+      trelliswork train en.conllu --tag-column XPOS --out pos
+      trelliswork train zh.conllu --model tokeniser --out words
+      trelliswork train prodigy.jsonl --out ner
+      trelliswork train hf.jsonl --field names=O,B-PER,I-PER --out ner
     """
     options = resolve(ctx)
     named("trelliswork.cli.training:train_model")(options, choices_in(options))  # not needed for --help
@@ -101,6 +113,8 @@ def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
     for name in ("feature_columns", "tag_columns"):  # numbers in a file, text on the command line
         columns, option = options[name], "--" + name.replace("_", "-")
         options[name] = columns if isinstance(columns, tuple) else parse_columns(columns, option)
+    for name in ("word_column", "tag_column"):
+        options[name] = parse_column(options[name], "--" + name.replace("_", "-"))
     if options["model"] not in MODELS:
         raise TrellisworkError(f"expected a model, one of {', '.join(MODELS)}; got {options['model']!r}")
     refuse_unused(given, options["model"])
@@ -148,6 +162,4 @@ def settings_file(ctx: typer.Context) -> str | None:
 
 def choices_in(options: Mapping[str, Any]) -> Choices:
     """The layout of the data as far as it is given."""
-    names = ("word_column", "tag_column", "feature_columns", "scheme")
-    layout = {name: options[name] for name in names} | chosen_columns(options)
-    return Choices(parse_delimiter(options["delimiter"]), **layout)
+    return layout_in({**options, **chosen_columns(options)})

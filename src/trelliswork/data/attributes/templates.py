@@ -21,6 +21,7 @@ from trelliswork.data.attributes import key_kernels
 from trelliswork.data.attributes.key_index import encoded
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.attributes.spelling import spelling_of
+from trelliswork.data.choices import WORDS_ALONE
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.errors import DataError
 
@@ -146,7 +147,8 @@ class Templates:
                     has = f"columns 0..{n_columns - 1}" if n_columns > 1 else "column 0 only"
                     problem = f"{template.text} asks for column {reference.column}; the data has {has}"
                     if data is not None:
-                        raise DataError(data, f"the model's template {problem}; give the column (--feature-columns)")
+                        fix = f"give the column (--feature-columns), {WORDS_ALONE}"
+                        raise DataError(data, f"the model's template {problem}; {fix}")
                     fix = f"{problem} (0 is the word, then --feature-columns); correct the template or give the column"
                     raise DataError(self.file, fix, line=template.line)
 

@@ -44,6 +44,7 @@ class Ensemble(AveragedTagger):
                 )
         self.taggers, self.labels = list(taggers), first.labels
         self.metrics: dict[str, Any] = {"data": first.metrics.get("data")}
+        self.tokeniser = first.tokeniser
         self.folders: list[str] = []
 
     @classmethod

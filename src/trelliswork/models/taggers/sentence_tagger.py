@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.errors import DataError, ModelError, TrellisworkError, is_out_of_memory
@@ -87,7 +88,7 @@ class SentenceTagger(Model):
         return found
 
     @overload
-    def tag(
+    def tag(  # type: ignore[overload-overlap]  # a text is a sequence of texts too
         self,
         sentences: str | Sequence[str] | Sentence,
         pins: Sequence[Pins] | None = None,
@@ -97,50 +98,54 @@ class SentenceTagger(Model):
 
     @overload
     def tag(
-        self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None, *, threshold: float | None = None
+        self,
+        sentences: Sequence[Sentence | Sequence[str]],
+        pins: Sequence[Pins] | None = None,
+        *,
+        threshold: float | None = None,
     ) -> list[list[str]]: ...
 
     def tag(
         self,
-        sentences: str | Sentence | Sequence[str] | Sequence[Sentence],
+        sentences: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]],
         pins: Sequence[Pins] | None = None,
         *,
         threshold: float | None = None,
     ) -> list[str] | list[list[str]]:
         """The best tags of each sentence, in the scheme of the training data; `pins` as in `distribution`.
 
-        One sentence, as text with white space between its tokens or as a list of words, gives one list of tags. With a
-        `threshold`, the tags are those of the spans that are as likely (see `span_choice`), however unlikely the whole.
+        Raw text is tokenised (see `tokeniser`) and gives one list with the tags of all its tokens; `predict` says which
+        they are. One sentence, also as a list of words, gives one list too. With a `threshold`, the tags are those of
+        the spans that are as likely (see `span_choice`), however unlikely the whole.
 
-        >>> tagger.tag([Sentence(("Ann", "sings"))]), tagger.tag("Ann sings")       # doctest: +SKIP
-        ([['B-NP', 'B-VP']], ['B-NP', 'B-VP'])
+        >>> tagger.tag([["Ann", "sings"], ["Stop"]]), tagger.tag("Ann sings.")       # doctest: +SKIP
+        ([['B-NP', 'B-VP'], ['B-VP']], ['B-NP', 'B-VP', 'O'])
         """
-        alone = one_sentence(sentences)
-        if alone is not None:
-            return self.tag([alone], pins, threshold=threshold)[0]
-        given = cast("Sequence[Sentence]", sentences)
+        given = self.sentences_of(sentences)
         if threshold is None:
-            return self._tag_all(given, pins)
-        return [
-            self._spelled(spans, len(sentence))
-            for sentence, spans in zip(given, self.spans(given, threshold, pins), strict=True)
-        ]
+            found = self._tag_all(given, pins)
+        else:
+            chosen = zip(given, self.spans(given, threshold, pins), strict=True)
+            found = [self._spelled(spans, len(sentence)) for sentence, spans in chosen]
+        return list(chain.from_iterable(found)) if is_one(sentences) else found
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         return self._in_batches(sentences, pins, self._best_tags, empty=list)
 
     def predict(
         self,
-        inputs: str | Sentence | Sequence[str] | Sequence[Sentence],
+        inputs: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]],
         *,
         top_k: int = 1,
         pins: Sequence[Pins] | None = None,
         confidence: bool = True,
         threshold: float | None = None,
     ) -> list[Answer]:
-        """The best tags of each sentence with exact probabilities, and the `top_k` best; the rest as for `tag`."""
-        alone = one_sentence(inputs)
-        sentences = cast("Sequence[Sentence]", inputs) if alone is None else [alone]
+        """The best tags of each sentence with exact probabilities, and the `top_k` best; the rest as for `tag`.
+
+        Of raw text there is an answer for each of its sentences, with the `offsets` of the words.
+        """
+        sentences = self.sentences_of(inputs)
         sure = self.confidences(sentences, pins, threshold=threshold) if confidence else None
         best = self.analyses(sentences, top_k, pins) if top_k else [[] for _ in sentences]
         if sure is not None:
@@ -288,16 +293,10 @@ def _answer(sentence: Sentence, tags: list[str], sure: Confidences | None, best:
         parts=[PartProbability(i, i + 1, tag, probability) for i, (tag, probability) in tokens],
         spans=() if sure is None else sure.spans,
         alternatives=[Alternative(analysis.tags, analysis.probability) for analysis in best],
+        offsets=sentence.offsets,
     )
 
 
-def one_sentence(given: str | Sentence | Sequence[str] | Sequence[Sentence]) -> Sentence | None:
-    """What is given as one sentence of words; None for a list of sentences."""
-    if isinstance(given, Sentence):
-        return given
-    if isinstance(given, str):
-        return Sentence(tuple(given.split()))
-    words = tuple(each for each in given if isinstance(each, str))
-    if words and len(words) < len(given):
-        raise TrellisworkError("expected words or sentences, got a mixture; give a list of one kind")
-    return Sentence(words) if words else None
+def is_one(given: Any) -> bool:
+    """Whether one sentence or a text was given, not a list of sentences."""
+    return isinstance(given, str | Sentence) or any(isinstance(each, str) for each in given)

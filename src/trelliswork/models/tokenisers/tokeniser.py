@@ -19,7 +19,7 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.errors import ModelError, TrellisworkError
-from trelliswork.models.base import Answer, Description, Model
+from trelliswork.models.base import Answer, Description, Model, Report
 from trelliswork.models.card import model_card
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
@@ -44,6 +44,7 @@ class CharacterTokeniser(Model):
 
     KIND = "CharacterTokeniser"
     reads = "text"
+    next_options = "--text"
 
     def __init__(
         self, crf: FeatureCRF, multiword: MultiwordTable, config: LearningConfig, *, spaces_inside: bool = False
@@ -115,26 +116,38 @@ class CharacterTokeniser(Model):
                 sentence = []
 
     def predict(
-        self, inputs: Sequence[str], *, top_k: int = 1, pins: Any = None, confidence: bool = True
+        self, inputs: str | Sequence[str], *, top_k: int = 1, pins: Any = None, confidence: bool = True
     ) -> list[Answer]:
-        """The tokens of each text, sentence by sentence."""
+        """The tokens of each text, sentence by sentence; `confidence` adds nothing."""
         if top_k > 1 or pins is not None:
             raise TrellisworkError("a tokeniser gives its best tokens only; leave out top_k and pins")
-        return [self._answer(text) for text in inputs]
+        return [self._answer(text) for text in ([inputs] if isinstance(inputs, str) else inputs)]
 
     def _answer(self, text: str) -> Answer:
         sentences = self.tokenise(text)
         tokens = [token for sentence in sentences for token in sentence]
-        return Answer(
-            [[token.text for token in sentence] for sentence in sentences], None, [each.text for each in tokens]
-        )
+        value = [[token.text for token in sentence] for sentence in sentences]
+        offsets = [(token.start, token.end) for token in tokens]
+        return Answer(value, None, [each.text for each in tokens], offsets=offsets)
 
     def evaluate(self, gold: Sequence[Document]) -> dict[str, Any]:
         """F1 of tokens, words and sentences."""
         found = tokenisation_scores(self, gold)
         return {"metric": "tokens F1", "score": found["tokens"], **found}
 
+    def report(self, gold: Sequence[Any], *, threshold: float | None = None) -> Report:
+        """F1 of tokens, words and sentences, for people."""
+        scores = self.evaluate(gold)
+        parts = ("tokens", "words", "sentences")
+        return Report("\n".join(f"{f'F1 of {part}':<24}{scores[part]:6.2f}" for part in parts), dict(scores))
+
     # What it is
+
+    def own_kernels(self) -> dict[str, list[Any]]:
+        return {"tokenisers": [best_labels, score_characters]}
+
+    def rehearse(self) -> None:
+        self.tokenise("Stop, Ann!")
 
     @property
     def n_parameters(self) -> int:

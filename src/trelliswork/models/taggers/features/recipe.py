@@ -112,7 +112,7 @@ class FeatureRecipe(Recipe):
             result = report.result
             for text in tagger.notes((), material.dev):
                 self._note(text)
-            tagger.metrics["data"] = dict(material.about)
+            tagger.metrics["data"], tagger.tokeniser = dict(material.about), material.tokeniser
             tagger.metrics["training"] = {"iterations": result.best_epoch, "seconds": round(result.seconds, 1)}
             tagger.metrics["dev"] = scores = tagger.evaluate(material.dev)
             if run.folder is not None:

@@ -23,6 +23,7 @@ from trelliswork.data.attributes.rows import owners_of
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description, count
 from trelliswork.models.card import model_card
+from trelliswork.models.loading import tokeniser_in
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.models.taggers.chain_tagger import ChainTagger
 from trelliswork.models.taggers.explanation import Confidences, confidences_of
@@ -230,9 +231,8 @@ class FeatureTagger(ChainTagger):
             config |= {"features": self.features.path, "columns_seen": self.columns_seen}
         names = {} if self.hashed else {NAMES: names_text(self.names)}
         texts = {**names, **(extra or {})}
-        write_model(
-            directory, StoredModel(self.KIND, config, crf_arrays(self.crf), self.metrics, model_card(self), texts)
-        )
+        arrays, card = crf_arrays(self.crf), model_card(self)
+        write_model(directory, StoredModel(self.KIND, config, arrays, self.metrics, card, texts, self.tokeniser))
         CheckpointFolder(directory).clear()  # of a network that it replaces
 
     @classmethod
@@ -256,7 +256,7 @@ class FeatureTagger(ChainTagger):
             raise
         except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
-        tagger.metrics = dict(stored.metrics)
+        tagger.metrics, tagger.tokeniser = dict(stored.metrics), tokeniser_in(directory)
         return tagger
 
     @classmethod

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence, Vocabulary
+from trelliswork.data.choices import WORDS_ALONE
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.template_features import TemplateFeatures, parse_templates
@@ -176,7 +177,7 @@ class TokenFeatures:
             raise DataError(
                 sentence.file or "sentence",
                 f"expected {self.n_columns} feature columns beside the word, as in training, "
-                f"got {len(sentence.features)}; add or drop columns",
+                f"got {len(sentence.features)}; add or drop columns, {WORDS_ALONE}",
                 line=sentence.line,
             )
 

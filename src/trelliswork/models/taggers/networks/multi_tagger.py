@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,7 @@ from trelliswork.models.taggers.networks.neural_tagger import EncodedSentence
 from trelliswork.models.taggers.networks.stored_network import StoredNetwork
 from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.tasks import task_names
-from trelliswork.models.taggers.sentence_tagger import Pins, one_sentence
+from trelliswork.models.taggers.sentence_tagger import Pins, is_one
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -143,17 +143,21 @@ class MultiTagger(StoredNetwork):
         return total
 
     @overload
-    def tag(self, sentences: str | Sequence[str] | Sentence) -> dict[str, list[str]]: ...
+    def tag(  # type: ignore[overload-overlap]  # a text is a sequence of texts too
+        self, sentences: str | Sequence[str] | Sentence
+    ) -> dict[str, list[str]]: ...
 
     @overload
-    def tag(self, sentences: Sequence[Sentence]) -> list[dict[str, list[str]]]: ...
+    def tag(self, sentences: Sequence[Sentence | Sequence[str]]) -> list[dict[str, list[str]]]: ...
 
     def tag(
-        self, sentences: str | Sentence | Sequence[str] | Sequence[Sentence]
+        self, sentences: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]]
     ) -> dict[str, list[str]] | list[dict[str, list[str]]]:
-        """The best tags of each task for each sentence; one sentence, as text or words, gives one answer."""
-        alone = one_sentence(sentences)
-        return self._tag_all(cast("Sequence[Sentence]", sentences)) if alone is None else self._tag_all([alone])[0]
+        """The best tags of each task for each sentence; raw text or one sentence gives one answer."""
+        found = self._tag_all(self.sentences_of(sentences))
+        if not is_one(sentences):
+            return found
+        return {task: [tag for each in found for tag in each[task]] for task in self.tasks}
 
     def _tag_all(self, sentences: Sequence[Sentence]) -> list[dict[str, list[str]]]:
         bare = [Sentence(sentence.words) for sentence in sentences]
@@ -162,7 +166,7 @@ class MultiTagger(StoredNetwork):
 
     def predict(
         self,
-        inputs: str | Sentence | Sequence[str] | Sequence[Sentence],
+        inputs: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]],
         *,
         top_k: int = 1,
         pins: Mapping[str, Sequence[Pins]] | None = None,
@@ -170,9 +174,7 @@ class MultiTagger(StoredNetwork):
         threshold: float | None = None,
     ) -> list[Answer]:
         """The answers of all tasks; given the words they are independent. `pins` are by task."""
-        alone = one_sentence(inputs)
-        given = cast("Sequence[Sentence]", inputs) if alone is None else [alone]
-        bare = [Sentence(sentence.words) for sentence in given]
+        bare = [replace(sentence, tags=None, features=()) for sentence in self.sentences_of(inputs)]
         asked: dict[str, Any] = dict(top_k=top_k, confidence=confidence, threshold=threshold)
         known = pins or {}
         found = {task: head.predict(bare, pins=known.get(task), **asked) for task, head in self._heads.items()}
@@ -285,8 +287,8 @@ def _together(answers: Mapping[str, Answer]) -> Answer:
     """One answer of all tasks: its probability is the product of theirs, if all are known."""
     known = [answer.probability for answer in answers.values() if answer.probability is not None]
     probability = math.prod(known) if len(known) == len(answers) else None
-    words = next(iter(answers.values())).inputs
-    return Answer({task: each.value for task, each in answers.items()}, probability, words, tasks=dict(answers))
+    first, values = next(iter(answers.values())), {task: each.value for task, each in answers.items()}
+    return Answer(values, probability, first.inputs, tasks=dict(answers), offsets=first.offsets)
 
 
 def _stored(labels: Labels) -> dict[str, Any]:

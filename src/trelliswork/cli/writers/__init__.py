@@ -1,0 +1,34 @@
+"""Answers as text.
+
+base.py         what a writer is
+columns.py      CoNLL columns, CoNLL-U and CSV
+json_lines.py   JSON lines
+kept.py         the file that was read, with only what is predicted replaced
+page.py         an HTML page
+pretty.py       for reading on a terminal
+
+A list of tags is written token by token, the answers of several tasks side by side, and any other value on one line
+with its input.
+"""
+
+from trelliswork.cli.writers.base import Writer
+from trelliswork.cli.writers.columns import ConlluWriter, ConllWriter, CsvWriter
+from trelliswork.cli.writers.json_lines import JsonWriter
+from trelliswork.cli.writers.kept import KeptColumns, KeptConllu, KeptCsv, KeptRecords
+from trelliswork.cli.writers.page import PageWriter
+from trelliswork.cli.writers.pretty import PrettyWriter, marked_text
+
+__all__ = [
+    "ConllWriter",
+    "ConlluWriter",
+    "CsvWriter",
+    "JsonWriter",
+    "KeptColumns",
+    "KeptConllu",
+    "KeptCsv",
+    "KeptRecords",
+    "PageWriter",
+    "PrettyWriter",
+    "Writer",
+    "marked_text",
+]

@@ -1,0 +1,90 @@
+"""What a writer of answers is, and what several of them need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from trelliswork.data import Sentence
+from trelliswork.models.base import Answer
+from trelliswork.tags.schemes import spans_of
+
+NOTHING = "_"
+
+
+class Writer:
+    """Answers as text, one after another: `begin`, `write` for each, `end`."""
+
+    def begin(self) -> str:
+        """What comes before all answers."""
+        return ""
+
+    def write(self, sentence: Sentence, answer: Answer) -> str:
+        """An answer."""
+        raise NotImplementedError
+
+    def end(self) -> str:
+        """What comes behind all answers."""
+        return ""
+
+
+class Marked(NamedTuple):
+    """A span of an answer: words [start, end), their place in raw text, and the probability if it is known."""
+
+    start: int
+    end: int
+    label: str
+    place: tuple[int, int] | None
+    probability: float | None
+
+    def record(self) -> dict[str, Any]:
+        """As a member of JSON records."""
+        found: dict[str, Any] = {"start": self.start, "end": self.end, "label": self.label}
+        if self.place is not None:
+            found |= {"start_char": self.place[0], "end_char": self.place[1]}
+        if self.probability is not None:
+            found["probability"] = round(self.probability, 6)
+        return found
+
+
+def marked_spans(sentence: Sentence, answer: Answer, scheme: str) -> list[Marked]:
+    """The spans that the tags of an answer spell."""
+    if scheme == "plain" or not isinstance(answer.value, list):
+        return []
+    sure = {(span.start, span.end): span.probability for span in answer.spans}
+    return [
+        Marked(start, end, label, _place(sentence, start, end), sure.get((start, end)))
+        for start, end, label in spans_of(answer.value, scheme)
+    ]
+
+
+def _place(sentence: Sentence, start: int, end: int) -> tuple[int, int] | None:
+    return (sentence.offsets[start][0], sentence.offsets[end - 1][1]) if sentence.offsets else None
+
+
+def answers_by_task(answer: Answer) -> Mapping[str, Answer]:
+    """The answer of each task; of a single task under the empty name."""
+    return answer.tasks or {"": answer}
+
+
+def confidence_columns(answer: Answer) -> list[tuple[str, ...]]:
+    """The probability of each tag, and of the span that the token is in; nothing if they are not known."""
+    if not answer.parts:
+        return []
+    spans = [NOTHING] * len(answer.parts)
+    for span in answer.spans:
+        spans[span.start : span.end] = [f"{span.probability:.4f}"] * (span.end - span.start)
+    return [tuple(f"{part.probability:.4f}" for part in answer.parts), tuple(spans)]
+
+
+def place_columns(sentence: Sentence) -> list[Sequence[str]]:
+    """Where the words of raw text begin and end."""
+    return [[str(place) for place in ends] for ends in zip(*sentence.offsets, strict=True)]
+
+
+def one_line(sentence: Sentence, answer: Answer) -> str:
+    """The input and its value, or each of the best values with its probability; for values that are no list of tags."""
+    text = " ".join(sentence.words)
+    if not answer.alternatives:
+        return f"{text}\t{answer.value}\n"
+    return "".join(f"{text}\t{each.value}\t{each.probability:.6f}\n" for each in answer.alternatives)

@@ -1,0 +1,200 @@
+"""The file that was read, given back as it is but for what is predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trelliswork.cli.writers.base import Marked, Writer, answers_by_task, confidence_columns, marked_spans, one_line
+from trelliswork.cli.writers.columns import MISC, PROBABILITIES, misc_entries
+from trelliswork.cli.writers.json_lines import json_extras
+from trelliswork.data import ColumnFormat, CsvFormat, Sentence
+from trelliswork.data.csv_files import is_blank
+from trelliswork.data.json_shapes import Piece, Place, Reading, Texts, shape_of
+from trelliswork.data.jsonl import parse_record
+from trelliswork.data.kept_lines import KeptLines, replaced_cell, replaced_column, replaced_last, replaced_member
+from trelliswork.models.base import Answer
+
+LAST = 10**9  # a column behind all others
+
+
+@dataclass
+class KeptColumns(Writer):
+    """Lines of CoNLL columns with the tags of each task in its column; probabilities are further columns."""
+
+    kept: KeptLines
+    format: ColumnFormat
+    columns: Sequence[int | None]
+
+    def write(self, sentence: Sentence, answer: Answer) -> str:
+        answers = list(answers_by_task(answer).values())
+        if not isinstance(answers[0].value, list):
+            self.kept.forget()  # a value of the whole sentence has no column
+            return one_line(sentence, answer)
+        values = [
+            (LAST if column is None else column, each.value) for column, each in zip(self.columns, answers, strict=True)
+        ]
+        values += [(LAST, column) for each in answers for column in confidence_columns(each)]
+        spaced = self.format.delimiter == " " and self.format.n_columns > 1
+        delimiter = None if spaced else "\t" if self.format.n_columns == 1 else self.format.delimiter
+
+        def changed(i: int, line: str) -> str:
+            for column, found in values:
+                line = replaced_column(line, delimiter, column, found[i])
+            return line
+
+        if len(values) == 1 and (between := " " if spaced else delimiter) is not None:
+            column, tags = values[0]
+            fast = self.kept.changed_together(
+                sentence, lambda lines: replaced_last(lines, between, self.format.n_columns, column, tags)
+            )
+            if fast is not None:
+                return fast
+        return self.kept.changed(sentence, changed)
+
+    def end(self) -> str:
+        return self.kept.rest()
+
+
+class KeptConllu(KeptColumns):
+    """CoNLL-U: probabilities, and tags that have no column, are entries of MISC."""
+
+    def write(self, sentence: Sentence, answer: Answer) -> str:
+        answers = list(answers_by_task(answer).values())
+        if not isinstance(answers[0].value, list):
+            return super().write(sentence, answer)
+        entries = misc_entries(answer, with_tags=self.columns[0] is None)
+
+        def changed(i: int, line: str) -> str:
+            for column, each in zip(self.columns, answers, strict=True):
+                line = line if column is None else replaced_column(line, "\t", column, each.value[i])
+            if entries:
+                misc = line.rstrip("\r\n").split("\t")[MISC]
+                line = replaced_column(line, "\t", MISC + 1, with_entries(misc, [each[i] for each in entries]))
+            return line
+
+        return self.kept.changed(sentence, changed)
+
+
+def with_entries(misc: str, entries: Sequence[str]) -> str:
+    """The column MISC with further entries, which take the place of those of the same name.
+
+    >>> with_entries("SpaceAfter=No|TagProb=0.1", ["TagProb=0.9312", ""])
+    'SpaceAfter=No|TagProb=0.9312'
+    """
+    names = {each.partition("=")[0] for each in entries}
+    before = [each for each in misc.split("|") if each != "_" and each.partition("=")[0] not in names]
+    return "|".join([*before, *filter(None, entries)]) or "_"
+
+
+@dataclass
+class KeptCsv(Writer):
+    """Rows of CSV with the tags of each task in its cell; new columns have names in the header."""
+
+    kept: KeptLines
+    format: CsvFormat
+    columns: Sequence[int | None]
+    names: Sequence[str]
+    _headed: bool = False
+
+    def write(self, sentence: Sentence, answer: Answer) -> str:
+        answers = answers_by_task(answer)
+        values, new = [], []
+        for column, name, each in zip(self.columns, self.names, answers.values(), strict=True):
+            values.append((column or LAST, each.value))
+            new += [] if column else [name]
+        for task, each in answers.items():
+            for name, found in zip(PROBABILITIES, confidence_columns(each), strict=False):
+                values.append((LAST, found))
+                new.append(f"{task}_{name}" if task else name)
+
+        def changed(i: int, row: str) -> str:
+            for column, found in values:
+                row = replaced_cell(row, self.format.delimiter or ",", column, found[i])
+            return row
+
+        def other(line: str) -> str:
+            if self._headed or is_blank(line):
+                return line
+            self._headed = True
+            for name in new:
+                line = replaced_cell(line, self.format.delimiter or ",", LAST, name)
+            return line
+
+        return self.kept.changed(sentence, changed, other)
+
+    def end(self) -> str:
+        return self.kept.rest()
+
+
+@dataclass
+class KeptRecords(Writer):
+    """JSON lines with the tags or spans of each record replaced; a record may be several sentences."""
+
+    kept: KeptLines
+    reading: Reading
+    scheme: str
+    waiting: list[tuple[Sentence, Answer]] = field(default_factory=list)
+
+    def write(self, sentence: Sentence, answer: Answer) -> str:
+        done = self._done() if self.waiting and self.waiting[0][0].line != sentence.line else ""
+        self.waiting.append((sentence, answer))
+        return done
+
+    def end(self) -> str:
+        return self._done() + self.kept.rest()
+
+    def _done(self) -> str:
+        """The lines up to the record whose answers are all there."""
+        if not self.waiting:
+            return ""
+        sentence = self.waiting[0][0]
+        found = self.kept.changed(sentence, lambda i, line: self._changed(line, Place(sentence.file, sentence.line)))
+        self.waiting = []
+        return found
+
+    def _changed(self, line: str, place: Place) -> str:
+        record = parse_record(line.removeprefix("\ufeff"), *place)
+        shape = shape_of(record, place, self.reading)
+        if not isinstance(self.waiting[0][1].value, list):
+            return replaced_member(line, "value", self.waiting[0][1].value)
+        pieces = [piece for sentence, answer in self.waiting for piece in self._pieces(sentence, answer)]
+        line = shape.written(line, record, [answer.value for _, answer in self.waiting], pieces)
+        more = self._analyses() if isinstance(shape, Texts) else json_extras(*self.waiting[0], self.scheme)
+        for name, value in more.items():
+            line = replaced_member(line, name, value)
+        return line
+
+    def _pieces(self, sentence: Sentence, answer: Answer) -> Iterator[Piece]:
+        """The labelled pieces of a text: its spans, or all words if tags are plain."""
+        marked = marked_spans(sentence, answer, self.scheme)
+        if self.scheme == "plain":
+            sure: list[float | None] = [part.probability for part in answer.parts] or [None] * len(sentence)
+            words = enumerate(zip(answer.value, sentence.offsets, sure, strict=True))
+            marked = (
+                [Marked(i, i + 1, tag, place, share) for i, (tag, place, share) in words] if sentence.offsets else []
+            )
+        for each in marked:
+            more = {} if each.probability is None else {"probability": round(each.probability, 6)}
+            if each.place is not None:
+                yield Piece(*each.place, each.label, more)
+
+    def _analyses(self) -> dict[str, Any]:
+        """The best analyses of each sentence of a text."""
+        if not any(answer.alternatives for _, answer in self.waiting):
+            return {}
+        found = [
+            [
+                {
+                    "probability": round(other.probability, 6),
+                    "spans": [
+                        {"start": piece.start, "end": piece.end, "label": piece.label}
+                        for piece in self._pieces(sentence, Answer(other.value, None))
+                    ],
+                }
+                for other in answer.alternatives
+            ]
+            for sentence, answer in self.waiting
+        ]
+        return {"analyses": found}

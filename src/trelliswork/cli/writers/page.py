@@ -1,0 +1,96 @@
+"""Answers as an HTML page that needs nothing but itself: spans or tags in colour, probabilities on hover."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+
+from trelliswork.cli.writers.base import Writer, answers_by_task, marked_spans
+from trelliswork.data import Sentence
+from trelliswork.data.raw_sentences import spaces_after
+from trelliswork.models.base import Answer
+
+TURN = 137.5  # degrees between the colours of two labels: neighbours in the list are far apart
+MANY = 60  # labels in the legend
+
+
+class PageWriter(Writer):
+    """A page with a title and a legend; `labels` and `schemes` are by task."""
+
+    def __init__(
+        self, title: str, subtitle: str, labels: Mapping[str, Sequence[str]], schemes: Mapping[str, str]
+    ) -> None:
+        self.title, self.subtitle, self.labels, self.schemes = title, subtitle, labels, schemes
+        names = [name for of_task in labels.values() for name in of_task]
+        self._hues = {name: round(i * TURN) % 360 for i, name in enumerate(dict.fromkeys(names))}
+
+    def begin(self) -> str:
+        style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+        return (
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{escape(self.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
+            f'<h1>{escape(self.title)}</h1>\n<p class="note">{escape(self.subtitle)}</p>\n{self._legend()}'
+        )
+
+    def _legend(self) -> str:
+        rows = []
+        for task, names in self.labels.items():
+            shown = "".join(f"<li>{self._mark(name, escape(name), '')}</li>" for name in names[:MANY])
+            more = f"<li>and {len(names) - MANY:,} more</li>" if len(names) > MANY else ""
+            title = f"<b>{escape(task)}</b> " if task else ""
+            rows.append(f'<div class="legend" role="note" aria-label="Legend">{title}<ul>{shown}{more}</ul></div>\n')
+        return "".join(rows)
+
+    def write(self, sentence: Sentence, answer: Answer) -> str:
+        lines = []
+        for task, each in answers_by_task(answer).items():
+            title = f"<b>{escape(task)}</b> " if task else ""
+            lines.append(f'<p dir="auto">{title}{self._marked(sentence, each, task)}</p>\n')
+            others = "".join(self._other(sentence, each, i, task) for i in range(len(each.alternatives)))
+            lines.append(f"<ol>{others}</ol>\n" if others else "")
+        return "".join(lines)
+
+    def _other(self, sentence: Sentence, answer: Answer, i: int, task: str) -> str:
+        """One of the best analyses."""
+        other = answer.alternatives[i]
+        shown = self._marked(sentence, replace(answer, value=other.value, parts=(), spans=()), task)
+        return f"<li>{100 * other.probability:.1f}% {shown}</li>"
+
+    def end(self) -> str:
+        return "</main>\n</body>\n</html>\n"
+
+    def _marked(self, sentence: Sentence, answer: Answer, task: str) -> str:
+        if not isinstance(answer.value, list):
+            return f"{escape(' '.join(sentence.words))} {self._mark(str(answer.value), escape(str(answer.value)), '')}"
+        gaps = [" " if space else "" for space in spaces_after(sentence)] if sentence.offsets else []
+        gaps = [*(gaps or [" "] * (len(sentence) - 1)), ""]
+        pieces = self._tags if self.schemes[task] == "plain" else self._spans
+        return "".join(pieces(sentence, answer, gaps, self.schemes[task]))
+
+    def _tags(self, sentence: Sentence, answer: Answer, gaps: Sequence[str], scheme: str) -> Iterator[str]:
+        for i, (word, tag) in enumerate(zip(sentence.words, answer.value, strict=True)):
+            sure = answer.parts[i].probability if answer.parts else None
+            yield self._mark(tag, f"{escape(word)}<small>{escape(tag)}</small>", _hover(tag, sure)) + (
+                gaps[i] or "\u200b"
+            )
+
+    def _spans(self, sentence: Sentence, answer: Answer, gaps: Sequence[str], scheme: str) -> Iterator[str]:
+        words, position = [escape(word) + gap for word, gap in zip(sentence.words, gaps, strict=True)], 0
+        for each in marked_spans(sentence, answer, scheme):
+            yield "".join(words[position : each.start])
+            inside, position = "".join(words[each.start : each.end]), each.end
+            text = f"{inside.rstrip(' ')}<small>{escape(each.label)}</small>"
+            yield self._mark(each.label, text, _hover(each.label, each.probability)) + gaps[each.end - 1]
+        yield "".join(words[position:])
+
+    def _mark(self, label: str, html: str, hover: str) -> str:
+        hue = self._hues.get(label, 0)
+        title = f' title="{escape(hover)}"' if hover else ""
+        return f'<mark style="--hue:{hue}"{title}>{html}</mark>'
+
+
+def _hover(label: str, probability: float | None) -> str:
+    return label if probability is None else f"{label}: probability {probability:.4f}"

@@ -1,0 +1,81 @@
+"""Answers for reading on a terminal: coloured spans in brackets, or word/TAG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from rich.text import Text
+
+from trelliswork.cli.visible import visible
+from trelliswork.cli.writers.base import Writer, answers_by_task, one_line
+from trelliswork.data import Sentence
+from trelliswork.draw.svg import percent
+from trelliswork.models.base import Answer, PartProbability
+from trelliswork.tags.schemes import spans_of
+
+COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
+
+
+class PrettyWriter(Writer):
+    """A line for each task, whose schemes are given by name; `render` turns rich text into characters."""
+
+    def __init__(self, schemes: Mapping[str, str], render: Callable[[Text], str]) -> None:
+        self.schemes, self.render, self.width = schemes, render, max(map(len, schemes))
+
+    def write(self, sentence: Sentence, answer: Answer) -> str:
+        if not answer.tasks and not isinstance(answer.value, list):
+            return visible(one_line(sentence, answer))
+        answers = answers_by_task(answer)
+        before = {task: f"{task:{self.width}}  " if task else "" for task in answers}
+        return "".join(before[task] + self._lines(sentence.words, each, task) for task, each in answers.items())
+
+    def _lines(self, words: Sequence[str], answer: Answer, task: str) -> str:
+        scheme = self.schemes[task]
+        lines = [_marked(words, answer.value, scheme, answer.parts, answer.spans)]
+        for i, each in enumerate(answer.alternatives, 1):
+            heading = Text(f"{i:3d}. {100 * each.probability:5.1f}%  ", style="dim")
+            lines.append(heading + _marked(words, each.value, scheme))
+        return "".join(self.render(line) for line in lines)
+
+
+def _marked(
+    words: Sequence[str],
+    tags: Sequence[str],
+    scheme: str,
+    parts: Sequence[PartProbability] = (),
+    spans: Sequence[PartProbability] = (),
+) -> Text:
+    words, tags = [visible(word) for word in words], [visible(tag) for tag in tags]
+    pieces = _plain_pieces(words, tags, parts) if scheme == "plain" else _span_pieces(words, tags, scheme, spans)
+    return Text(" ").join(pieces)
+
+
+def _plain_pieces(words: Sequence[str], tags: Sequence[str], parts: Sequence[PartProbability]) -> Iterator[Text]:
+    for i, (word, tag) in enumerate(zip(words, tags, strict=True)):
+        shown = f" {percent(parts[i].probability)}" if parts else ""
+        yield Text.assemble(word, (f"/{tag}{shown}", colour_of(tag)))
+
+
+def _span_pieces(
+    words: Sequence[str], tags: Sequence[str], scheme: str, spans: Sequence[PartProbability]
+) -> Iterator[Text]:
+    sure = {(span.start, span.end): span.probability for span in spans}
+    position = 0
+    for start, end, label in spans_of(tags, scheme):
+        yield from (Text(word) for word in words[position:start])
+        shown = f" {percent(sure[start, end])}" if (start, end) in sure else ""
+        yield Text.assemble(
+            (f"[{' '.join(words[start:end])} ", f"bold {colour_of(label)}"), (f"{label}{shown}]", colour_of(label))
+        )
+        position = end
+    yield from (Text(word) for word in words[position:])
+
+
+def marked_text(words: Sequence[str], tags: Sequence[str], scheme: str, spans: Sequence[PartProbability]) -> str:
+    """A sentence with its spans in brackets, without colour."""
+    return _marked(words, tags, scheme, spans=spans).plain
+
+
+def colour_of(label: str) -> str:
+    """A colour that depends on the label alone."""
+    return COLOURS[sum(label.encode()) % len(COLOURS)]

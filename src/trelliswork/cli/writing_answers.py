@@ -1,0 +1,170 @@
+"""The writer that fits what was read, what is asked for, and where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from trelliswork.cli.inputs import stored_format
+from trelliswork.cli.writers import (
+    ConlluWriter,
+    ConllWriter,
+    CsvWriter,
+    JsonWriter,
+    KeptColumns,
+    KeptConllu,
+    KeptCsv,
+    KeptRecords,
+    PageWriter,
+    PrettyWriter,
+    Writer,
+)
+from trelliswork.data import Choices, ColumnFormat, CsvFormat
+from trelliswork.data.choices import CONLLU_NAMES, column_number
+from trelliswork.data.files import name_of
+from trelliswork.data.json_shapes import Reading
+from trelliswork.data.kept_lines import KeptLines
+from trelliswork.data.readers import InputKind
+from trelliswork.errors import TrellisworkError
+from trelliswork.tags.scheme_rules import split_tag
+
+
+class Output(StrEnum):
+    """What to write."""
+
+    conll = "conll"
+    conllu = "conllu"
+    csv = "csv"
+    jsonl = "jsonl"
+    html = "html"
+    pretty = "pretty"
+
+
+_SUFFIXES = {
+    ".conll": Output.conll, ".conllu": Output.conllu, ".csv": Output.csv, ".jsonl": Output.jsonl,
+    ".ndjson": Output.jsonl, ".html": Output.html, ".htm": Output.html,
+}  # fmt: skip
+_SAME: dict[InputKind, Output] = {"csv": Output.csv, "jsonl": Output.jsonl}
+
+
+def output_of(given: Output | None, out: str | None) -> Output | None:
+    """The format that is asked for, by name or by the name of the file; None is that of the input."""
+    return given if given is not None or out is None else _SUFFIXES.get(Path(out).suffix.lower())
+
+
+@dataclass
+class Inputs:
+    """What was read, and how: all bytes of it are in `kept`."""
+
+    file: str
+    kind: InputKind
+    choices: Choices
+    kept: KeptLines | None = None
+    format: ColumnFormat | None = None
+
+    @property
+    def own(self) -> Output:
+        """The format that it is in."""
+        is_conllu = self.format is not None and self.format.conllu
+        return _SAME.get(self.kind, Output.conllu if is_conllu else Output.conll)
+
+
+def keeps(kind: InputKind, wanted: Output | None, top_k: int) -> bool:
+    """Whether the file may come back as it is, so that its lines must be kept; several analyses are blocks."""
+    if kind == "jsonl":
+        return wanted in (None, Output.jsonl)
+    columns = {"conll": (None, Output.conll, Output.conllu), "csv": (None, Output.csv)}
+    return wanted in columns.get(kind, ()) and not top_k
+
+
+def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, target: IO[Any]) -> Writer:
+    """What turns answers into text."""
+    wanted = wanted or (inputs.own if inputs.own is Output.jsonl or not top_k else Output.conll)
+    if top_k and wanted in (Output.csv, Output.conllu):
+        raise TrellisworkError(f"--top-k cannot be written as {wanted}; add --format conll, jsonl, html or pretty")
+    if inputs.kept is not None and wanted is inputs.own:
+        return _kept_writer(inputs, inputs.kept, model)
+    if inputs.kept is not None:
+        inputs.kept.forget()
+    schemes = {name: head.scheme for name, head in model.heads.items()}
+    format = inputs.format
+    if wanted is Output.jsonl:
+        return JsonWriter(schemes)
+    if wanted is Output.conll:
+        spaced = format is not None and format.n_columns > 1 and format.delimiter == " "
+        return ConllWriter(" " if spaced else "\t")
+    if wanted is Output.conllu:
+        stored = stored_format(model)
+        return ConlluWriter(stored.get("tag_column") if stored.get("conllu") and len(schemes) == 1 else None)
+    if wanted is Output.csv:
+        names = format.names if isinstance(format, CsvFormat) else ()
+        return CsvWriter([names[i - 1] for i in format.feature_columns] if format is not None and names else ())
+    return _page(inputs, model, schemes) if wanted is Output.html else PrettyWriter(schemes, _render(target))
+
+
+def _kept_writer(inputs: Inputs, kept: KeptLines, model: Any) -> Writer:
+    format, several = inputs.format, any(model.heads)
+    if format is None:
+        if several:
+            kept.forget()
+            return JsonWriter({name: head.scheme for name, head in model.heads.items()})
+        return KeptRecords(kept, Reading(inputs.choices.fields, inputs.choices.tokeniser), model.scheme)
+    columns = _columns(inputs, format, list(model.heads))
+    if isinstance(format, CsvFormat):
+        names = list(model.heads) if several else [_tag_name(inputs.choices)]
+        return KeptCsv(kept, format, columns, names)
+    return (KeptConllu if format.conllu else KeptColumns)(kept, format, columns)
+
+
+def _columns(inputs: Inputs, format: ColumnFormat, tasks: Sequence[str]) -> list[int | None]:
+    """Where the tags of each task go; None where there is no column for them."""
+    is_csv = isinstance(format, CsvFormat)
+    if is_csv and len(tasks) == 1:
+        return [format.tag_column]
+    choices = inputs.choices.completed(format.conllu)
+    wanted = [*((choices.feature_columns or ()) if len(tasks) > 1 else ()), choices.tag_column]
+    if choices.tag_column is None or len(wanted) != len(tasks):
+        return [None] * len(tasks)
+    if isinstance(format, CsvFormat):
+        known = [name.lower() for name in format.names]
+        named = [str(each).lower() for each in wanted]
+        return [known.index(name) + 1 if name in known else None for name in named]
+    names = CONLLU_NAMES if format.conllu else ()
+    return [column_number(each, names, "tag", inputs.file) for each in wanted if each is not None]
+
+
+def _tag_name(choices: Choices) -> str:
+    """What a new column of tags is called."""
+    asked = choices.completed(conllu=False).tag_column
+    return asked if isinstance(asked, str) else "tag"
+
+
+def _page(inputs: Inputs, model: Any, schemes: dict[str, str]) -> PageWriter:
+    labels = {name: _labels(head) for name, head in model.heads.items()}
+    title = f"{Path(name_of(inputs.file)).name}, tagged"
+    return PageWriter(title, "Point at a mark for its probability, if --confidence was given.", labels, schemes)
+
+
+def _labels(head: Any) -> list[str]:
+    """The labels of spans, or the tags if they are plain."""
+    tags = list(head.labels.data_tags) if hasattr(head, "labels") else []
+    if head.scheme == "plain":
+        return tags
+    return list(dict.fromkeys(kind for tag in tags if (kind := split_tag(tag)[1])))
+
+
+def _render(target: IO[Any]) -> Callable[[Text], str]:
+    console = Console(file=target, soft_wrap=True, highlight=False)
+
+    def render(text: Text) -> str:
+        with console.capture() as captured:
+            console.print(text, soft_wrap=True)
+        return captured.get()
+
+    return render

@@ -1,0 +1,75 @@
+"""What is known of the layout of a file before it is opened: columns by number or by name, fields of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from trelliswork.data.json_fields import JsonFields
+from trelliswork.errors import DataError
+
+Column = int | str  # a number from 1, or a name
+# What to do about columns that new text does not have.
+WORDS_ALONE = "or train with --feature-columns none, on the words alone"
+CONLLU_NAMES = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the user settled; None leaves it to inference. Columns are numbered from 1, or named as in a CSV header.
+
+    `fallback` is the layout that a model was trained on. It holds where the user says nothing, and for files of the
+    same kind only: `conllu` tells which kind that was. `tokeniser` finds the words of JSON records that are text.
+    """
+
+    delimiter: str | None = None
+    word_column: Column | None = None
+    tag_column: Column | None = None
+    feature_columns: tuple[Column, ...] | None = None
+    scheme: str | None = None
+    fields: JsonFields = field(default_factory=JsonFields)
+    fallback: Choices | None = None
+    conllu: bool | None = None
+    tokeniser: Any = field(default=None, compare=False, repr=False)
+
+    def completed(self, conllu: bool) -> Choices:
+        """With the columns of the fallback, if it is about files of this kind."""
+        other = self.fallback
+        if other is None or other.conllu not in (None, conllu):
+            return replace(self, fallback=None)
+        features = other.feature_columns if self.feature_columns is None else self.feature_columns
+        return replace(
+            self,
+            word_column=self.word_column or other.word_column,
+            tag_column=self.tag_column or other.tag_column,
+            feature_columns=features,
+            fallback=None,
+        )
+
+
+def is_constant(values: Sequence[str]) -> bool:
+    """Whether a column says nothing: the same value for every token, such as _.
+
+    >>> is_constant(["_", "_"]), is_constant(["NNP", "VBZ"])
+    (True, False)
+    """
+    return len(set(values)) == 1 and len(values) > 1
+
+
+def column_number(column: Column, names: Sequence[str], role: str, file: str, line: int | None = None) -> int:
+    """The number of a column; a name that is not among `names` is an error that lists them.
+
+    >>> column_number("upos", CONLLU_NAMES, "tag", "a.conllu")
+    4
+    """
+    if isinstance(column, int):
+        return column
+    found = [i for i, name in enumerate(names, 1) if name.lower() == column.lower()]
+    if found:
+        return found[0]
+    if not names:
+        raise DataError(file, f"expected the number of the {role} column, got {column!r}; the columns have no names")
+    fix = f", {WORDS_ALONE}" if role == "feature" else ""
+    problem = f"expected a column {column!r} for the {role}, got {', '.join(names)}; choose one of these{fix}"
+    raise DataError(file, problem, line=line)

@@ -1,0 +1,52 @@
+"""Sentences of raw text: words with their places, from the tokens that a tokeniser finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+from trelliswork.data.sentence import Sentence
+
+Place = tuple[int, int]
+
+
+def sentence_of_tokens(
+    text: str,
+    tokens: Sequence[Any],
+    place: Callable[[int], int] = int,
+    *,
+    line: int = 1,
+    file: str = "",
+    lines: tuple[int, ...] = (),
+    extra: dict[str, Any] | None = None,
+) -> Sentence:
+    """The sentence of `tokens` (see `trelliswork.text.Token`) in `text`.
+
+    A token of several words becomes these, each with its own place if together they are spelled like the token, else
+    with that of the whole token. `place` turns a place in `text` into the one to tell.
+    """
+    words: list[str] = []
+    offsets: list[Place] = []
+    multiword: list[tuple[int, int, str]] = []
+    for token in tokens:
+        if len(token.words) > 1:
+            multiword.append((len(words), len(words) + len(token.words), token.text))
+        words += token.words
+        offsets += [(place(start), place(end)) for start, end in _places(token)]
+    written = text[tokens[0].start : tokens[-1].end] if tokens else ""
+    return Sentence(
+        tuple(words), line=line, file=file, lines=lines, extra=extra or {}, text=written, offsets=tuple(offsets),
+        multiword=tuple(multiword),
+    )  # fmt: skip
+
+
+def _places(token: Any) -> list[Place]:
+    if "".join(token.words) != token.text:
+        return [(token.start, token.end)] * len(token.words)
+    return list(pairwise(accumulate(map(len, token.words), initial=token.start)))
+
+
+def spaces_after(sentence: Sentence) -> list[bool]:
+    """Whether white space follows each word but the last, of a sentence with offsets."""
+    return [end < start for (_, end), (start, _) in pairwise(sentence.offsets)]

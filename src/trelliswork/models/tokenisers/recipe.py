@@ -1,0 +1,161 @@
+"""`trelliswork train --model tokeniser`: a tokeniser learned from CoNLL-U, alone or for the folder of a tagger."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.models.base import count
+from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
+from trelliswork.models.taggers.features.kernels import likelihood
+from trelliswork.models.taggers.features.kernels.decoding import best_labels
+from trelliswork.models.taggers.features.learners.base import Progress as Step
+from trelliswork.models.taggers.features.recipe import LearningResult
+from trelliswork.models.tokenisers.character_kernels import score_characters
+from trelliswork.models.tokenisers.tokeniser import DEFAULTS, CharacterTokeniser
+from trelliswork.text import Document, read_documents
+from trelliswork.training.interrupts import Interrupts
+
+HELD_OUT = 10  # one document, or sentence, in this many is held out when there is no dev file
+FOR_TAGGERS = {"resume": None, "tensorboard": None, "seeds": 1}
+
+
+class Kernels:
+    """The compiled functions that learn a tokeniser."""
+
+    uses_chains = False
+
+    def own_kernels(self) -> dict[str, list[Any]]:
+        """By a name for people."""
+        return {"tokenisers": [likelihood.loss_and_gradient, best_labels, score_characters]}
+
+    def rehearse(self) -> None:
+        """Learn from a sentence and answer about it, so that they are compiled."""
+        document = Document.aligned("Stop, Ann!", [["Stop", ",", "Ann", "!"]])
+        CharacterTokeniser.fit([document], replace(DEFAULTS, max_iterations=2)).tokenise(document.text)
+
+
+KERNELS = Kernels()
+
+
+class TokeniserRecipe(Recipe):
+    """Learned in one go: there is nothing to resume."""
+
+    steps, unpruned_steps, uses_chains = "iterations", 30, False
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        for option, default in FOR_TAGGERS.items():
+            if options.get(option) not in (None, False, default):
+                raise TrellisworkError(
+                    f"--{option} is for networks, and a tokeniser is trained in one go: leave it out"
+                )
+        self.config = replace(DEFAULTS, seed=options.get("seed", 0))
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+    def search_values(self) -> dict[str, Any]:
+        return self.config.to_dict()
+
+    def read_files(self) -> None:
+        """There are none."""
+
+    def read(self, material: Material, note: Note) -> Material:
+        train, dev = self.options["train"], self.options["dev"]
+        documents = spaced_documents(train)
+        if documents is None:
+            problem = "expected CoNLL-U in which SpaceAfter=No says where words touch"
+            raise DataError(train, f"{problem}, got none; a tokeniser is learned from that")
+        if dev is not None:
+            return material._replace(train=documents, dev=read_documents(dev))  # type: ignore[arg-type]
+        first, held_out = hold_out(documents, train)
+        return material._replace(train=first, dev=held_out)  # type: ignore[arg-type]
+
+    def begin(self, material: Material, note: Note) -> None:
+        self.material = material
+        note(f"tokeniser: {sum(len(each.text) for each in self.documents):,} characters to learn from")
+
+    @property
+    def documents(self) -> Sequence[Document]:
+        return self.material.train  # type: ignore[return-value]
+
+    def own_kernels(self) -> dict[str, list[Any]]:
+        return KERNELS.own_kernels()
+
+    def rehearse(self) -> None:
+        KERNELS.rehearse()
+
+    def learn(self, run: Run) -> tuple[CharacterTokeniser, LearningResult]:
+        result, began = LearningResult(), time.perf_counter()
+        with run.progress, Interrupts(wait=True) as interrupts:
+
+            def seen(step: Step) -> bool:
+                run.progress.iteration(step.iteration, step.line(), most=self.config.max_iterations, stays=False)
+                result.best_epoch, result.seconds = step.iteration, time.perf_counter() - began
+                return interrupts.pending
+
+            tokeniser = CharacterTokeniser.fit(self.documents, self.config, on_progress=seen)
+            tokeniser.metrics["data"] = dict(self.material.about)
+            tokeniser.metrics["training"] = {"iterations": result.best_epoch, "seconds": round(result.seconds, 1)}
+            tokeniser.metrics["dev"] = scores = tokeniser.evaluate(self.material.dev)  # type: ignore[arg-type]
+            if run.folder is not None:
+                tokeniser.save(run.folder)
+        result.best_score, result.metric = scores["score"], scores["metric"]
+        result.size, result.interrupted = f"{tokeniser.n_parameters:,} weights", interrupts.pending
+        return tokeniser, result
+
+
+def spaced_documents(path: str) -> list[Document] | None:
+    """The documents of a CoNLL-U file that says where words touch; None if it says nothing of that."""
+    documents = read_documents(path)
+    for document in documents:
+        for sentence in document.sentences:
+            if any(first.end == second.start for first, second in pairwise(sentence)):
+                return documents
+    return None
+
+
+def hold_out(documents: list[Document], file: str) -> tuple[list[Document], list[Document]]:
+    """All but the last tenth of the documents, or of the sentences if there are few documents; and the last tenth."""
+    if len(documents) >= HELD_OUT:
+        n = len(documents) // HELD_OUT
+        return documents[:-n], documents[-n:]
+    last = documents[-1]
+    n_dev = max(1, len(last.sentences) // HELD_OUT)
+    if len(last.sentences) <= n_dev:
+        raise DataError(file, "expected at least 2 sentences to hold one out; add sentences or name a --dev file")
+    cut = last.sentences[-n_dev][0].start
+    held_out = tuple(
+        tuple(replace(token, start=token.start - cut, end=token.end - cut) for token in sentence)
+        for sentence in last.sentences[-n_dev:]
+    )
+    first = Document(last.text[:cut], last.sentences[:-n_dev])
+    return [*documents[:-1], first], [Document(last.text[cut:], held_out)]
+
+
+def learn_tokeniser(train: str, dev: str | None, note: Note, seed: int = 0) -> CharacterTokeniser | None:
+    """The tokeniser of a CoNLL-U file, for the model learned from it; None if nothing says where words touch."""
+    documents = spaced_documents(train)
+    if documents is None:
+        return None
+    began = time.perf_counter()
+    tokeniser = CharacterTokeniser.fit(documents, replace(DEFAULTS, seed=seed))
+    seconds = time.perf_counter() - began
+    note(f"tokeniser: learned from {count(len(documents), 'document')} in {seconds:.1f} s{_on_dev(tokeniser, dev)}")
+    tokeniser.metrics["training"] = {"seconds": round(seconds, 1)}
+    return tokeniser
+
+
+def _on_dev(tokeniser: CharacterTokeniser, dev: str | None) -> str:
+    found = None if dev is None else spaced_documents(dev)
+    if found is None:
+        return ""
+    tokeniser.metrics["dev"] = scores = tokeniser.evaluate(found)
+    return (
+        f"; dev F1 of tokens {scores['tokens']:.2f}, words {scores['words']:.2f}, sentences {scores['sentences']:.2f}"
+    )

@@ -1,0 +1,114 @@
+"""Raw text files as sentences with the place of every word in the file, read as a stream.
+
+A blank line ends a paragraph, and a sentence; a single line break is white space. Paragraphs are tokenised one by one,
+and very long ones in parts, so that memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trelliswork.data.files import name_of, numbered_lines
+from trelliswork.data.raw_sentences import sentence_of_tokens
+from trelliswork.data.sentence import Sentence
+from trelliswork.errors import DataError
+from trelliswork.text.offsets import Offsets
+from trelliswork.text.tokens import Token, Tokeniser
+
+LONG = 100_000  # characters of a paragraph that are tokenised before its end is read
+BOM = "\ufeff"
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
+
+
+def sentences_in(text: str, tokeniser: Tokeniser, *, unit: str = "code-points") -> list[Sentence]:
+    """The sentences of a text.
+
+    >>> from trelliswork.text import RuleTokeniser
+    >>> [(each.words, each.offsets) for each in sentences_in("Hi, Ann! 😀", RuleTokeniser())][0]
+    (('Hi', ',', 'Ann', '!'), ((0, 2), (2, 3), (4, 7), (7, 8)))
+    """
+    place = Offsets(text, unit).__getitem__
+    return [sentence_of_tokens(text, tokens, place) for tokens in tokeniser.tokenise(text) if tokens]
+
+
+def read_text(
+    path: str | Path, tokeniser: Tokeniser, *, unit: str = "code-points", by_line: bool = False
+) -> Iterator[Sentence]:
+    """The sentences of a text file, one by one; offsets are counted in `unit` from the beginning of the file.
+
+    With `by_line` each line is a text of its own. A byte order mark counts in bytes alone.
+    """
+    name, n_sentences = name_of(path), 0
+    part = _Part(tokeniser, unit, name)
+    for number, line in _raw_lines(path):
+        if number == 1 and line.startswith(BOM):
+            part.base += 3 if unit == "bytes" else 0
+            line = line.removeprefix(BOM)
+        part.add(line, number)
+        found = part.finished() if by_line or not line.strip() else part.begun()
+        n_sentences += len(found)
+        yield from found
+    rest = part.finished()
+    yield from rest
+    if n_sentences + len(rest) == 0:
+        raise DataError(name, "expected at least one line of text, got none; the file is empty")
+
+
+def _raw_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines with their line ends, byte for byte."""
+    waiting: deque[bytes] = deque()
+    for number, _ in numbered_lines(path, lambda text: waiting.extend(_LINE.findall(text))):
+        yield number, waiting.popleft().decode("utf-8")
+
+
+@dataclass
+class _Part:
+    """The part of a file that is not tokenised yet: it begins at `base` and on `line`."""
+
+    tokeniser: Tokeniser
+    unit: str
+    file: str
+    base: int = 0
+    line: int = 1
+    limit: int = LONG
+    n_characters: int = 0
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, line: str, number: int) -> None:
+        self.line = self.line if self.lines else number
+        self.lines.append(line)
+        self.n_characters += len(line)
+
+    def finished(self) -> list[Sentence]:
+        """All sentences; nothing is left."""
+        return self._taken(keep_last=False)
+
+    def begun(self) -> list[Sentence]:
+        """All sentences but the last, which may go on; nothing yet of a part that is not long."""
+        return self._taken(keep_last=True) if self.n_characters > self.limit else []
+
+    def _taken(self, *, keep_last: bool) -> list[Sentence]:
+        text = "".join(self.lines)
+        sentences = [tokens for tokens in self.tokeniser.tokenise(text) if tokens]
+        if keep_last and len(sentences) < 2:
+            self.limit *= 2
+            return []
+        last = sentences.pop() if keep_last else None
+        offsets, line = Offsets(text, self.unit), self.line
+        found, at = [], 0
+        for tokens in sentences:
+            line += text.count("\n", at, tokens[0].start)
+            at = tokens[0].start
+            found.append(self._sentence(text, tokens, offsets, line))
+        end = len(text) if last is None else last[0].start
+        self.line, self.base = line + text.count("\n", at, end), self.base + offsets[end]
+        self.lines, self.n_characters, self.limit = [text[end:]] if text[end:] else [], len(text) - end, LONG
+        return found
+
+    def _sentence(self, text: str, tokens: list[Token], offsets: Offsets, line: int) -> Sentence:
+        base = self.base
+        return sentence_of_tokens(text, tokens, lambda place: base + offsets[place], line=line, file=self.file)

@@ -1,0 +1,189 @@
+"""Tokenisers on the command line: trained alone, or with a tagger and kept in its folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from trelliswork.models import FeatureTagger, load
+from trelliswork.models.tokenisers import CharacterTokeniser
+from trelliswork.text import Document, RuleTokeniser, read_documents
+
+SENTENCES = [
+    [("Ann", "PROPN"), ("do", "AUX"), ("n't", "PART"), ("go", "VERB"), (".", "PUNCT")],
+    [("Why", "ADV"), ("?", "PUNCT")],
+    [("Bob", "PROPN"), (",", "PUNCT"), ("Ann", "PROPN"), ("left", "VERB"), ("!", "PUNCT")],
+]
+
+
+def conllu(sentences: list[list[tuple[str, str]]], *, spaced: bool = True) -> str:
+    """CoNLL-U in which marks touch the word before them, and don't is one token."""
+    blocks = []
+    for sentence in sentences:
+        rows, words = [], [word for word, _ in sentence]
+        for i, (word, tag) in enumerate(sentence, 1):
+            if word == "do" and words[i : i + 1] == ["n't"]:
+                rows.append(f"{i}-{i + 1}\tdon't" + "\t_" * 8)
+            touches = spaced and i < len(words) and not words[i][0].isalnum()
+            rows.append(f"{i}\t{word}\t_\t{tag}" + "\t_" * 5 + ("\tSpaceAfter=No" if touches else "\t_"))
+        blocks.append("\n".join(rows) + "\n\n")
+    return "".join(blocks)
+
+
+@pytest.fixture(scope="module")
+def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bank") / "a.conllu"
+    path.write_text(conllu(SENTENCES * 12), encoding="utf-8")
+    return path
+
+
+def train(cli: Cli, file: Path, out: Path, *options: object) -> str:
+    answer = cli("train", file, "--model", "crf", "--max-iterations", "15", "--out", out, *options)
+    assert answer.status == 0, answer.err
+    return answer.err
+
+
+def test_one_alone(cli: Cli, treebank: Path, tmp_path: Path) -> None:
+    out, text = tmp_path / "t", tmp_path / "a.txt"
+    trained = cli("train", treebank, "--model", "tokeniser", "--out", out, "--quiet")
+    assert trained.status == 0, trained.err
+    for part in ("tokens", "words", "sentences"):
+        assert f"F1 of {part}".ljust(24) + "100.00" in trained.out
+        assert f"F1 of {part}".ljust(24) + "100.00" in cli("evaluate", out, treebank).out
+    assert f"trelliswork predict {out} FILE --text" in trained.out
+    assert "a tokeniser of characters" in cli("info", out).out
+
+    text.write_text("Bob, Ann don't go.\nWhy?\n", encoding="utf-8")
+    written = tmp_path / "out.conllu"
+    assert cli("predict", out, text, "--text", "--out", written).status == 0
+    assert written.read_text() == (
+        "# sent_id = 1\n# text = Bob, Ann don't go.\n"
+        "1\tBob" + "\t_" * 7 + "\tSpaceAfter=No\n2\t," + "\t_" * 8 + "\n3\tAnn" + "\t_" * 8 + "\n4-5\tdon't" + "\t_" * 8
+        + "\n4\tdo" + "\t_" * 8 + "\n5\tn't" + "\t_" * 8 + "\n6\tgo" + "\t_" * 7 + "\tSpaceAfter=No\n7\t." + "\t_" * 8
+        + "\n\n# sent_id = 2\n# text = Why?\n1\tWhy" + "\t_" * 7 + "\tSpaceAfter=No\n2\t?" + "\t_" * 8 + "\n\n"
+    )  # fmt: skip
+    (document,) = read_documents(written)
+    assert [[token.text for token in each] for each in document.sentences][1] == ["Why", "?"]
+    first = json.loads(cli("predict", out, text, "--format", "jsonl").out.splitlines()[0])
+    assert first["tokens"][3:5] == ["do", "n't"] and first["offsets"][3:5] == [[9, 11], [11, 14]]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--confidence"], "a tokeniser gives its best tokens only"),
+        (["--format", "csv"], "expected --format conllu or jsonl for tokens, got csv"),
+    ],
+)
+def test_what_a_tokeniser_cannot_do(
+    cli: Cli, tmp_path: Path, options: list[str], sentence: str, text_file: Path
+) -> None:
+    CharacterTokeniser.fit([Document.aligned("Hi!", [["Hi", "!"]])]).save(tmp_path / "t")
+    answer = cli("predict", tmp_path / "t", text_file, *options)
+    assert answer.status == 2 and sentence in answer.err
+
+
+def test_without_spaces_there_is_nothing_to_learn(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "a.conllu"
+    path.write_text(conllu([[("Ann", "X"), ("left", "X")]] * 20, spaced=False))
+    answer = cli("train", path, "--model", "tokeniser", "--out", tmp_path / "t")
+    assert answer.status == 2 and "expected CoNLL-U in which SpaceAfter=No says where words touch" in answer.err
+    train(cli, path, tmp_path / "m")
+    assert not (tmp_path / "m" / "tokeniser").exists()
+
+
+def test_a_tagger_keeps_the_tokeniser_of_its_file(cli: Cli, treebank: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m"
+    told = train(cli, treebank, out, "--dev", treebank)
+    assert "tokeniser: learned from 1 document in " in told and "dev F1 of tokens 100.00" in told
+    assert "a tokeniser of characters" in cli("info", out).out
+    text = "Bob, Ann don't go."
+    answer = FeatureTagger.load(out).predict(text)[0]
+    assert list(answer.inputs) == ["Bob", ",", "Ann", "do", "n't", "go", "."]
+    assert answer.offsets[3:5] == ((9, 11), (11, 14))
+    (tmp_path / "a.txt").write_text(text)
+    assert "don't" in cli("predict", out, tmp_path / "a.txt", "--text", "--format", "conllu").out
+
+    tagger = load(out)
+    tagger.save(tmp_path / "copy")
+    assert load(tmp_path / "copy").predict(text)[0].inputs == answer.inputs
+    tagger.save(out)  # where it is
+    assert (out / "tokeniser" / "weights.safetensors").is_file()
+
+
+def test_a_new_model_does_not_keep_the_tokeniser_of_an_old_one(cli: Cli, treebank: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m"
+    train(cli, treebank, out)
+    assert (out / "tokeniser").is_dir()
+    train(cli, treebank, out, "--force", "--tokeniser", "rules")
+    assert not (out / "tokeniser").exists() and load(out).tokeniser is None
+
+
+def test_a_tokeniser_from_a_folder(cli: Cli, treebank: Path, tmp_path: Path) -> None:
+    made = CharacterTokeniser.fit(read_documents(treebank))
+    made.save(tmp_path / "t")
+    train(cli, treebank, tmp_path / "m", "--tokeniser", tmp_path / "t")
+    train(cli, treebank, tmp_path / "n", "--tokeniser", tmp_path / "m")  # of a model
+    for name in ("m", "n"):
+        assert load(tmp_path / name).tokeniser.loaded.multiword == made.multiword
+    answer = cli("train", treebank, "--model", "crf", "--out", tmp_path / "o", "--tokeniser", tmp_path / "none")
+    assert answer.status == 2 and "expected --tokeniser auto, rules or the folder of a tokeniser" in answer.err
+
+
+def test_networks_seeds_and_resume(cli: Cli, treebank: Path, tmp_path: Path) -> None:
+    small = ["--hidden", "8", "--word-dim", "4", "--epochs", "1", "--quiet"]
+    answer = cli("train", treebank, "--out", tmp_path / "m", "--seeds", "2", *small)
+    assert answer.status == 0, answer.err
+    folders = [tmp_path / "m" / name / "tokeniser" for name in ("seed-0", "seed-1")]
+    assert all((folder / "config.json").is_file() for folder in folders)
+    assert list(load(tmp_path / "m").predict("Ann don't go.")[0].inputs)[1:3] == ["do", "n't"]
+    before = (folders[0] / "weights.safetensors").stat().st_mtime_ns
+    again = cli("train", treebank, "--out", tmp_path / "m", "--seeds", "2", "--resume", *small)
+    assert again.status == 0, again.err
+    assert (folders[0] / "weights.safetensors").stat().st_mtime_ns == before, "it is not learned again"
+
+
+def test_a_damaged_tokeniser_is_told_when_it_is_used(cli: Cli, treebank: Path, tmp_path: Path, text_file: Path) -> None:
+    out = tmp_path / "m"
+    train(cli, treebank, out)
+    (out / "tokeniser" / "weights.safetensors").write_bytes(b"")
+    assert cli("predict", out, treebank).status == 0
+    answer = cli("predict", out, text_file, "--text")
+    assert answer.status == 2 and "tokeniser" in answer.err and answer.err.count("\n") == 1
+
+
+def test_what_a_kill_leaves_is_no_obstacle(cli: Cli, treebank: Path, tmp_path: Path) -> None:
+    """A tokeniser whose model was not yet written, and half of another."""
+    out = tmp_path / "m"
+    CharacterTokeniser.fit([Document.aligned("Hi!", [["Hi", "!"]])]).save(out / "tokeniser")
+    (out / ".tokeniser.a1b2c3d4.part").mkdir()
+    train(cli, treebank, out)
+    assert not list(out.glob("*.part")) and not list(out.glob(".*.part"))
+    assert load(out).tokeniser.loaded.multiword.whole, "the new one"
+
+
+def test_chinese_and_japanese(cli: Cli, tmp_path: Path) -> None:
+    """Words that no white space parts, by the same command; rules give one token for each character."""
+    words = [
+        ["我", "爱", "北京", "。"],
+        ["猫", "爱", "北京", "。"],
+        ["東京", "に", "行く", "。"],
+        ["猫", "が", "行く", "。"],
+    ]
+    rows = [
+        "\n".join(f"{i}\t{word}\t_\tX" + "\t_" * 5 + "\tSpaceAfter=No" for i, word in enumerate(each, 1))
+        for each in words
+    ]
+    path = tmp_path / "zh.conllu"
+    path.write_text("\n\n".join(rows * 20) + "\n\n", encoding="utf-8")
+    assert cli("train", path, "--model", "tokeniser", "--out", tmp_path / "t", "--quiet").status == 0
+    text = "我爱東京。猫に行く。"
+    found = load(tmp_path / "t").tokenise(text)
+    assert [[token.text for token in each] for each in found] == [
+        ["我", "爱", "東京", "。"],
+        ["猫", "に", "行く", "。"],
+    ]
+    assert [[token.text for token in each] for each in RuleTokeniser().tokenise(text)] != found
