@@ -23,6 +23,7 @@ from trelliswork.errors import ScoreError
 from trelliswork.runtime import bridge
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.structures.ctc.kernels import first_bad_label
 
 Strings = Tensor | Sequence[Any]
 
@@ -86,8 +87,6 @@ def _rows(targets: Any, batch_shape: torch.Size) -> list[list[int]]:
 def check_labels(targets: Int[Tensor, "rows u"], target_lengths: Int[Tensor, "rows"], c: int, blank: int) -> None:
     """Labels lie among the symbols, and none is the blank."""
     if targets.device.type == "cpu" and not bridge.out_of_reach():
-        from trelliswork.structures.ctc.kernels import first_bad_label
-
         if first_bad_label(as_array(targets), as_array(target_lengths), c, blank)[0] < 0:
             return
     named = torch.arange(targets.shape[1], device=targets.device) < target_lengths[:, None]

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.kernel_math import right_padded
 from trelliswork.runtime.shapes import Bool, Int
 
 
@@ -28,8 +29,6 @@ class Layout:
     def of_mask(mask: Bool[Tensor, "batch n"]) -> Layout:
         """Lengths of rows that are only padded on the right; an order as well for rows with holes (or empty ones)."""
         if mask.device.type == "cpu":
-            from trelliswork.runtime.kernel_math import right_padded
-
             counts = np.empty(len(mask), np.int64)
             if right_padded(mask.contiguous().numpy(), counts):
                 return Layout(torch.from_numpy(counts))
