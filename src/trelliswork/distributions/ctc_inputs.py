@@ -86,9 +86,9 @@ def _rows(targets: Any, batch_shape: torch.Size) -> list[list[int]]:
 
 def check_labels(targets: Int[Tensor, "rows u"], target_lengths: Int[Tensor, "rows"], c: int, blank: int) -> None:
     """Labels lie among the symbols, and none is the blank."""
-    if targets.device.type == "cpu" and not bridge.out_of_reach():
-        if first_bad_label(as_array(targets), as_array(target_lengths), c, blank)[0] < 0:
-            return
+    on_cpu = targets.device.type == "cpu" and not bridge.out_of_reach()
+    if on_cpu and first_bad_label(as_array(targets), as_array(target_lengths), c, blank)[0] < 0:
+        return
     named = torch.arange(targets.shape[1], device=targets.device) < target_lengths[:, None]
     wrong = named & ((targets < 0) | (targets >= c) | (targets == blank))
     if bool(wrong.any()):
