@@ -103,3 +103,11 @@ def test_words_count_by_their_letters() -> None:
     gold = Document("don't", ((Token("don't", 0, 5, ("do", "n't")),),))
     other = Document("don't", ((Token("don't", 0, 5, ("do", "not")),),))
     assert tokenisation_scores(Given(other), [gold])["words"] == 50
+
+
+@pytest.mark.parametrize("ident", ["x", "1-y", "²"])
+def test_ids_that_are_no_numbers(tmp_path: Path, ident: str) -> None:
+    path = tmp_path / "bad.conllu"
+    path.write_text(f"{ident}\tAnn" + "\t_" * 8 + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"bad\.conllu:1: expected an id such as 3, 3-4 or 3\.1"):
+        read_documents(path)

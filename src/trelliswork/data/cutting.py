@@ -21,7 +21,8 @@ FINE_TOKENS = r"(?:https?://|www\.)\S+|[^\W\d_]+?(?=n['’]t\b)|[^\W\d_]+(?:-[^\
 def cut_tokens(sentence: Sentence, scheme: str, pattern: str = FINE_TOKENS) -> Sentence:
     """The sentence with every token cut into all that `pattern` finds in it; a token without any stays whole.
 
-    Spans keep their extent, plain tags and further columns are repeated. Only the first line number is kept.
+    Spans keep their extent, plain tags and further columns are repeated. Only the first line number is kept, and no
+    place in raw text.
     """
     pieces = [_pieces(word, _compiled(pattern)) for word in sentence.words]
     places = [i for i, found in enumerate(pieces) for _ in found]
@@ -35,6 +36,8 @@ def cut_tokens(sentence: Sentence, scheme: str, pattern: str = FINE_TOKENS) -> S
         tags=None if tags is None else _carried(tags, places, scheme),
         features=tuple(tuple(column[i] for i in places) for column in sentence.features),
         lines=(),
+        offsets=(),
+        multiword=(),
     )
 
 

@@ -136,7 +136,7 @@ class _Building:
                     fields[1] for _, fields in lines if fields[0].isdigit() and first <= int(fields[0]) <= last
                 )
                 covered = last
-            elif "." in ident or int(ident) <= covered:
+            elif "." in ident or _number(ident, name, number) <= covered:
                 continue
             else:
                 words = (form,)
@@ -153,9 +153,13 @@ class _Building:
 
 def _range(ident: str, name: str, line: int) -> tuple[int, int]:
     first, _, last = ident.partition("-")
-    if not (first.isdigit() and last.isdigit()):
+    return _number(first, name, line), _number(last, name, line)
+
+
+def _number(ident: str, name: str, line: int) -> int:
+    if not ident.isdecimal():
         raise DataError(name, f"expected an id such as 3, 3-4 or 3.1, got {ident!r}", line=line)
-    return int(first), int(last)
+    return int(ident)
 
 
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)")

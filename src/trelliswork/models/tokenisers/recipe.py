@@ -143,6 +143,8 @@ def learn_tokeniser(train: str, dev: str | None, note: Note, seed: int = 0) -> C
     documents = spaced_documents(train)
     if documents is None:
         return None
+    n_characters = sum(len(each.text) for each in documents)
+    note(f"tokeniser: learning from {n_characters:,} characters, to be kept with the model; --tokeniser rules skips it")
     began = time.perf_counter()
     tokeniser = CharacterTokeniser.fit(documents, replace(DEFAULTS, seed=seed))
     seconds = time.perf_counter() - began
