@@ -180,10 +180,10 @@ def test_tensorboard_reads_what_is_written(cli: Cli, small: Path, tmp_path: Path
 
 
 def test_tensorboard_where_it_cannot_be(cli: Cli, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = ["train", small, "--out", tmp_path / "m", "--tensorboard", tmp_path / "runs", *QUICK]
+    command = ["train", small, "--out", tmp_path / "m", "--tensorboard", tmp_path / "runs"]
     assert "--tensorboard is for networks" in cli(*command, "--model", "crf").err
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    answer = cli(*command)
+    answer = cli(*command, *QUICK)
     assert answer.status == 2 and 'pip install "trelliswork[tensorboard]"' in answer.err
     assert not (tmp_path / "m").exists() and not (tmp_path / "runs").exists()
     assert "--tensorboard" in cli("train", "--help").out
