@@ -10,21 +10,28 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.cli.test_bad_input import is_one_sentence
+from tests.docs.documents import ROOT
 from trelliswork.cli import answering as answers
 from trelliswork.data import files
 
 MEASURED = """
-import resource, sys
+import sys
+from tests.memory import peak_megabytes
 from trelliswork.cli.main import run
 status = run(sys.argv[1:])
-print(status, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+print(status, int(peak_megabytes()))
 """
 
 
 def megabytes(*command: object) -> int:
     """The most memory that a command line takes."""
     done = subprocess.run(
-        [sys.executable, "-c", MEASURED, *map(str, command)], capture_output=True, text=True, check=True, timeout=500
+        [sys.executable, "-c", MEASURED, *map(str, command)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=500,
     )
     status, peak = done.stdout.split()
     assert status == "0", done.stderr

@@ -224,7 +224,7 @@ def test_a_value_that_is_no_tree_is_named(value: Any, message: str) -> None:
         (dict(spans=torch.zeros(3, 2)), r"\[batch, n, n, c\]"),
         (dict(spans=torch.zeros(1, 3, 2, 2)), r"\[batch, n, n, c\]"),
         (dict(spans=torch.zeros(1, 3, 3, 2).long()), "floating point"),
-        (dict(spans=torch.full((1, 3, 3, 2), math.nan)), r"got nan at row 0, tokens 0..0, label 0"),
+        (dict(spans=torch.full((1, 3, 3, 2), math.nan)), r"got nan at row 0, first token 0, last token 0, label 0"),
         (dict(spans=torch.full((1, 3, 3, 2), INF)), r"got inf at row 0"),
         (dict(spans=torch.zeros(1, 3, 3, 2), lengths=torch.tensor([4])), r"lengths must lie in 1..3; got 4"),
         (dict(spans=torch.zeros(1, 3, 3, 2), backend="cuda"), "backend must be"),

@@ -54,6 +54,8 @@ class TokeniserRecipe(Recipe):
                 raise TrellisworkError(
                     f"--{option} is for networks, and a tokeniser is trained in one go: leave it out"
                 )
+        if options.get("tokeniser") not in (None, "auto"):
+            raise TrellisworkError("--tokeniser is for models that read words: leave it out to train a tokeniser")
         self.config = replace(DEFAULTS, seed=options.get("seed", 0))
 
     def settings(self) -> dict[str, Any]:
