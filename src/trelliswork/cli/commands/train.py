@@ -126,7 +126,7 @@ def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
 
 def refuse_unused(given: Mapping[str, Any], model: str) -> None:
     """Refuse a setting that the model does not have, and say which models do."""
-    for name in given.keys() - set(SHARED):
+    for name in given.keys() - {*SHARED, "pretrain"}:  # recipes say that it needs hucrf
         users = [family for family in FAMILIES if name in family.options]
         if users and family_of(model) not in users:
             option = "--" + name.replace("_", "-")
