@@ -66,7 +66,7 @@ class RuleTokeniser:
         place = 0
         for gap in [*_BLANK_LINE.finditer(text), None]:
             end = len(text) if gap is None else gap.start()
-            sentences += _sentences(text, list(_tokens(text, place, end)), end)
+            sentences += _sentences(text, list(_tokens(text, place, end)))
             place = end if gap is None else gap.end()
         return sentences
 
@@ -94,7 +94,7 @@ def _cuts(word: str) -> list[int]:
     return [elision.end()] if elision is not None and elision.end() < len(word) else []
 
 
-def _sentences(text: str, tokens: list[Token], end: int) -> Iterator[list[Token]]:
+def _sentences(text: str, tokens: list[Token]) -> Iterator[list[Token]]:
     first = 0
     for at in range(len(tokens) - 1):
         if at >= first and _ends_sentence(text, tokens, at):

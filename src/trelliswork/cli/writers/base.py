@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,16 +13,16 @@ from trelliswork.tags.schemes import spans_of
 NOTHING = "_"
 
 
-class Writer:
+class Writer(ABC):
     """Answers as text, one after another: `begin`, `write` for each, `end`."""
 
     def begin(self) -> str:
         """What comes before all answers."""
         return ""
 
+    @abstractmethod
     def write(self, sentence: Sentence, answer: Answer) -> str:
         """An answer."""
-        raise NotImplementedError
 
     def end(self) -> str:
         """What comes behind all answers."""

@@ -30,7 +30,7 @@ class Characters(NamedTuple):
 
     @classmethod
     def empty(cls, n_visible: int, n_paragraphs: int) -> Characters:
-        """Room for so many characters, each with a space behind it."""
+        """Room for `n_visible` characters, each with a space behind it."""
         n = 2 * n_visible + AROUND * (n_paragraphs + 1)
         begins = np.empty(n_paragraphs + 1, np.int64)
         return cls(np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, np.int8), begins)
