@@ -76,7 +76,7 @@ def _trained_on(stored: dict[str, Any], kind: InputKind, n_features: int) -> Cho
 def text_in_columns(format: ColumnFormat, tagger: Any) -> str | None:
     """A question to the user, if a file that is read as columns has more of them than the model was trained on."""
     trained_on = stored_format(tagger).get("n_columns") or tagger.n_columns + 2
-    if format.n_columns <= trained_on or isinstance(format, CsvFormat):
+    if format.n_columns <= trained_on or format.conllu or isinstance(format, CsvFormat):
         return None
     return (
         f"reading {format.n_columns} columns, the words from column {format.word_column}; the model was trained on "
