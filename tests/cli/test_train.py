@@ -112,7 +112,7 @@ def test_ctrl_c_elsewhere_is_one_line(cli: Cli, model: Path, monkeypatch: pytest
     ("options", "said"),
     [
         ("--model crf --epochs 3", "--epochs is not used by --model crf; leave it out, or choose one of window, "),
-        ("--model crf --constrained", "--constrained is not used by --model crf"),
+        ("--model tokeniser --constrained", "--constrained is not used by --model tokeniser; .* choose one of window"),
         ("--model window --template nosuchfile", "--template is not used by --model window; .* one of crf, hucrf, "),
         ("--model hmm --c2 3", "c2 3 cannot be combined with model hmm"),
         ("--model crf --smoothing 3", "smoothing 3 cannot be combined with model crf"),

@@ -37,6 +37,9 @@ def score(rows: AttributeRows, s: int, labels: Sequence[int], parameters: Parame
     first, n_states, n_labels = int(rows.starts[s]), parameters.n_states, parameters.n_labels
     arcs = {tuple(arc): n_states + k for k, arc in enumerate(parameters.arcs.tolist())}
     total, after = 0.0, n_states + len(parameters.arcs)
+    if parameters.legal is not None:
+        total += parameters.legal.start[labels[0]] + parameters.legal.end[labels[-1]]
+        total += sum(float(parameters.legal.arcs[pair]) for pair in itertools.pairwise(labels))
     for i, label in enumerate(labels):
         for e in range(rows.offsets[first + i], rows.offsets[first + i + 1]):
             a, value = int(rows.ids[e]), 1.0 if rows.values is None else float(rows.values[e])

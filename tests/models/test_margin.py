@@ -63,7 +63,7 @@ def test_the_worst_labels_are_those_of_enumeration(valued: bool) -> None:
         total = 0.0
         for s in np.flatnonzero(rows.lengths):
             n = int(rows.lengths[s])
-            path = path_for(n, parameters.n_labels)
+            path = path_for(n, parameters.bounds)
             cost, violated = worst_labels(s, rows.arrays, parameters.weight_index, gold, weights, path)
             tags = path.tags
             less, costs = rivals(rows, gold, parameters, s)

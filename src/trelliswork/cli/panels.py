@@ -52,6 +52,7 @@ def _option(config: type[Settings], each: Field[Any], about: About) -> tuple[Any
     elif default is None:
         kind, more["show_default"] = kind | None, about.default_text or False
     flag = [f"--{str(about.option).replace('_', '-')}"] if default is False else []
+    flag = [f"--{about.option}/--{about.off}", f" /--no-{about.option}"] if about.off else flag
     return Annotated[kind, typer.Option(*flag, help=about.text, rich_help_panel=config.PANEL, **more)], default
 
 
@@ -107,4 +108,14 @@ SEEDS: Panel = {
         1,
     )
 }
-OF_MODELS = [panel_of(config) for family in FAMILIES for config in family.settings]
+
+
+def _of_models() -> Panel:
+    """The settings of all models; one that several families have is offered by the first."""
+    found: Panel = {}
+    for config in (config for family in FAMILIES for config in family.settings):
+        found |= {name: option for name, option in panel_of(config).items() if name not in found}
+    return found
+
+
+OF_MODELS = _of_models()

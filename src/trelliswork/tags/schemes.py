@@ -41,6 +41,7 @@ __all__ = [
     "canonical",
     "convert",
     "infer_scheme",
+    "repaired",
     "span_patterns",
     "spans_of",
     "split_tag",
@@ -161,6 +162,15 @@ def convert(tags: Sequence[str], source: str, target: str) -> list[str]:
     if source == "plain":
         return list(tags)
     return tags_of(spans_of(tags, source), len(tags), target)
+
+
+def repaired(tags: Sequence[str], scheme: str) -> list[str]:
+    """Tags that break no rule of the scheme: those of the spans that conlleval reads; legal tags stay as they are.
+
+    >>> repaired(["O", "I-NP", "I-NP"], "IOB2"), repaired(["B-NP", "O"], "BILOU")
+    (['O', 'B-NP', 'I-NP'], ['S-NP', 'O'])
+    """
+    return convert(tags, scheme, scheme) if violations(tags, scheme) else list(tags)
 
 
 def infer_scheme(sentences: Iterable[Sequence[str]]) -> str:

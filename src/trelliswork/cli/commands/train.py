@@ -36,7 +36,7 @@ ModelName = Annotated[str, typer.Option(help=MODEL_HELP, metavar="NAME")]
 ConfigFile = Annotated[str | None, typer.Option(metavar="FILE", help="Settings in TOML; options given here go before.")]
 
 
-@with_options(COLUMNS, SEEDS, *OF_MODELS)
+@with_options(COLUMNS, SEEDS, OF_MODELS)
 def train(
     ctx: typer.Context,
     train: TrainFile = None,

@@ -34,7 +34,7 @@ SPACE = "space"
 NO_MATTER = ("out", "resume", "force", "quiet", "trials", "threads", "config", "checkpoint_every")
 
 
-@with_options(COLUMNS, SEEDS, *OF_MODELS)
+@with_options(COLUMNS, SEEDS, OF_MODELS)
 def tune(
     ctx: typer.Context,
     train: TrainFile = None,

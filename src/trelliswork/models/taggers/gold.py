@@ -69,9 +69,7 @@ def unknown_note(labels: Labels, dev: Sequence[Sentence]) -> list[str]:
 
 
 def broken_note(labels: Labels, train: Sequence[Sentence]) -> list[str]:
-    """How many training tags break their scheme, if they are converted: each is read as a span of its own."""
-    if labels.scheme == labels.data_scheme:
-        return []
+    """How many training tags break their scheme; each is read as a span of its own."""
     scheme = labels.data_scheme
     broken = [(each, at, why) for each in train for at, why in violations(each.tags or (), scheme)]
     if not broken:

@@ -234,7 +234,8 @@ class SentenceTagger(Model):
         return sentences, [] if found == wanted else [note]
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        return [*unknown_note(self.labels, dev), *broken_note(self.labels, train)]
+        converted = self.labels.scheme != self.labels.data_scheme
+        return [*unknown_note(self.labels, dev), *(broken_note(self.labels, train) if converted else ())]
 
     @property
     def size(self) -> str:

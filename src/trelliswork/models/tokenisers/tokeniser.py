@@ -85,7 +85,9 @@ class CharacterTokeniser(Model):
         laid = Paragraphs.of(text)
         labels = np.empty(len(laid), np.int64)
         starts = np.concatenate([[0], np.cumsum(laid.lengths)])
-        best_labels(starts, self.scores(laid), self.crf.parameters.transitions(self.crf.weights), labels)
+        parameters = self.crf.parameters
+        ends = parameters.bounds.start, parameters.bounds.end
+        best_labels(starts, self.scores(laid), parameters.transitions(self.crf.weights), *ends, labels)
         return list(self._sentences(text, laid.places, labels))
 
     def scores(self, laid: Paragraphs) -> Array:

@@ -42,7 +42,7 @@ class AttributeTagger(FeatureTagger):
         labels = Labels.as_written([crf.labels])
         hashed = isinstance(smaller.index, HashedIndex)
         own = HashedNames(smaller.conjunctions) if hashed else [names[i] for i in kept]
-        return cls(TRANSITIONS_ONLY, labels, smaller, config or LearningConfig(), own)
+        return cls(TRANSITIONS_ONLY, labels, smaller, config or LearningConfig(constrained=False), own)
 
     @classmethod
     def from_crfsuite(cls, path: str | Path) -> AttributeTagger:

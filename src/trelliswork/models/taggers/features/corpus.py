@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain as chained
 from typing import Any, NamedTuple
 
@@ -16,14 +16,16 @@ from trelliswork.data.attributes.found import Found
 from trelliswork.data.attributes.hashing import HashedNames, new_index
 from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.attributes.templates import Column
-from trelliswork.errors import DataError, ScoreError, TrellisworkError
+from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
 from trelliswork.models.taggers.features.crf.kinds import kind_of
+from trelliswork.models.taggers.features.crf.legality import FIX, first_impossible, legal_of
 from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
 from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
+from trelliswork.models.taggers.features.kernels.records import Legal
 from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.counting import counted_parameters
@@ -31,6 +33,7 @@ from trelliswork.models.taggers.features.learners.induction import Round, extend
 from trelliswork.models.taggers.features.learners.learning import hidden_unit_learner, parameters_of
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.partial_tags import partial_gold, scheme_of
+from trelliswork.tags.schemes import canonical, infer_scheme, repaired
 
 Array = np.ndarray[Any, Any]
 
@@ -65,18 +68,38 @@ class Gold(NamedTuple):
     labels: Labels
     codes: Array
     sets: Array | None
+    legal: Legal | None = None
 
 
-def gold_of(train: Sequence[Sentence], scheme: str | None, partial: bool) -> Gold:
-    """The tags as they are written (a weight is learned only for what was seen), and their codes and sets."""
-    tags = [tags_of_gold(sentence) for sentence in train]
+def gold_of(train: Sequence[Sentence], scheme: str | None, partial: bool, constrained: bool) -> Gold:
+    """The tags as they are written (a weight is learned only for what was seen), and their codes and sets.
+
+    If `constrained`, tags that break their scheme are read as conlleval reads them.
+    """
+    tags: list[Sequence[str]] = [tags_of_gold(sentence) for sentence in train]
     if partial:
-        known, gold, sets = partial_gold(tags)
-        found = scheme_of(tags) if scheme is None else scheme
-        return Gold(Labels.from_stored(list(known), found, found), gold, sets)
-    labels = Labels.as_written(tags, scheme)
+        return _partly_known(train, tags, scheme, constrained)
+    found = canonical(scheme) if scheme is not None else infer_scheme(tags)
+    if constrained and found != "plain":
+        tags = [repaired(each, found) for each in tags]
+    labels = Labels.as_written(tags, found)
     gold = np.concatenate([labels.vocabulary.indices(each) for each in tags]).astype(np.int64)
-    return Gold(labels, gold, None)
+    return Gold(labels, gold, None, legal_of(labels.vocabulary.to_list(), found) if constrained else None)
+
+
+def _partly_known(
+    train: Sequence[Sentence], tags: Sequence[Sequence[str]], scheme: str | None, constrained: bool
+) -> Gold:
+    known, codes, sets = partial_gold(tags)
+    found = scheme_of(tags) if scheme is None else canonical(scheme)
+    legal = legal_of(list(known), found) if constrained else None
+    if legal is not None:
+        wrong = first_impossible(legal, np.array([len(each) for each in tags]), codes, sets)
+        if wrong is not None:
+            each = train[wrong]
+            problem = f"no legal {found} tags fit {' '.join(tags[wrong])}"
+            raise ConstraintError(f"{each.file or 'sentence'}:{each.line}: {problem}; {FIX}")
+    return Gold(Labels.from_stored(list(known), found, found), codes, sets, legal)
 
 
 @dataclass
@@ -111,10 +134,10 @@ class FeatureCorpus:
         del found  # as large as the rows
         if config.hidden_units:
             atomic, index, first = _on_enough_tokens(atomic, index, first, config.min_count)
-            crf = _with_units(labels, index, config.hidden_units)
+            crf = _with_units(labels, index, config.hidden_units, gold.legal)
             return cls(atomic, crf, names_of, first, columns[0].codes)
         arcs = kind.transitions and has_b(templates)
-        corpus = Corpus(atomic, gold.codes, sets=gold.sets, on_pairs=on_pairs)
+        corpus = Corpus(atomic, gold.codes, sets=gold.sets, on_pairs=on_pairs, legal=gold.legal)
         conjunctions = induce(corpus, len(index), len(labels), config, arcs=arcs, on_round=on_round)
         corpus = extended_corpus(corpus, conjunctions)
         parameters = _parameters(corpus, index, conjunctions.n_attributes, len(labels), config, arcs=arcs)
@@ -150,8 +173,10 @@ def check_units(templates: Templates, config: LearningConfig, pretrain: Sequence
         raise DataError("template", "expected B alone for a model with hidden units, got one such as B01:%x[0,1]")
 
 
-def _with_units(labels: tuple[str, ...], index: KeyIndex | HashedIndex, n_units: int) -> FeatureCRF:
-    parameters = HiddenParameters.dense(len(index), len(labels), n_units)
+def _with_units(
+    labels: tuple[str, ...], index: KeyIndex | HashedIndex, n_units: int, legal: Legal | None
+) -> FeatureCRF:
+    parameters = replace(HiddenParameters.dense(len(index), len(labels), n_units), legal=legal)
     weights = np.zeros(len(parameters), np.float32)
     return HiddenUnitCRF(labels, index, parameters, weights, conjunctions=Conjunctions.none(len(index)))
 
@@ -182,7 +207,8 @@ def _parameters(
 ) -> Parameters:
     """What there is a weight for."""
     if isinstance(index, KeyIndex) and kind_of(config.model).counted:
-        return counted_parameters(corpus.rows, corpus.gold, index, n_labels, transitions=arcs)
+        counted = counted_parameters(corpus.rows, corpus.gold, index, n_labels, transitions=arcs)
+        return replace(counted, legal=corpus.legal)
     if config.order == 2 and not arcs:
         raise DataError("template", "expected the template B, which order 2 needs, got none; add a line B")
     found = parameters_of(corpus, n_attributes, n_labels, config, arcs=arcs).with_latent(config.latent)

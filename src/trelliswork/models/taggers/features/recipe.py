@@ -110,7 +110,8 @@ class FeatureRecipe(Recipe):
                 on_round=report.round,
             )  # fmt: skip
             result = report.result
-            for text in tagger.notes((), material.dev):
+            train = () if self.options["partial"] else material.train  # what is unknown breaks no scheme
+            for text in tagger.notes(train, material.dev):
                 self._note(text)
             tagger.metrics["data"], tagger.tokeniser = dict(material.about), material.tokeniser
             tagger.metrics["training"] = {"iterations": result.best_epoch, "seconds": round(result.seconds, 1)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import numpy as np
 from trelliswork.data.attributes import Conjunctions, HashedIndex, KeyIndex
 from trelliswork.models.taggers.features import crf as parts
 from trelliswork.models.taggers.features.crf.kinds import kind_of
+from trelliswork.models.taggers.features.crf.legality import copied
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import PairWeights, Parameters
 from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
+from trelliswork.models.taggers.features.kernels.records import Legal
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 
 Array = np.ndarray[Any, Any]
@@ -35,19 +38,20 @@ def crf_arrays(crf: FeatureCRF) -> dict[str, Array]:
 
 
 def crf_of_arrays(
-    arrays: Mapping[str, Array], labels: tuple[str, ...], n_attributes: int, config: LearningConfig
+    arrays: Mapping[str, Array], labels: tuple[str, ...], n_attributes: int, config: LearningConfig, legal: Legal | None = None
 ) -> FeatureCRF:
     """The inverse; `ValueError` or `KeyError` if the arrays do not fit one another."""
     index, offsets = _index_of(arrays, n_attributes, config.hash_bits)
     conjunctions = Conjunctions(len(index), arrays.get("conjunctions", np.empty((0, 2), np.int32)))
     conjunctions.check()
     if config.hidden_units:
-        return _with_units(arrays, labels, index, config.hidden_units)
+        return _with_units(arrays, labels, index, config.hidden_units, legal)
     pairs = PairWeights(arrays["pair_offsets"], arrays["pair_arcs"]) if "pair_arcs" in arrays else None
     n_states = len(labels) * config.latent
     if n_states > max(FEW_STATES, len(arrays["weights"])):
         raise ValueError(f"{n_states:,} states are more than there are weights")
-    parameters = Parameters(n_states, offsets, arrays["labels"], arrays["arcs"], pairs, config.latent)
+    legal = None if legal is None else copied(legal, config.latent)
+    parameters = Parameters(n_states, offsets, arrays["labels"], arrays["arcs"], pairs, config.latent, legal)
     parameters.check(conjunctions.n_attributes)
     weights = _finite(arrays["weights"], (len(parameters),))
     crf = FeatureCRF(labels, index, parameters, weights, kind_of(config.model).normalised, conjunctions)
@@ -58,9 +62,13 @@ def crf_of_arrays(
 
 
 def _with_units(
-    arrays: Mapping[str, Array], labels: tuple[str, ...], index: KeyIndex | HashedIndex, n_units: int
+    arrays: Mapping[str, Array],
+    labels: tuple[str, ...],
+    index: KeyIndex | HashedIndex,
+    n_units: int,
+    legal: Legal | None,
 ) -> FeatureCRF:
-    parameters = HiddenParameters.dense(len(index), len(labels), n_units)
+    parameters = replace(HiddenParameters.dense(len(index), len(labels), n_units), legal=legal)
     weights = _finite(arrays["weights"], (len(parameters),)).astype(np.float32)
     return HiddenUnitCRF(labels, index, parameters, weights, conjunctions=Conjunctions.none(len(index)))
 

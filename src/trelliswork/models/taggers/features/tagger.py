@@ -30,6 +30,7 @@ from trelliswork.models.taggers.explanation import Confidences, confidences_of
 from trelliswork.models.taggers.features import crf as parts
 from trelliswork.models.taggers.features.corpus import FeatureCorpus, attributes_of, check_units, columns_of, gold_of
 from trelliswork.models.taggers.features.crf.kinds import kind_of
+from trelliswork.models.taggers.features.crf.legality import legal_of
 from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
@@ -41,6 +42,7 @@ from trelliswork.models.taggers.features.learners.learning import check_weights,
 from trelliswork.models.taggers.features.names import NAMES, names_text, read_names
 from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
 from trelliswork.models.taggers.features.votes import Explanation, explain
+from trelliswork.models.taggers.gold import broken_note, unknown_note
 from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
 from trelliswork.models.taggers.sentence_tagger import Pins
 from trelliswork.training.folder_names import CheckpointFolder
@@ -114,7 +116,7 @@ class FeatureTagger(ChainTagger):
         config = config or LearningConfig()
         if not train:
             raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
-        gold = gold_of(train, scheme, partial)
+        gold = gold_of(train, scheme, partial, config.constrained)
         shares = None if weights is None else check_weights(weights, len(train))
         function = None if features is None else FeatureFunction.of(features)
         n_columns = len(train[0].features)
@@ -170,6 +172,10 @@ class FeatureTagger(ChainTagger):
         if isinstance(self.crf.parameters, HiddenParameters):
             raise ModelError("expected a CRF whose features vote for tags, got hidden units; train with --model crf")
         return explain(self.crf, self.rows(sentences), [sentence.words for sentence in sentences], self.names)
+
+    def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
+        read_otherwise = self.crf.parameters.legal is not None
+        return [*unknown_note(self.labels, dev), *(broken_note(self.labels, train) if read_otherwise else ())]
 
     @property
     def n_columns(self) -> int:
@@ -266,8 +272,9 @@ class FeatureTagger(ChainTagger):
             raise ValueError("labels that are all text expected, others found")
         try:
             labels = Labels.from_stored(config["labels"], config["data_scheme"], config["data_scheme"])
-            settings = LearningConfig.from_dict(config["settings"])
-            crf = crf_of_arrays(arrays, tuple(config["labels"]), config["n_attributes"], settings)
+            settings = LearningConfig.from_dict({"constrained": False} | config["settings"])
+            legal = legal_of(config["labels"], labels.scheme) if settings.constrained else None
+            crf = crf_of_arrays(arrays, tuple(config["labels"]), config["n_attributes"], settings, legal)
             return cls(cls._stored_templates(config), labels, crf, settings)
         except TrellisworkError as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error

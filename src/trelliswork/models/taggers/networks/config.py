@@ -94,7 +94,9 @@ class TaggerConfig(Settings):
     max_length: int = setting(10, "Tokens of the longest segment (semi-CRFs).", at_least=1, option=True)
     initialization: Initialization = setting("uniform", "First weights by the fan-in", choices=get_args(Initialization))
     label_scheme: LabelScheme = setting("IOBES", "Learn tags as", choices=get_args(LabelScheme), option=True)
-    constrained: bool = setting(True, "Forbid illegal tag sequences.", option=True)
+    constrained: bool = setting(
+        True, "Forbid illegal tag sequences (models over features, too).", option=True, off="unconstrained"
+    )
     normalization: Normalization = setting("global", "What sums to one", choices=get_args(Normalization))
 
     def __post_init__(self) -> None:

@@ -35,14 +35,15 @@ class ArrayChain:
     emissions: Array
     transitions: Array
     lengths: Array
-    start: Array | None = None  # [c], of a chain whose states are not labels
+    start: Array  # [c]
+    end: Array  # [c]
 
     @cached_property
     def argmax(self) -> Array:
         """The best labels [batch, n]."""
-        batch, n, c = self.emissions.shape
-        tags, edge, possible = np.zeros((batch, n), np.int64), np.zeros(c), np.empty(batch, np.bool_)
-        best_paths(0, batch, self.emissions, self.transitions, edge, edge, self.lengths, tags, possible)
+        batch, n, _ = self.emissions.shape
+        tags, possible = np.zeros((batch, n), np.int64), np.empty(batch, np.bool_)
+        best_paths(0, batch, self.emissions, self.transitions, self.start, self.end, self.lengths, tags, possible)
         return tags
 
     @property
@@ -53,7 +54,8 @@ class ArrayChain:
     @cached_property
     def _sums(self) -> Sums:
         sums = Sums(*(np.zeros(self.emissions.shape) for _ in Sums._fields))
-        confidences.label_probabilities(self.emissions, self.transitions, self.lengths, *sums)
+        ends = self.start, self.end
+        confidences.label_probabilities(self.emissions, self.transitions, *ends, self.lengths, *sums)
         return sums
 
     def span_probabilities(self, spans: Sequence[Sequence[Span]], *, tags: Sequence[str], scheme: str) -> list[Array]:

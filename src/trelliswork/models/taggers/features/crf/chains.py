@@ -13,8 +13,8 @@ from trelliswork.models.taggers.features.crf.states import StateSpace
 def distribution(space: StateSpace, chain: ArrayChain) -> TagDistribution:
     """p(labels | attributes): a chain of labels, or one whose states belong to labels."""
     arcs = chain.transitions[0, 0] if chain.transitions.shape[:2] == (1, 1) else chain.transitions
-    emissions, transitions, lengths = map(torch.from_numpy, (chain.emissions, arcs, chain.lengths))
-    if chain.start is None:
-        return LinearChain(emissions, transitions, lengths=lengths)
-    states = LinearChain(emissions, transitions, torch.from_numpy(chain.start), lengths=lengths)
+    *scores, lengths = map(torch.from_numpy, (chain.emissions, arcs, chain.start, chain.end, chain.lengths))
+    states = LinearChain(*scores, lengths=lengths)
+    if space.is_plain:
+        return states
     return GroupedChain(states, torch.from_numpy(space.label_of), one_path_each=space.order == 2)

@@ -70,9 +70,9 @@ class FeatureCRF:
         index, conjunctions, kept = self._with_attributes(counts + pair_counts > 0)
         if pairs is not None:
             pairs = PairWeights(offsets_of(pair_counts[kept]), pairs.arcs[on_pairs]) if on_pairs.any() else None
-        smaller = Parameters(
-            parameters.n_labels, offsets_of(counts[kept]), parameters.labels[on_states],
-            parameters.arcs[keep[parameters.arc_weights]], pairs, parameters.latent,
+        smaller = replace(
+            parameters, offsets=offsets_of(counts[kept]), labels=parameters.labels[on_states],
+            arcs=parameters.arcs[keep[parameters.arc_weights]], pairs=pairs,
         )  # fmt: skip
         small = replace(self, index=index, parameters=smaller, weights=weights[keep], conjunctions=conjunctions)
         return small, kept
@@ -144,9 +144,8 @@ class FeatureCRF:
         batch = np.arange(len(rows.lengths)) if batch is None else batch
         starts, lengths, space = rows.starts[batch], rows.lengths[batch], self.space
         if self.normalised == "locally":
-            return ArrayChain(
-                *local_arrays(scores, self.parameters.transitions(self.weights), starts, lengths), lengths
-            )
+            arrays = local_arrays(scores, self.parameters.transitions(self.weights), starts, lengths)
+            return ArrayChain(*arrays, lengths, space.start, space.end)
         padded = np.zeros((len(batch), int(lengths.max(initial=0)), scores.shape[1]))
         for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
             padded[row, :length] = scores[start : start + length]
@@ -154,9 +153,8 @@ class FeatureCRF:
         if self.parameters.n_pairs:
             edges = edges or edge_rows(rows, self.parameters)
             transitions = self._transitions_by_position(rows, batch, transitions, edges)
-        if space.is_plain:
-            return ArrayChain(padded, transitions, lengths)
-        return ArrayChain(np.ascontiguousarray(padded[..., space.columns]), transitions, lengths, space.start)
+        emissions = padded if space.is_plain else np.ascontiguousarray(padded[..., space.columns])
+        return ArrayChain(emissions, transitions, lengths, space.start, space.end)
 
     def _transitions_by_position(self, rows: AttributeRows, batch: Array, shared: Array, edges: EdgeRows) -> Array:
         """Scores [sentences, n-1, labels, labels], with what the attributes of each token add to its arcs [S4.81]."""
@@ -185,7 +183,7 @@ class FeatureCRF:
         transitions = self._shared_transitions()
         if transitions is not None:
             tags = np.empty(rows.n_tokens, np.int64)
-            best_labels(rows.starts, self.emissions(rows), transitions, tags)
+            best_labels(rows.starts, self.emissions(rows), transitions, self.space.start, self.space.end, tags)
             names = list(map(self.labels.__getitem__, tags.tolist()))
             return [names[first:last] for first, last in pairwise(rows.starts.tolist())]
         out: list[list[str]] = [[] for _ in rows.lengths]

@@ -10,6 +10,7 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.data.attributes.rows import offsets_of, owners_of
+from trelliswork.models.taggers.features.crf.legality import copied, everything
 from trelliswork.models.taggers.features.crf.observed import (
     all_labels,
     arc_pairs,
@@ -19,7 +20,7 @@ from trelliswork.models.taggers.features.crf.observed import (
     triples,
 )
 from trelliswork.models.taggers.features.kernels.plan import mark_pairs
-from trelliswork.models.taggers.features.kernels.records import WeightIndex
+from trelliswork.models.taggers.features.kernels.records import Legal, WeightIndex
 
 Array = np.ndarray[Any, Any]
 MOST_MARKS = 1 << 28  # bytes; above, pairs are sorted instead
@@ -54,6 +55,7 @@ class Parameters:
     Weights are one vector: first those of the attributes, in this order, then those of the arcs, then those of `pairs`.
     With `latent` > 1, n_labels counts the copies of all labels, those of a label side by side. Arcs of second order
     are [triples, 3]: label two tokens before (n_labels if there is none, -1 if it does not matter), before, label.
+    With `legal`, what a tag scheme forbids is impossible.
     """
 
     n_labels: int
@@ -62,6 +64,7 @@ class Parameters:
     arcs: Array  # [arc weights, 2 or 3] int64
     pairs: PairWeights | None = None
     latent: int = 1
+    legal: Legal | None = None
 
     @classmethod
     def of(
@@ -176,7 +179,8 @@ class Parameters:
         pairs = self.pairs
         if pairs is not None:
             pairs = PairWeights(pairs.offsets * latent**2, _copied(pairs.arcs, c, latent).astype(np.int32))
-        return Parameters(wide, self.offsets * latent, labels, arcs, pairs, latent)
+        legal = None if self.legal is None else copied(self.legal, latent)
+        return Parameters(wide, self.offsets * latent, labels, arcs, pairs, latent, legal)
 
     def with_second_order(self, rows: AttributeRows, gold: Array, sets: Array | None = None) -> Parameters:
         """The arcs also for triples of labels that occur, and for pairs that begin a sentence.
@@ -204,7 +208,18 @@ class Parameters:
         size, arcs = (self.n_labels, self.arcs) if self.order == 1 else (0, np.empty((0, 2), np.int64))
         places = np.full((size, size), -1, np.int64)
         places[arcs[:, 0], arcs[:, 1]] = len(self.labels) + np.arange(len(arcs))
-        return WeightIndex(self.offsets, self.labels, arcs, places)
+        return WeightIndex(self.offsets, self.labels, arcs, places, self.bounds)
+
+    @property
+    def bounds(self) -> Legal:
+        """What is allowed: everything, if there is no scheme."""
+        return everything(self.n_labels) if self.legal is None else self.legal
+
+    def within(self, legal: Legal | None) -> Parameters:
+        """Without the arcs that a tag scheme forbids."""
+        if legal is None:
+            return self
+        return replace(self, arcs=self.arcs[legal.arcs[self.arcs[:, 0], self.arcs[:, 1]] == 0], legal=legal)
 
     @property
     def order(self) -> int:
@@ -234,8 +249,8 @@ class Parameters:
 
     def transitions(self, weights: Array) -> Array:
         """Transition scores [labels, labels] without those of `pairs`; 0 where there is no weight."""
-        scores = np.zeros((self.n_labels, self.n_labels))
-        scores[self.arcs[:, 0], self.arcs[:, 1]] = weights[self.arc_weights]
+        scores = self.bounds.arcs.copy()
+        scores[self.arcs[:, 0], self.arcs[:, 1]] += weights[self.arc_weights]
         return scores
 
 

@@ -23,7 +23,8 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class StateSpace:
-    """State j has the label label_of[j] and the emission scores of column columns[j]; `start` and `base` are 0 or -inf.
+    """State j has the label label_of[j] and the emission scores of column columns[j]; `start`, `end` and `base` are
+    0 or -inf.
 
     Arc weight owners[k] is added to the transition score at the flat place cells[k].
     """
@@ -31,6 +32,7 @@ class StateSpace:
     label_of: Array  # [c] int64
     columns: Array  # [c] int64
     start: Array  # [c]
+    end: Array  # [c]
     base: Array  # [c, c]
     cells: Array  # int64
     owners: Array  # int64
@@ -81,30 +83,30 @@ class StateSpace:
     def _number(self) -> Array:
         """The state of (label before, label); the row after the last label is the beginning of a sentence."""
         number = np.full((self.n_labels + 1, self.n_labels), -1, np.int64)
-        first = np.flatnonzero(self.start == 0)
-        number[self.n_labels, self.label_of[first]] = first
-        rest = np.flatnonzero(self.start < 0)
+        number[self.n_labels] = np.arange(self.n_labels)
+        rest = np.arange(self.n_labels, self.c)
         before = self.label_of[(self.base[:, rest] == 0).argmax(0)]
         number[before, self.label_of[rest]] = rest
         return number
 
 
 def _singles(parameters: Parameters) -> StateSpace:
-    c, arcs = parameters.n_labels, parameters.arcs
+    c, arcs, legal = parameters.n_labels, parameters.arcs, parameters.bounds
     states = np.arange(c)
     return StateSpace(
-        states // parameters.latent, states, np.zeros(c), np.zeros((c, c)), arcs[:, 0] * c + arcs[:, 1],
+        states // parameters.latent, states, legal.start, legal.end, legal.arcs, arcs[:, 0] * c + arcs[:, 1],
         np.arange(len(arcs)), len(arcs), 1,
     )  # fmt: skip
 
 
 def _pairs(parameters: Parameters) -> StateSpace:
-    n, arcs = parameters.n_labels, parameters.arcs
+    n, arcs, legal = parameters.n_labels, parameters.arcs, parameters.bounds
     pairs = np.unique(arcs[arcs[:, 0] == ANY][:, 1:], axis=0)
+    pairs = pairs[legal.arcs[pairs[:, 0], pairs[:, 1]] == 0]
     before = np.concatenate([np.full(n, n), pairs[:, 0]])  # n: the beginning of a sentence
     label = np.concatenate([np.arange(n), pairs[:, 1]])
     c = len(label)
-    start = np.where(np.arange(c) < n, 0.0, -np.inf)
+    start = np.where(np.arange(c) < n, legal.start[label], -np.inf)
     meets = (label[:, None] == before) & (before < n)
     sources, targets = np.nonzero(meets)
     weight_of = {tuple(arc): k for k, arc in enumerate(arcs.tolist())}
@@ -114,8 +116,8 @@ def _pairs(parameters: Parameters) -> StateSpace:
             if key in weight_of:
                 cells.append(i * c + j)
                 owners.append(weight_of[key])
-    base = np.where(meets, 0.0, -np.inf)
-    return StateSpace(label, label, start, base, _whole(cells), _whole(owners), len(arcs), 2)
+    base = np.where(meets, legal.arcs[label[:, None], label], -np.inf)
+    return StateSpace(label, label, start, legal.end[label], base, _whole(cells), _whole(owners), len(arcs), 2)
 
 
 def _whole(numbers: list[int]) -> Array:

@@ -77,6 +77,7 @@ def attribute_settings(settings: Settings) -> LearningConfig:
         c1=_or(settings["c1"], 0.0), c2=_or(settings["c2"], 1.0), min_count=_or(settings["min_freq"], 0.0),
         all_states=bool(settings["all_possible_states"]), all_transitions=bool(settings["all_possible_transitions"]),
         cutoff=_or(settings["cutoff"], 0), hash_bits=settings["hash_bits"], induce=_or(settings["induce"], 0),
+        constrained=False,
     )  # fmt: skip
 
 

@@ -42,6 +42,7 @@ class HiddenUnitCRF(FeatureCRF):
         """The same model without attributes that drive no unit, and the numbers that those left had before."""
         kept = np.flatnonzero(self.units.w.any(1))
         parameters = HiddenParameters.dense(len(kept), len(self.labels), self.parameters.n_units)
+        parameters = replace(parameters, legal=self.parameters.legal)
         units = self.units._replace(w=self.units.w[kept])
         assert isinstance(self.index, KeyIndex), "hidden units have names for their attributes"
         index = KeyIndex.of(self.index.keys()[kept])

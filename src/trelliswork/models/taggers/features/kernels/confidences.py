@@ -12,13 +12,13 @@ BEFORE, SINGLE, FIRST, INSIDE, LAST, AFTER = range(6)  # rows of the sets of a p
 
 
 @kernel(FAST)
-def label_probabilities(emissions, transitions, lengths, log_alphas, arrivals, marginals):
+def label_probabilities(emissions, transitions, start, end, lengths, log_alphas, arrivals, marginals):
     """P(label) of each token; log α and its logadd stay for `span_probabilities`."""
     c, rows = emissions.shape[2], np.arange(emissions.shape[0])
-    edge, log_z = np.zeros(c), np.empty(len(rows))
-    chain.forward_log(rows, emissions, transitions, edge, edge, lengths, log_alphas, arrivals, log_z)
+    log_z = np.empty(len(rows))
+    chain.forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, arrivals, log_z)
     unused, ones = np.zeros((1, 1, c, c)), np.ones(len(rows))
-    chain.backward_log(rows, transitions, edge, lengths, log_alphas, arrivals, log_z, ones, marginals, unused)
+    chain.backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, ones, marginals, unused)
 
 
 @kernel(EXACT)

@@ -32,30 +32,31 @@ def score_arcs(index, weights, transitions):
 
 
 @kernel(FAST)
-def best_labels(starts, emissions, transitions, tags):
+def best_labels(starts, emissions, transitions, start, end, tags):
     """The best labels of sentences that lie behind one another: tags[t] of emissions[t] [S4.100-103]."""
     c = emissions.shape[1]
-    edge, possible, length = np.zeros(c), np.empty(1, np.bool_), np.empty(1, np.int64)
+    possible, length = np.empty(1, np.bool_), np.empty(1, np.int64)
     arcs = transitions.reshape((1, 1, c, c))
     for s in range(starts.shape[0] - 1):
         length[0] = starts[s + 1] - starts[s]
         if length[0] > 0:
             scores = emissions[starts[s] : starts[s + 1]].reshape((1, length[0], c))
             out = tags[starts[s] : starts[s + 1]].reshape((1, length[0]))
-            best_paths(0, 1, scores, arcs, edge, edge, length, out, possible)
+            best_paths(0, 1, scores, arcs, start, end, length, out, possible)
 
 
 @kernel(EXACT)
-def path_for(longest, c):
-    """Room to decode sentences of up to `longest` tokens."""
-    emissions, transitions, tags = np.empty((1, longest, c)), np.zeros((1, 1, c, c)), np.zeros((1, longest), np.int64)
-    return Path(emissions, transitions, tags, np.zeros(c), np.empty(1, np.bool_))
+def path_for(longest, legal):
+    """Room to decode sentences of up to `longest` tokens; without weights, all that is legal scores 0."""
+    c = legal.start.shape[0]
+    emissions, tags = np.empty((1, longest, c)), np.zeros((1, longest), np.int64)
+    return Path(emissions, legal.arcs.copy().reshape((1, 1, c, c)), tags, legal.start, legal.end, np.empty(1, np.bool_))
 
 
 @kernel(EXACT)
 def decode(length, path, transitions, tags):
     """tags[0] = the best labels of a sentence; `length` is [1]."""
-    best_paths(0, 1, path.emissions, transitions, path.edge, path.edge, length, tags, path.possible)
+    best_paths(0, 1, path.emissions, transitions, path.start, path.end, length, tags, path.possible)
 
 
 @kernel(EXACT)

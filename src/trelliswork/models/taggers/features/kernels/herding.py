@@ -29,7 +29,7 @@ def herding_epoch(order, rows, index, gold, moving, clock, rate, batch, per_labe
     (y*, z*) is the best path over all states, z the best one over the states of the gold labels.
     """
     weights, wanted = moving.weights, gold.copy()
-    path, change = path_for(rows.lengths.max(), index.places.shape[0]), no_change(weights.shape[0])
+    path, change = path_for(rows.lengths.max(), index.legal), no_change(weights.shape[0])
     n_wrong, highest, largest = 0, NEG_INF, 0.0
     for begin in range(0, order.shape[0], batch):
         members = order[begin : begin + batch]

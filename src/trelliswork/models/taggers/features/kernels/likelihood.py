@@ -75,10 +75,10 @@ def observe(gold, share, emissions, transitions, d_emissions, d_transitions):
 
 
 @kernel(FAST)
-def loss_and_gradient(first, last, rows, observed, weights, block):
+def loss_and_gradient(first, last, rows, observed, weights, ends, block):
     """Σ_s shares_s (log Z_s - score_s) of sentences first..last, and its gradient; all labels are known.
 
-    `block` sentences at a time are scored and summed over, in scaled exp space or, where that fails, in log space.
+    `ends` are scores of the first and last label. `block` sentences at a time are scored and summed over, in scaled exp space or, where that fails, in log space.
     """
     transitions, table, loose = weights.transitions, weights.table, weights.loose
     c, longest = transitions.shape[2], 0
@@ -87,7 +87,7 @@ def loss_and_gradient(first, last, rows, observed, weights, block):
     shape = (block, longest, c)
     emissions, alphas, emits, d_emissions = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape)
     finals, log_z, wide = np.empty(block), np.empty(block), np.empty(block, np.bool_)
-    edge, none_kept, d_scores = np.zeros(c), np.empty((0, 0, 0)), np.zeros(table.shape[1])
+    none_kept, d_scores, (start, end) = np.empty((0, 0, 0)), np.zeros(table.shape[1]), ends
     arcs, arc_shifts = np.empty((1, 1, c, table.shape[1])), np.empty((1, 1))
     chain.exp_arcs(transitions, arcs, arc_shifts)
     d_transitions, d_table, d_loose = np.zeros((1, 1, c, c)), np.zeros(table.shape), np.zeros(loose.shape)
@@ -96,19 +96,19 @@ def loss_and_gradient(first, last, rows, observed, weights, block):
         n = min(block, last - s)
         lengths, grad = rows.lengths[s : s + n], observed.shares[s : s + n]
         emissions_of(s, s + n, rows, table, loose, emissions)
-        scores = (emissions, transitions, edge, edge, lengths)
+        scores = (emissions, transitions, start, end, lengths)
         chain.forward_scaled(0, n, scores, arcs, arc_shifts, (alphas, emits, finals, log_z, wide))
         run = (alphas, emits, finals)
-        sums = chain.backward_scaled(0, n, run, arcs, edge, lengths, grad, d_emissions, none_kept, False)
+        sums = chain.backward_scaled(0, n, run, arcs, end, lengths, grad, d_emissions, none_kept, False)
         for i in range(c):
             for j in range(c):
                 d_transitions[0, 0, i, j] += sums[0, i, j] * arcs[0, 0, i, j]
         wide_rows = np.flatnonzero(wide[:n])
         if wide_rows.shape[0] > 0:
             log_alphas, arrivals = np.empty((len(wide_rows), longest, c)), np.empty((len(wide_rows), longest, c))
-            chain.forward_log(wide_rows, emissions, transitions, edge, edge, lengths, log_alphas, arrivals, log_z)
+            chain.forward_log(wide_rows, emissions, transitions, start, end, lengths, log_alphas, arrivals, log_z)
             chain.backward_log(
-                wide_rows, transitions, edge, lengths, log_alphas, arrivals, log_z, grad, d_emissions, d_transitions
+                wide_rows, transitions, end, lengths, log_alphas, arrivals, log_z, grad, d_emissions, d_transitions
             )
         for b in range(n):
             gold = observed.gold[rows.starts[s + b] : rows.starts[s + b + 1]]

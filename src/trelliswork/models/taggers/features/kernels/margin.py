@@ -57,7 +57,7 @@ def worst_labels(s, rows, index, gold, weights, path):
 @kernel(EXACT)
 def hinge(order, rows, index, gold, weights):
     """Σ of the margins violated, over the sentences: the loss without its regularizer."""
-    path, total = path_for(rows.lengths.max(), index.places.shape[0]), 0.0
+    path, total = path_for(rows.lengths.max(), index.legal), 0.0
     for s in order:
         total += worst_labels(s, rows, index, gold, weights, path)[1]
     return total
@@ -106,7 +106,7 @@ def frank_wolfe_epoch(order, rows, index, gold, moving, dual, clock, c2):
     so on is weights - sums / (clock (clock - 1) / 2).
     """
     weights, n_wrong = moving.weights, 0
-    path, change = path_for(rows.lengths.max(), index.places.shape[0]), no_change(weights.shape[0])
+    path, change = path_for(rows.lengths.max(), index.legal), no_change(weights.shape[0])
     for s in order:
         cost, _ = worst_labels(s, rows, index, gold, weights, path)
         n_wrong += cost

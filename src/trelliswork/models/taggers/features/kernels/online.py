@@ -36,7 +36,7 @@ def epoch(order, rows, index, edges, gold, moving, clock, update, aggressiveness
     """One pass over the sentences in this order [S4.221]; returns (sum of losses, clock, wrong labels)."""
     weights, c, longest = moving.weights, index.places.shape[0], rows.lengths.max()
     by_position, first_pair = edges.ids.shape[0] > 0, index.labels.shape[0] + index.arcs.shape[0]
-    path, change = path_for(longest, c), no_change(weights.shape[0])
+    path, change = path_for(longest, index.legal), no_change(weights.shape[0])
     matrices = np.empty((1, max(longest - 1, 1) if by_position else 0, c, c))
     total, n_wrong = 0.0, 0
     for s in order:

@@ -9,16 +9,25 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
+class Legal(NamedTuple):
+    """What a tag scheme allows, as scores to add: 0, or -inf where it is forbidden."""
+
+    arcs: Array  # [c, c]
+    start: Array  # [c]
+    end: Array  # [c]
+
+
 class WeightIndex(NamedTuple):
     """Attribute a has a weight for each of labels[offsets[a]:offsets[a+1]], then come those of the arcs.
 
-    The weight of arc (i, j) is at places[i, j], or nowhere if that is -1.
+    The weight of arc (i, j) is at places[i, j], or nowhere if that is -1; forbidden arcs have none.
     """
 
     offsets: Array  # [attributes + 1]
     labels: Array  # [state weights]
     arcs: Array  # [arc weights, 2]
     places: Array  # [c, c]
+    legal: Legal
 
 
 class EdgeRows(NamedTuple):
@@ -78,7 +87,8 @@ class Path(NamedTuple):
     emissions: Array  # [1, longest, c]
     transitions: Array  # [1, 1, c, c]
     tags: Array  # [1, longest]
-    edge: Array  # [c] zeros
+    start: Array  # [c]
+    end: Array  # [c]
     possible: Array  # [1] bool
 
 

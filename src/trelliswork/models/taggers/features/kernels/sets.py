@@ -145,14 +145,14 @@ def sentence_loss(first, observed, share, emissions, arcs, room, d_emissions, d_
 
 
 @kernel(FAST)
-def loss_and_gradient(first, last, rows, edges, observed, weights, columns, start, room):
+def loss_and_gradient(first, last, rows, edges, observed, weights, columns, ends, room):
     """Σ_s shares_s (log Z_s - log Z_s of what gold allows) of sentences first..last, and its gradient.
 
-    State j of the chain has the emission score of column columns[j], and start[j] at the first token.
+    State j of the chain has the emission score of column columns[j]; `ends` are scores of the first and last state.
     """
     transitions, table, loose = weights.transitions, weights.table, weights.loose
     c, width = transitions.shape[2], (transitions.shape[2] + 7) // 8 * 8
-    scores, d_scores, end = np.zeros(table.shape[1]), np.zeros(table.shape[1]), np.zeros(c)
+    scores, d_scores = np.zeros(table.shape[1]), np.zeros(table.shape[1])
     shared_exp, shared_shifts = np.empty((1, 1, c, width)), np.empty((1, 1))
     chain.exp_arcs(transitions, shared_exp, shared_shifts)
     d_transitions, d_pairs = np.zeros((1, 1, c, c)), np.zeros(weights.pairs.shape)
@@ -176,7 +176,7 @@ def loss_and_gradient(first, last, rows, edges, observed, weights, columns, star
             chain.exp_arcs(scores_here, exp_here, shifts)
             d_here = room.d_transitions[: m * c * c].reshape(1, m, c, c)
             zero(d_here.ravel())
-        arcs = Arcs(scores_here, exp_here, shifts, start, end)
+        arcs = Arcs(scores_here, exp_here, shifts, ends[0], ends[1])
         total += sentence_loss(begin, observed, observed.shares[s], emissions, arcs, room, d_emissions, d_here)
         if by_position:
             spread_arcs(begin, n, 1.0, edges, d_here, d_pairs)

@@ -30,7 +30,7 @@ def sgd_epoch(order, rows, index, edges, observed, room, weights, clock, l2):
     c, n_states, scale, now, loss = index.places.shape[0], index.labels.shape[0], clock.scale, clock.now, 0.0
     width, by_position = (c + 7) // 8 * 8, edges.ids.shape[0] > 0
     pair_weights = weights[n_states + index.arcs.shape[0] :]
-    transitions, d_transitions, edge = np.zeros((1, 1, c, c)), np.empty((1, 1, c, c)), np.zeros(c)
+    transitions, d_transitions = index.legal.arcs.copy().reshape((1, 1, c, c)), np.empty((1, 1, c, c))
     exp_transitions, shared_shifts = np.empty((1, 1, c, width)), np.empty((1, 1))
     for s in order:
         n, first = rows.lengths[s], rows.starts[s]
@@ -50,7 +50,7 @@ def sgd_epoch(order, rows, index, edges, observed, room, weights, clock, l2):
             d_scores = room.d_transitions[: m * c * c].reshape(1, m, c, c)
         zero(d_scores.ravel())
         chain.exp_arcs(scores, exp_scores, shifts)
-        arcs = Arcs(scores, exp_scores, shifts, edge, edge)
+        arcs = Arcs(scores, exp_scores, shifts, index.legal.start, index.legal.end)
         loss += sentence_loss(first, observed, observed.shares[s], emissions, arcs, room, d_emissions, d_scores)
         rate = 1.0 / (2.0 * l2 * (clock.first + now))
         scale *= 1.0 - 2.0 * l2 * rate

@@ -10,6 +10,7 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels.records import Legal
 
 Array = np.ndarray[Any, Any]
 SPREAD = 0.1  # of the first weights of latent states
@@ -19,7 +20,7 @@ SPREAD = 0.1  # of the first weights of latent states
 class Corpus:
     """What there is to learn from; `gold` with `sets`, and `sentence_weights`, are as for `Likelihood`.
 
-    Attributes that are True in `on_pairs` look at neighbouring labels.
+    Attributes that are True in `on_pairs` look at neighbouring labels; `legal` is what the tag scheme allows.
     """
 
     rows: AttributeRows
@@ -27,6 +28,7 @@ class Corpus:
     sentence_weights: Array | None = None
     sets: Array | None = None
     on_pairs: Array | None = None
+    legal: Legal | None = None
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,7 @@ class LearningConfig(Settings):
         0, "Add the N pairs of attributes that gain most.", at_least=0, option=True, metavar="N",
         goes_with={"model": ("crf",)},
     )  # fmt: skip
+    constrained: bool = setting(True, "Forbid illegal tag sequences.", option=True, off="unconstrained")
     hidden_units: int = setting(
         0, "Binary units between features and tags (hucrf).", at_least=0, option=True, option_default=100,
         search=Around(2), searched_with={"model": ("crf",)},

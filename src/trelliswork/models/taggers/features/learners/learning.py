@@ -85,6 +85,7 @@ def parameters_of(
         all_transitions=config.all_transitions, sets=corpus.sets, on_pairs=corpus.on_pairs,
     )  # fmt: skip
     found = found.frequent(corpus.rows, corpus.gold, config.min_count, corpus.sets).common(corpus.rows, config.cutoff)
+    found = found.within(corpus.legal)
     return found if arcs else replace(found, arcs=found.arcs[:0])
 
 

@@ -58,11 +58,11 @@ class Likelihood:
         return loss, gradient
 
     def _pass_over(self, weights: PlannedWeights, first: int, last: int) -> Any:
-        rows, space = self.plan.rows, self._space
+        rows, space, ends = self.plan.rows, self._space, (self._space.start, self._space.end)
         if self._plain:
-            return kernels.loss_and_gradient(first, last, rows, self._observed, weights, BLOCK)
+            return kernels.loss_and_gradient(first, last, rows, self._observed, weights, ends, BLOCK)
         longest = int(rows.lengths[first:last].max(initial=0))
         room = set_kernels.room_for(longest, space.c, bool(len(self._edges.ids)))
         return set_kernels.loss_and_gradient(
-            first, last, rows, self._edges, self._observed, weights, space.columns, space.start, room
+            first, last, rows, self._edges, self._observed, weights, space.columns, ends, room
         )

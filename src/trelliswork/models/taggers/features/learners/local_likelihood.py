@@ -37,7 +37,9 @@ class LocalLikelihood:
         self._ranges = self.plan.shares(16 * parameters.n_labels)
 
     def __call__(self, weights: Array) -> tuple[float, Array]:
-        planned = self.plan.spread_out(weights, self.parameters.transitions(weights), np.empty(0))
+        c, chained = self.parameters.n_labels, len(self.parameters.arcs) > 0
+        transitions = self.parameters.transitions(weights) if chained else np.zeros((c, c))
+        planned = self.plan.spread_out(weights, transitions, np.empty(0))
         pass_over = partial(local_loss_and_gradient, rows=self.plan.rows, observed=self._observed, weights=planned)
         loss, found = self.plan.add_up(pass_over, self._ranges)
         gradient = np.empty(len(self.parameters))
