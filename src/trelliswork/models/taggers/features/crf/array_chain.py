@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trelliswork.models.taggers.features.kernels import confidences
+from trelliswork.models.taggers.features.kernels.sparse import ListedArcs, sparse_probabilities
+from trelliswork.models.taggers.features.kernels.sparse_paths import sparse_best_labels
 from trelliswork.structures.chain.path_kernels import best_paths
 from trelliswork.tags.schemes import Span, SpanPattern, span_patterns
 
@@ -37,19 +39,28 @@ class ArrayChain:
     lengths: Array
     start: Array  # [c]
     end: Array  # [c]
+    listed: tuple[ListedArcs, Array] | None = None  # the pairs that do not score 0, and their scores
 
     @cached_property
     def argmax(self) -> Array:
         """The best labels [batch, n]."""
         batch, n, _ = self.emissions.shape
         tags, possible = np.zeros((batch, n), np.int64), np.empty(batch, np.bool_)
+        if self.listed is not None:
+            for row, length in enumerate(self.lengths.tolist()):
+                sparse_best_labels(np.array([0, length]), self.emissions[row], *self.listed, tags[row])
+            return tags
         best_paths(0, batch, self.emissions, self.transitions, self.start, self.end, self.lengths, tags, possible)
         return tags
 
-    @property
+    @cached_property
     def marginals(self) -> Array:
         """P(label) [batch, n, c]."""
-        return self._sums.marginals
+        if self.listed is None:
+            return self._sums.marginals
+        found = np.zeros(self.emissions.shape)
+        sparse_probabilities(self.emissions, self.lengths, *self.listed, found)
+        return found
 
     @cached_property
     def _sums(self) -> Sums:

@@ -16,6 +16,7 @@ from trelliswork.models.taggers.features import crf as parts
 from trelliswork.models.taggers.features.crf.array_chain import ArrayChain
 from trelliswork.models.taggers.features.crf.edges import edge_rows
 from trelliswork.models.taggers.features.crf.kinds import Normalised
+from trelliswork.models.taggers.features.crf.listed import Listed
 from trelliswork.models.taggers.features.crf.marks import mark_keys, marked
 from trelliswork.models.taggers.features.crf.parameters import ANY, PairWeights, Parameters
 from trelliswork.models.taggers.features.crf.states import StateSpace
@@ -23,6 +24,8 @@ from trelliswork.models.taggers.features.kernels.decoding import best_labels, sc
 from trelliswork.models.taggers.features.kernels.local import local_arrays
 from trelliswork.models.taggers.features.kernels.records import EdgeRows
 from trelliswork.models.taggers.features.kernels.sets import add_pairs
+from trelliswork.models.taggers.features.kernels.sparse import ListedArcs
+from trelliswork.models.taggers.features.kernels.sparse_paths import sparse_best_labels
 
 if TYPE_CHECKING:
     from trelliswork.distributions.grouped_chain import TagDistribution
@@ -154,7 +157,7 @@ class FeatureCRF:
             edges = edges or edge_rows(rows, self.parameters)
             transitions = self._transitions_by_position(rows, batch, transitions, edges)
         emissions = padded if space.is_plain else np.ascontiguousarray(padded[..., space.columns])
-        return ArrayChain(emissions, transitions, lengths, space.start, space.end)
+        return ArrayChain(emissions, transitions, lengths, space.start, space.end, self._listed)
 
     def _transitions_by_position(self, rows: AttributeRows, batch: Array, shared: Array, edges: EdgeRows) -> Array:
         """Scores [sentences, n-1, labels, labels], with what the attributes of each token add to its arcs [S4.81]."""
@@ -166,6 +169,12 @@ class FeatureCRF:
             if length > 1:
                 add_pairs(int(starts[sentence]), length, 1.0, edges, weights, shared, scores[row : row + 1])
         return scores[:, : max(n - 1, 0)]
+
+    @cached_property
+    def _listed(self) -> tuple[ListedArcs, Array] | None:
+        """The pairs that have a score, and their scores, if these are few and the same everywhere."""
+        found = None if self.normalised == "locally" else Listed.of(self.parameters)
+        return None if found is None else (found.arcs, found.scores(self.weights[self.parameters.arc_weights]))
 
     @property
     def has_array_chain(self) -> bool:
@@ -183,7 +192,10 @@ class FeatureCRF:
         transitions = self._shared_transitions()
         if transitions is not None:
             tags = np.empty(rows.n_tokens, np.int64)
-            best_labels(rows.starts, self.emissions(rows), transitions, self.space.start, self.space.end, tags)
+            if self._listed is None:
+                best_labels(rows.starts, self.emissions(rows), transitions, self.space.start, self.space.end, tags)
+            else:
+                sparse_best_labels(rows.starts, self.emissions(rows), *self._listed, tags)
             names = list(map(self.labels.__getitem__, tags.tolist()))
             return [names[first:last] for first, last in pairwise(rows.starts.tolist())]
         out: list[list[str]] = [[] for _ in rows.lengths]
@@ -195,8 +207,9 @@ class FeatureCRF:
     def marginals(self, rows: AttributeRows) -> list[Array]:
         """p(label | x) [n, labels] of each sentence."""
         out: list[Array] = [np.empty((0, len(self.labels))) for _ in rows.lengths]
-        for batch, chain in self.distributions(rows):
-            for sentence, table in zip(batch, chain.marginals.numpy(), strict=True):
+        sparse = self._listed is not None and self.has_array_chain
+        for batch, chain in self._array_chains(rows) if sparse else self.distributions(rows):
+            for sentence, table in zip(batch, np.asarray(chain.marginals), strict=True):
                 out[sentence] = table[: rows.lengths[sentence]]
         return out
 

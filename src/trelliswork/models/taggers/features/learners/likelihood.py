@@ -9,12 +9,14 @@ import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.taggers.features.crf.edges import edge_rows
+from trelliswork.models.taggers.features.crf.listed import Listed
 from trelliswork.models.taggers.features.crf.observed import follows
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.crf.plan import Plan
 from trelliswork.models.taggers.features.crf.states import StateSpace
 from trelliswork.models.taggers.features.kernels import likelihood as kernels
 from trelliswork.models.taggers.features.kernels import sets as set_kernels
+from trelliswork.models.taggers.features.kernels import sparse as sparse_kernels
 from trelliswork.models.taggers.features.kernels.records import Observed, PlannedWeights
 
 Array = np.ndarray[Any, Any]
@@ -41,24 +43,30 @@ class Likelihood:
         codes, sets = self._space.gold(gold, sets, follows(rows))
         weights = np.ones(len(rows.lengths)) if sentence_weights is None else sentence_weights.astype(np.float64)
         self._observed = Observed(codes[self.plan.tokens].astype(np.int64), sets, weights[self.plan.order])
-        self._ranges = self.plan.shares(self._space.c**2)
         self._edges = edge_rows(rows, parameters, self.plan.tokens)
+        self.listed = Listed.of(parameters) if len(codes) and int(codes.min()) >= 0 else None
         self._plain = self._space.is_plain and not parameters.n_pairs and (not len(codes) or int(codes.min()) >= 0)
+        self._ranges = self.plan.shares(self._space.c**2 if self.listed is None else 4 * len(self.listed.owners))
 
     def __call__(self, weights: Array) -> tuple[float, Array]:
-        parameters, space = self.parameters, self._space
-        transitions = space.transitions(weights[parameters.arc_weights])
+        parameters, arcs = self.parameters, weights[self.parameters.arc_weights]
+        transitions = self._space.transitions(arcs) if self.listed is None else self.listed.scores(arcs)[None]
         pairs = np.ascontiguousarray(weights[parameters.pair_weights])
         planned = self.plan.spread_out(weights, transitions, pairs)
         loss, found = self.plan.add_up(partial(self._pass_over, planned), self._ranges)
         gradient = np.empty(len(parameters))
         self.plan.collect(found, gradient)
-        gradient[parameters.arc_weights] = space.collect(found.transitions)
+        if self.listed is None:
+            gradient[parameters.arc_weights] = self._space.collect(found.transitions)
+        else:
+            gradient[parameters.arc_weights][self.listed.owners] = found.transitions.ravel()
         gradient[parameters.pair_weights] = found.pairs
         return loss, gradient
 
     def _pass_over(self, weights: PlannedWeights, first: int, last: int) -> Any:
         rows, space, ends = self.plan.rows, self._space, (self._space.start, self._space.end)
+        if self.listed is not None:
+            return sparse_kernels.loss_and_gradient(first, last, rows, self._observed, weights, self.listed.arcs)
         if self._plain:
             return kernels.loss_and_gradient(first, last, rows, self._observed, weights, ends, BLOCK)
         longest = int(rows.lengths[first:last].max(initial=0))

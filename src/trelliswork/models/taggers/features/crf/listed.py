@@ -1,0 +1,42 @@
+"""Pairs of labels with a weight, listed: for the kernels of chains with many labels, most of whose pairs have none."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trelliswork.data.attributes.rows import offsets_of
+from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels.sparse import ListedArcs
+
+Array = np.ndarray[Any, Any]
+MANY_LABELS = 64
+LEAST_SHARE = 8  # at most one pair in this many is listed: else a whole table is faster
+
+
+class Listed(NamedTuple):
+    """The pairs as the kernels read them; pair k has the arc weight owners[k]."""
+
+    arcs: ListedArcs
+    owners: Array
+
+    def scores(self, arc_weights: Array) -> Array:
+        """Those of the pairs."""
+        return np.ascontiguousarray(arc_weights[self.owners], np.float64)
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> Listed | None:
+        """Those of a chain of labels, if they are many and few of their pairs have a weight; else None."""
+        c, arcs = parameters.n_labels, parameters.arcs
+        single = parameters.order == 1 and parameters.latent == 1 and parameters.legal is None
+        if not single or parameters.n_pairs or c < MANY_LABELS or len(arcs) * LEAST_SHARE > c * c:
+            return None
+        owners = np.lexsort((arcs[:, 1], arcs[:, 0]))
+        before, label = arcs[owners].T
+        order = np.lexsort((before, label))
+        counts = (np.bincount(each, minlength=c) for each in (before, label))
+        offsets, in_offsets = map(offsets_of, counts)
+        small = (each.astype(np.int32) for each in (label, before[order]))
+        targets, sources = small
+        return cls(ListedArcs(offsets, targets, in_offsets, sources, order), owners)

@@ -1,0 +1,314 @@
+"""CPU kernels of chains with many labels: pairs of labels that have a score of their own are listed, all others score 0.
+
+A step costs O(labels + listed pairs) instead of O(labels²). With E the total of α, which is 1,
+
+    Σ_i α_i e^{a_ij} = e^0 · E + Σ_{listed (i, j)} α_i (e^{a_ij} - 1),
+
+and the same holds for β. Where these terms cancel, the sum is taken anew over all labels. `LANES` sentences go side by
+side, so that each listed pair is read once for all of them and the lanes fill vector registers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trelliswork.models.taggers.features.kernels.likelihood import add_up, emissions_of, spread
+from trelliswork.models.taggers.features.kernels.records import PlannedWeights
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.runtime.kernel_math import exp, highest
+from trelliswork.structures.chain import kernels as chain
+
+Array = np.ndarray[Any, Any]
+LANES = 8
+CANCELLED = 1e-6  # of the total: a sum below it has lost six digits
+
+
+class ListedArcs(NamedTuple):
+    """The pairs of labels with a score of their own: sorted by label before, and by label."""
+
+    offsets: Array  # [c + 1] label before i has the pairs offsets[i]..offsets[i + 1]
+    targets: Array  # [pairs]
+    in_offsets: Array  # [c + 1] label j is in the pairs order[in_offsets[j]]..order[in_offsets[j + 1]]
+    sources: Array  # [pairs] the labels before, in that order
+    order: Array  # [pairs]
+
+
+class Weighed(NamedTuple):
+    """e^score of the pairs over the same factor: `shared` for those that are not listed, shared + gains[k] for k."""
+
+    shared: float
+    gains: Array
+    gains_in: Array  # the same, by label
+    log_factor: float
+
+
+@kernel(EXACT)
+def weighed(scores, arcs):
+    """Scores of listed pairs in exp space."""
+    top = 0.0
+    for k in range(scores.shape[0]):
+        top = max(top, scores[k])
+    gains, shared = np.empty(scores.shape[0]), math.exp(-top)
+    for k in range(scores.shape[0]):
+        gains[k] = math.exp(scores[k] - top) - shared
+    return Weighed(shared, gains, gains[arcs.order], top)
+
+
+@kernel(EXACT)
+def dense(arcs, scores):
+    """Transition scores [1, 1, c, c]."""
+    c = arcs.offsets.shape[0] - 1
+    out = np.zeros((1, 1, c, c))
+    for i in range(c):
+        for k in range(arcs.offsets[i], arcs.offsets[i + 1]):
+            out[0, 0, i, arcs.targets[k]] = scores[k]
+    return out
+
+
+@kernel(FAST)
+def _sums(numbers, offsets, labels, gains, shared, out):
+    """out[i, lane] = Σ_j numbers[j, lane] e^score, listed for i being the pairs with labels[offsets[i]:offsets[i + 1]].
+
+    The lanes are written out, so that their sums stay in registers.
+    """
+    c, totals = numbers.shape[0], np.zeros(LANES)
+    for j in range(c):
+        for lane in range(LANES):
+            totals[lane] += shared * numbers[j, lane]
+    for i in range(c):
+        s0, s1, s2, s3 = totals[0], totals[1], totals[2], totals[3]
+        s4, s5, s6, s7 = totals[4], totals[5], totals[6], totals[7]
+        for k in range(offsets[i], offsets[i + 1]):
+            row, gain = numbers[labels[k]], gains[k]
+            s0 += gain * row[0]
+            s1 += gain * row[1]
+            s2 += gain * row[2]
+            s3 += gain * row[3]
+            s4 += gain * row[4]
+            s5 += gain * row[5]
+            s6 += gain * row[6]
+            s7 += gain * row[7]
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = s0, s1, s2, s3
+        out[i, 4], out[i, 5], out[i, 6], out[i, 7] = s4, s5, s6, s7
+        for lane in range(LANES):
+            if out[i, lane] < CANCELLED * totals[lane]:
+                out[i, lane] = _anew(numbers, lane, labels[offsets[i] : offsets[i + 1]], gains[offsets[i] :], shared)
+
+
+@kernel(FAST)
+def _anew(numbers, lane, labels, gains, shared):
+    """One of these sums over all labels: its terms are positive, so that none cancels another."""
+    total, k = 0.0, 0
+    for j in range(numbers.shape[0]):
+        if k < labels.shape[0] and labels[k] == j:
+            total += numbers[j, lane] * (shared + gains[k])
+            k += 1
+        else:
+            total += numbers[j, lane] * shared
+    return total
+
+
+@kernel(FAST)
+def _add_pairs(alpha, out, arcs, sums):
+    """sums[k] += Σ_lane alpha[i, lane] out[j, lane] for each listed pair k = (i, j)."""
+    for i in range(alpha.shape[0]):
+        a0, a1, a2, a3 = alpha[i, 0], alpha[i, 1], alpha[i, 2], alpha[i, 3]
+        a4, a5, a6, a7 = alpha[i, 4], alpha[i, 5], alpha[i, 6], alpha[i, 7]
+        for k in range(arcs.offsets[i], arcs.offsets[i + 1]):
+            row = out[arcs.targets[k]]
+            low = a0 * row[0] + a1 * row[1] + a2 * row[2] + a3 * row[3]
+            sums[k] += low + (a4 * row[4] + a5 * row[5] + a6 * row[6] + a7 * row[7])
+
+
+@kernel(FAST)
+def _forward(lengths, emits, arcs, weights, alphas, log_z, wide):
+    """α of every lane as distributions [n, c, lanes], and log Z added to log_z; as `chain.forward_scaled`.
+
+    A lane in which a weight vanishes is marked `wide`, and 0 from there on.
+    """
+    n, c, _ = emits.shape
+    arrived, scales = np.ones((c, LANES)), np.empty(LANES)
+    for lane in range(LANES):
+        wide[lane] = False
+    for t in range(n):
+        if t > 0:
+            _sums(alphas[t - 1], arcs.in_offsets, arcs.sources, weights.gains_in, weights.shared, arrived)
+        for lane in range(LANES):
+            scales[lane] = 0.0
+        for j in range(c):
+            for lane in range(LANES):
+                alphas[t, j, lane] = arrived[j, lane] * emits[t, j, lane]
+                scales[lane] += alphas[t, j, lane]
+        for lane in range(LANES):
+            if t >= lengths[lane] or wide[lane]:
+                scales[lane] = 0.0
+                continue
+            for j in range(c):
+                wide[lane] = wide[lane] or alphas[t, j, lane] < chain.SMALLEST
+            if wide[lane]:
+                scales[lane] = 0.0
+                continue
+            log_z[lane] += math.log(scales[lane]) + (weights.log_factor if t > 0 else 0.0)
+            scales[lane] = 1.0 / scales[lane]
+        for j in range(c):
+            for lane in range(LANES):
+                alphas[t, j, lane] *= scales[lane]
+                emits[t, j, lane] *= scales[lane]
+
+
+@kernel(FAST)
+def _backward(lengths, shares, emits, arcs, weights, wide, alphas, d_arcs):
+    """share · posteriors in the place of the α; what arcs add up to goes to d_arcs. Lanes that are wide stay 0."""
+    n, c, _ = emits.shape
+    beta, out, sums = np.zeros((c, LANES)), np.empty((c, LANES)), np.zeros(d_arcs.shape[0])
+    for t in range(n - 1, -1, -1):
+        for lane in range(LANES):
+            used = t < lengths[lane] and not wide[lane]
+            if t == lengths[lane] - 1 or not used:
+                share = shares[lane] if used else 0.0
+                for j in range(c):
+                    beta[j, lane] = share
+        for j in range(c):
+            for lane in range(LANES):
+                out[j, lane] = emits[t, j, lane] * beta[j, lane]
+                alphas[t, j, lane] *= beta[j, lane]
+        if t > 0:
+            _add_pairs(alphas[t - 1], out, arcs, sums)
+            _sums(out, arcs.offsets, arcs.targets, weights.gains, weights.shared, beta)
+    for k in range(sums.shape[0]):
+        d_arcs[k] += sums[k] * (weights.shared + weights.gains[k])
+
+
+@kernel(FAST)
+def _fill(scores, t, lane, emits):
+    """emits[t, :, lane] = e^{scores - highest}; returns the highest."""
+    c = emits.shape[1]
+    top = highest(scores, c)
+    for j in range(c):
+        scores[j] = exp(scores[j] - top)
+    for j in range(c):
+        emits[t, j, lane] = scores[j]
+    return top
+
+
+@kernel(FAST)
+def _clear(lane, first, emits):
+    """emits[first:, :, lane] = 0: there the sentence is over."""
+    for t in range(first, emits.shape[0]):
+        for j in range(emits.shape[1]):
+            emits[t, j, lane] = 0.0
+
+
+@kernel(FAST)
+def _in_log_space(emissions, n, share, transitions, d_emissions, d_transitions):
+    """log Z of a sentence whose scores are too wide for exp space, with the gradients of `chain.backward_log`."""
+    c = emissions.shape[2]
+    row, edge, length, log_z = np.zeros(1, np.int64), np.zeros(c), np.full(1, n), np.empty(1)
+    log_alphas, arrivals = np.empty((1, n, c)), np.empty((1, n, c))
+    chain.forward_log(row, emissions, transitions, edge, edge, length, log_alphas, arrivals, log_z)
+    chain.backward_log(
+        row, transitions, edge, length, log_alphas, arrivals, log_z, np.full(1, share), d_emissions, d_transitions
+    )
+    return log_z[0]
+
+
+@kernel(EXACT)
+def pair_of(i, j, arcs):
+    """The number of a listed pair, -1 if it is not listed."""
+    low, high = arcs.offsets[i], arcs.offsets[i + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if arcs.targets[middle] < j:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < arcs.offsets[i + 1] and arcs.targets[low] == j else -1
+
+
+@kernel(FAST)
+def loss_and_gradient(first, last, rows, observed, weights, arcs):
+    """As `likelihood.loss_and_gradient`; `weights.transitions` are the scores of the listed pairs, [1, 1, 1, pairs]."""
+    scores_of, table, loose = weights.transitions[0, 0, 0], weights.table, weights.loose
+    c, longest = arcs.offsets.shape[0] - 1, 0
+    for s in range(first, last):
+        longest = max(longest, rows.lengths[s])
+    emits, alphas = np.empty((longest, c, LANES)), np.empty((longest, c, LANES))
+    lengths, shares, log_z, wide = np.zeros(LANES, np.int64), np.zeros(LANES), np.zeros(LANES), np.empty(LANES, np.bool_)
+    scores, weighed_arcs, total = np.zeros(table.shape[1]), weighed(scores_of, arcs), 0.0
+    d_arcs, d_table, d_loose = np.zeros(scores_of.shape[0]), np.zeros(table.shape), np.zeros(loose.shape)
+    full = d_full = np.empty((1, 1, 0, 0))
+    for s in range(first, last, LANES):
+        n = 0
+        for lane in range(LANES):
+            lengths[lane] = rows.lengths[s + lane] if s + lane < last else 0
+            shares[lane] = observed.shares[s + lane] if s + lane < last else 0.0
+            log_z[lane], n = 0.0, max(n, lengths[lane])
+            for t in range(lengths[lane]):
+                token = rows.starts[s + lane] + t
+                add_up(rows, token, table, loose, scores)
+                total -= shares[lane] * scores[observed.gold[token]]
+                log_z[lane] += _fill(scores, t, lane, emits)
+        for lane in range(LANES):
+            _clear(lane, lengths[lane], emits[:n])
+        _forward(lengths, emits[:n], arcs, weighed_arcs, alphas[:n], log_z, wide)
+        _backward(lengths, shares, emits[:n], arcs, weighed_arcs, wide, alphas[:n], d_arcs)
+        for lane in range(LANES):
+            begin = rows.starts[s + lane] if lengths[lane] > 0 else 0
+            if wide[lane] and lengths[lane] > 0:
+                if full.shape[2] == 0:
+                    full, d_full = dense(arcs, scores_of), np.zeros((1, 1, c, c))
+                emissions, d_emissions = np.empty((1, lengths[lane], c)), np.zeros((1, lengths[lane], c))
+                emissions_of(s + lane, s + lane + 1, rows, table, loose, emissions)
+                log_z[lane] = _in_log_space(emissions, lengths[lane], shares[lane], full, d_emissions, d_full)
+                for t in range(lengths[lane]):
+                    for j in range(c):
+                        alphas[t, j, lane] = d_emissions[0, t, j]
+            total += shares[lane] * log_z[lane]
+            before = -1
+            for t in range(lengths[lane]):
+                label = observed.gold[begin + t]
+                for j in range(c):
+                    scores[j] = alphas[t, j, lane]
+                scores[label] -= shares[lane]
+                spread(rows, begin + t, scores, d_table, d_loose)
+                pair = pair_of(before, label, arcs) if t > 0 else -1
+                if pair >= 0:
+                    total -= shares[lane] * scores_of[pair]
+                    d_arcs[pair] -= shares[lane]
+                before = label
+    for i in range(c if full.shape[2] > 0 else 0):
+        for k in range(arcs.offsets[i], arcs.offsets[i + 1]):
+            d_arcs[k] += d_full[0, 0, i, arcs.targets[k]]
+    return total, PlannedWeights(d_arcs.reshape((1, 1, 1, -1)), d_table, d_loose, np.empty(0))
+
+
+@kernel(FAST)
+def sparse_probabilities(emissions, lengths_of, arcs, scores_of, marginals):
+    """P(label) of each token [batch, n, c]."""
+    batch, longest, c = emissions.shape
+    emits, alphas = np.empty((longest, c, LANES)), np.empty((longest, c, LANES))
+    lengths, ones, log_z, wide = np.zeros(LANES, np.int64), np.ones(LANES), np.zeros(LANES), np.empty(LANES, np.bool_)
+    scores, weighed_arcs, d_arcs = np.empty(c), weighed(scores_of, arcs), np.zeros(scores_of.shape[0])
+    for s in range(0, batch, LANES):
+        n = 0
+        for lane in range(LANES):
+            lengths[lane] = lengths_of[s + lane] if s + lane < batch else 0
+            n = max(n, lengths[lane])
+        for lane in range(LANES):
+            for t in range(lengths[lane]):
+                for j in range(c):
+                    scores[j] = emissions[s + lane, t, j]
+                _fill(scores, t, lane, emits)
+            _clear(lane, lengths[lane], emits[:n])
+        _forward(lengths, emits[:n], arcs, weighed_arcs, alphas[:n], log_z, wide)
+        _backward(lengths, ones, emits[:n], arcs, weighed_arcs, wide, alphas[:n], d_arcs)
+        for lane in range(min(LANES, batch - s)):
+            for t in range(lengths[lane]):
+                for j in range(c):
+                    marginals[s + lane, t, j] = alphas[t, j, lane]
+            if wide[lane]:
+                one, full = emissions[s + lane : s + lane + 1], dense(arcs, scores_of)
+                _in_log_space(one, lengths[lane], 1.0, full, marginals[s + lane : s + lane + 1], np.zeros(full.shape))
