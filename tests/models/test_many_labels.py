@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 import pytest
 
 from trelliswork.data.attributes import AttributeRows, KeyIndex
+from trelliswork.models.taggers.features.cost import cost_notes
 from trelliswork.models.taggers.features.crf.listed import MANY_LABELS, Listed
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.likelihood import Likelihood
 
 C, N_ATTRIBUTES = 70, 30
@@ -105,3 +110,30 @@ def test_threads_share_the_sentences(worth_splitting: None) -> None:
     wanted, slope = alone(weights)
     assert loss == pytest.approx(wanted)
     np.testing.assert_allclose(gradient, slope, atol=1e-12)
+
+
+def tagged(n_tags: int, n_tokens: int) -> list[list[str]]:
+    """Each tag is followed by the next one."""
+    return [[f"T{t % n_tags}" for t in range(n_tokens)]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_tags", "n_tokens", "said"),
+    [
+        ({}, 40, 60_000, []),
+        ({}, 1000, 60_000, ["1,000 tags: 1,000 of 1,000,000 pairs follow one another and have transition weights"]),
+        ({"all_transitions": True}, 1000, 60_000, ["1,000 tags: about 36 seconds an iteration .*--model logistic$"]),
+        ({"algorithm": "sgd"}, 1000, 600_000, ["about 8 minutes .*consider --algorithm lbfgs or --model logistic$"]),
+        ({"order": 2}, 500, 60_000, ["500 tags: about 36 seconds .*consider --order 1 or --model logistic$"]),
+        ({"model": "logistic"}, 1000, 60_000, []),
+        ({"model": "hmm"}, 1000, 60_000, []),
+    ],
+)
+def test_what_is_said_of_many_tags(settings: dict[str, Any], n_tags: int, n_tokens: int, said: list[str]) -> None:
+    found = list(cost_notes(tagged(n_tags, n_tokens), LearningConfig(**settings), scheme=False))
+    assert len(found) == len(said) and all(map(re.search, said, found)), found
+
+
+def test_a_scheme_needs_the_whole_table() -> None:
+    (note,) = cost_notes(tagged(1000, 60_000), LearningConfig(), scheme=True)
+    assert "about 36 seconds" in note

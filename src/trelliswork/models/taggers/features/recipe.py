@@ -15,6 +15,7 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
+from trelliswork.models.taggers.features.cost import cost_notes
 from trelliswork.models.taggers.features.kernels import likelihood
 from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.taggers.features.learners.config import LearningConfig
@@ -92,6 +93,10 @@ class FeatureRecipe(Recipe):
         file, first = self.options["train"], material.train[0]
         given = self.options["template"] is None and isinstance(first.extra.get(ATTRIBUTES), list)
         self.kind = AttributeTagger if is_crfsuite(file) or given else FeatureTagger
+        if not self.options["partial"]:
+            scheme = self.config.constrained and material.scheme not in (None, "plain")
+            for text in cost_notes((sentence.tags or () for sentence in material.train), self.config, scheme=scheme):
+                note(text)
 
     def own_kernels(self) -> dict[str, list[Any]]:
         return {FEATURE_MODELS: [likelihood.loss_and_gradient, *ANSWERING]}

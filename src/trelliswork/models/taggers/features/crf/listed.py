@@ -15,6 +15,11 @@ MANY_LABELS = 64
 LEAST_SHARE = 8  # at most one pair in this many is listed: else a whole table is faster
 
 
+def is_worth_listing(n_labels: int, n_pairs: int) -> bool:
+    """Whether going through the pairs that have a weight is faster than going through all."""
+    return n_labels >= MANY_LABELS and n_pairs * LEAST_SHARE <= n_labels**2
+
+
 class Listed(NamedTuple):
     """The pairs as the kernels read them; pair k has the arc weight owners[k]."""
 
@@ -30,7 +35,7 @@ class Listed(NamedTuple):
         """Those of a chain of labels, if they are many and few of their pairs have a weight; else None."""
         c, arcs = parameters.n_labels, parameters.arcs
         single = parameters.order == 1 and parameters.latent == 1 and parameters.legal is None
-        if not single or parameters.n_pairs or c < MANY_LABELS or len(arcs) * LEAST_SHARE > c * c:
+        if not single or parameters.n_pairs or not is_worth_listing(c, len(arcs)):
             return None
         owners = np.lexsort((arcs[:, 1], arcs[:, 0]))
         before, label = arcs[owners].T
