@@ -9,34 +9,55 @@ import typer
 
 from trelliswork.cli.options import ModelFolder
 from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.models import load_tagger
-from trelliswork.models.taggers.networks.onnx_export import check_export, export_onnx
+
+FEATURES = "trelliswork.models.taggers.features.export"
+NETWORKS = "trelliswork.models.taggers.networks.onnx_export"
 
 
 def export(
     model: ModelFolder,
     out: Annotated[
         str | None,
-        typer.Argument(metavar="OUT", help="Folder to write; DIR/onnx when left out.", show_default=False),
+        typer.Argument(
+            metavar="OUT",
+            help="Folder to write (with --crfsuite a file); DIR/onnx, DIR/python or DIR/model.crfsuite when left out.",
+            show_default=False,
+        ),
     ] = None,
-    onnx: Annotated[bool, typer.Option("--onnx", help="Write an ONNX graph; needs the extra [onnx].")] = False,
+    onnx: Annotated[bool, typer.Option("--onnx", help="A network as an ONNX graph; needs the extra [onnx].")] = False,
+    crfsuite: Annotated[bool, typer.Option("--crfsuite", help="A CRF over features as CRFsuite's model file.")] = False,
+    python: Annotated[
+        bool, typer.Option("--python", help="A CRF over features as JSON, and a Python file that needs nothing else.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
 ) -> None:
-    """Write a network for programs without Trelliswork.
+    """Write a model for programs without Trelliswork.
 
-    The graph takes the indices of tokens and gives the best tags and
-    their score. Beside it are the vocabularies and labels, and a
+    The ONNX graph takes the indices of tokens and gives the best tags
+    and their score. Beside it are the vocabularies and labels, and a
     Python file that tags text with numpy and onnxruntime alone.
 
     \b
-    Example:
+    Examples:
       trelliswork export ner --onnx
       python ner/onnx/onnx_tagger.py "Ann lives in Paris ."
+      trelliswork export chunker --python
+      python chunker/python/crf_tagger.py < tokens.txt
+      trelliswork export chunker chunker.crfsuite --crfsuite
     """
-    if not onnx:
-        raise TrellisworkError("expected a format to export to, got none; say --onnx")
-    folder = Path(model) / "onnx" if out is None else Path(out)
-    check_export(folder, force=force)
-    export_onnx(load_tagger(model), folder, force=force)
-    size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
-    print(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))} ({size:.1f} MB)")
+    wanted = [name for name, given in (("onnx", onnx), ("crfsuite", crfsuite), ("python", python)) if given]
+    if len(wanted) != 1:
+        got = " and ".join(f"--{name}" for name in wanted) or "none"
+        raise TrellisworkError(f"expected one format to export to, got {got}; say --onnx, --crfsuite or --python")
+    target = Path(out) if out is not None else Path(model) / ("model.crfsuite" if crfsuite else wanted[0])
+    if crfsuite:
+        for note in named(f"{FEATURES}:export_crfsuite")(load_tagger(model), target, force=force):
+            print(note)
+        print(f"{target} ({target.stat().st_size / 1e6:.1f} MB)")
+        return
+    named(f"{NETWORKS}:check_export" if onnx else f"{FEATURES}:check_python")(target, force=force)
+    named(f"{NETWORKS}:export_onnx" if onnx else f"{FEATURES}:export_python")(load_tagger(model), target, force=force)
+    size = sum(path.stat().st_size for path in target.iterdir()) / 1e6
+    print(f"{target}: {', '.join(sorted(path.name for path in target.iterdir()))} ({size:.1f} MB)")

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import tempfile
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,11 +21,11 @@ from torch import Tensor
 
 from trelliswork import __version__
 from trelliswork.errors import ModelError, OutputError, TrellisworkError
+from trelliswork.models.export_folder import check_folder, whole_folder
 from trelliswork.models.taggers.networks.onnx_export import onnx_tagger
 from trelliswork.models.taggers.networks.onnx_export.description import axes_of, describe, meaning_of
 from trelliswork.models.taggers.networks.onnx_export.graphs import GRAPHS, Graph
 from trelliswork.models.taggers.networks.onnx_export.readme import readme
-from trelliswork.writing import PART, part_prefix
 
 OPSET = 17
 GRAPH, DESCRIPTION, README, SCRIPT = "model.onnx", "model.json", "README.md", "onnx_tagger.py"
@@ -45,16 +43,8 @@ def export_onnx(model: Any, directory: str | Path, *, force: bool = False) -> Pa
         raise ModelError(f"expected a network to export, got a {type(model).__name__}; train one, say --model window")
     if getattr(model.config, "pretrained", ""):
         raise ModelError("a model with a pretrained encoder cannot be exported; train one without --pretrained")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=part_prefix(target), suffix=PART, dir=target.parent) as name:
-            made = Path(name) / target.name
-            made.mkdir()
-            _write_files(model, made)
-            _put(made, target, Path(name) / "earlier")
-    except OSError as error:
-        reason = error.strerror or error
-        raise OutputError(f"{target}: cannot be written: {reason}; free space or choose another folder") from error
+    with whole_folder(target) as made:
+        _write_files(model, made)
     return target
 
 
@@ -63,13 +53,9 @@ def check_export(directory: str | Path, *, force: bool = False) -> None:
     if find_spec("onnx") is None:
         raise TrellisworkError("expected the package onnx to be installed; run pip install 'trelliswork[onnx]'")
     target = Path(directory)
-    if target.suffix == ".onnx" or target.is_file():
+    if target.suffix == ".onnx":
         raise OutputError(f"{target}: expected a folder for the graph and its vocabularies, got a file; name a folder")
-    found = {path.name for path in target.iterdir()} if target.is_dir() else set()
-    if found - FILES - {"__pycache__"}:
-        raise OutputError(f"{target}: expected an empty folder or an earlier export, got other files; name another")
-    if found and not force:
-        raise OutputError(f"{target}: there is an export already; name another folder, or replace it with --force")
+    check_folder(target, FILES, force=force)
 
 
 def _write_files(model: Any, folder: Path) -> None:
@@ -150,16 +136,3 @@ def _annotate(decoder: Graph, file: Path) -> None:
     )
     onnx.checker.check_model(graph)
     onnx.save(graph, str(file))
-
-
-def _put(made: Path, target: Path, earlier: Path) -> None:
-    """Put `made` in the place of `target`, which stays if that fails."""
-    if not target.exists():
-        made.rename(target)
-        return
-    target.rename(earlier)
-    try:
-        made.rename(target)
-    except OSError:
-        os.replace(earlier, target)
-        raise
