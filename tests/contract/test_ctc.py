@@ -351,7 +351,9 @@ def test_the_kernel_keeps_the_strings_that_the_plain_beam_keeps(width: int, bonu
     scores = frames(19, t=40, c=4)
     scores[:, ::7, 1] = scores[:, 3, 0] = -INF
     kernel, plain = (CTC(scores, backend=backend) for backend in BACKENDS)
-    for fast, slow in zip(*(each.beam_search(width, k=width, label_bonus=bonus) for each in (kernel, plain)), strict=True):
+    for fast, slow in zip(
+        *(each.beam_search(width, k=width, label_bonus=bonus) for each in (kernel, plain)), strict=True
+    ):
         assert [labels for labels, _ in fast] == [labels for labels, _ in slow]
         assert [score for _, score in fast] == pytest.approx([score for _, score in slow], rel=1e-12)
 

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, kernel
+from trelliswork.runtime.kernel_heap import offer, sort_heap
 
 NEG_INF = -np.inf
 PARENT, LABEL, CHILD, SIBLING, PLACE = range(5)
@@ -121,61 +122,16 @@ def _stay(frame, blank, tree, nodes, weights, stayed, known):
 
 @kernel(EXACT)
 def _best(frame, blank, bonus, tree, nodes, weights, stayed, known, best, codes):
-    """Scores and numbers of the best candidates above -inf, best first; among ties the lower number. Returns how many.
-
-    They are kept in a heap with the worst on top, and sorted in the end.
-    """
+    """Scores and numbers of the best candidates above -inf, best first; among ties the lower number. Returns how many."""
     n, c = known.shape
     size = 0
     for place in range(n):
-        size = _offer(best, codes, size, stayed[place, ANY] + stayed[place, EXTRA], place)
+        size = offer(best, codes, size, stayed[place, ANY] + stayed[place, EXTRA], place)
     for place in range(n):
         last, extra = tree[nodes[place], LABEL], weights[place, EXTRA] + bonus
         for label in range(c):
             if label != blank and not known[place, label]:
                 score = _onset(weights, place, label, last) + frame[label] + extra
-                if size < len(best) or score > best[0]:
-                    size = _offer(best, codes, size, score, n + place * c + label)
-    for end in range(size - 1, 0, -1):
-        score, code = best[end], codes[end]
-        best[end], codes[end] = best[0], codes[0]
-        _sink(best, codes, end, score, code)
+                size = offer(best, codes, size, score, n + place * c + label)
+    sort_heap(best, codes, size)
     return size
-
-
-@kernel(EXACT)
-def _offer(best, codes, size, score, code):
-    """Put a candidate into the heap if it is above -inf and there is room; in a full heap, in place of its top.
-
-    Numbers rise from offer to offer. Returns the size of the heap.
-    """
-    if size == len(best):
-        _sink(best, codes, size, score, code)
-        return size
-    if score == NEG_INF:
-        return size
-    place = size
-    while place > 0 and best[(place - 1) // 2] >= score:
-        best[place], codes[place] = best[(place - 1) // 2], codes[(place - 1) // 2]
-        place = (place - 1) // 2
-    best[place], codes[place] = score, code
-    return size + 1
-
-
-@kernel(EXACT)
-def _sink(best, codes, size, score, code):
-    """Put a candidate in the place of the heap's top."""
-    place, low = 0, 1
-    while low < size:
-        if low + 1 < size and _worse(best[low + 1], codes[low + 1], best[low], codes[low]):
-            low += 1
-        if _worse(score, code, best[low], codes[low]):
-            break
-        best[place], codes[place] = best[low], codes[low]
-        place, low = low, 2 * low + 1
-    best[place], codes[place] = score, code
-
-
-@kernel(EXACT)
-def _worse(score, code, than_score, than_code):
-    return score < than_score or (score == than_score and code > than_code)
