@@ -1,8 +1,8 @@
 """CPU kernel of the beam search that no language model takes part in: `beam.beam_search` over arrays.
 
 A label string is a node of a tree of all strings that were ever kept: `tree[node]` has its parent, its last label, its
-first child, the next child of its parent and its place in the beam (-1: none). A candidate of a frame is a number: place
-s for a string of the beam that stays, n + s * c + label for one that the string in place s goes on to.
+first child, the next child of its parent and its place in the beam (-1: none). A candidate of a frame is a number:
+place s for a string of the beam that stays, n + s * c + label for one that the string in place s goes on to.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _stay(frame, blank, tree, nodes, weights, stayed, known):
 
 @kernel(EXACT)
 def _best(frame, blank, bonus, tree, nodes, weights, stayed, known, best, codes):
-    """Scores and numbers of the best candidates above -inf, best first; among ties the lower number. Returns how many."""
+    """Scores and numbers of the best candidates above -inf, best first; returns how many there are."""
     n, c = known.shape
     size = 0
     for place in range(n):
