@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from trelliswork.cli import kernels
 from trelliswork.cli.main import run
 from trelliswork.data.corpus import builtin_corpus, write_corpus
 
@@ -35,6 +37,12 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
         return Answer(status, *capsys.readouterr())
 
     return call
+
+
+@pytest.fixture(autouse=True)
+def no_word_of_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What commands say is compared, whether kernels are compiled already or not."""
+    monkeypatch.setattr(kernels, "PATIENCE", math.inf)
 
 
 @pytest.fixture(scope="package")

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Answer, Cli
-from trelliswork.cli import kernels
 from trelliswork.cli.main import run
 from trelliswork.cli.report.charts import nice_ticks
 from trelliswork.cli.report.svg import element
@@ -111,14 +110,3 @@ def test_text_is_escaped() -> None:
 )
 def test_ticks_are_round_and_cover(low: float, high: float, ticks: list[float]) -> None:
     assert nice_ticks(low, high) == ticks
-
-
-def test_warmup_says_when_there_is_nothing_to_do(cli: Cli, shown: Answer) -> None:
-    assert cli("warmup") == (0, "kernels are compiled already; nothing to do\n", "")
-
-
-def test_compiling_is_announced(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "kernels_are_cached", lambda: False)
-    answer = cli("warmup")
-    assert answer.err.startswith("compiling kernels for this machine, once (about 10 s) ...\nkernels compiled in ")
-    assert cli("warmup", "--quiet") == (0, "", "")

@@ -1,61 +1,66 @@
-"""The kernels that a model calls are those that are compiled for it, announced, before it is used."""
+"""Compiling is announced when it takes long, and nothing is compiled that a command does not call."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from tests.cli.conftest import SMALL, Cli
+from tests.cli.conftest import Cli
 from trelliswork.cli import kernels
-from trelliswork.data import Sentence
-from trelliswork.models import Segmenter, Tagger, TaggerConfig
-
-SENTENCES = [Sentence(("Ann", "Lee", "sings"), ("B-X", "I-X", "O"))]
-FRESH = """
-from tests.cli.test_kernels import some_models
-from trelliswork.cli import kernels
-from trelliswork.cli.compiling import compile_kernels
-
-compile_kernels()
-assert all(kernel.signatures for kernel in kernels._entry_kernels())
-for tagger in some_models():
-    tagger.rehearse()
-    found = tagger.own_kernels()
-    print(*found)
-    assert all(kernel.signatures for own in found.values() for kernel in own), found
-"""
+from trelliswork.runtime.compilation import EXACT, kernel
 
 
-def some_models() -> list[Tagger | Segmenter]:
-    """A model for each set of kernels."""
-    return [
-        Segmenter.from_data(SENTENCES, TaggerConfig(segments="endpoints")),
-        Segmenter.from_data(SENTENCES, TaggerConfig(encoder="gru")),
-        Tagger.from_data(SENTENCES, TaggerConfig(encoder="deep", scorer="hidden-units", transitions="network")),
-        Tagger.from_data(SENTENCES, TaggerConfig()),
-    ]
+@kernel(EXACT)
+def add_one(x):
+    return x + 1
 
 
-def test_what_is_looked_for_is_what_is_compiled() -> None:
-    done = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["segments", "segments pyramids", "hidden units", ""]
+@kernel(EXACT)
+def add_two(x):
+    return add_one(x) + 1
 
 
-def test_the_kernels_of_a_model_are_announced(
-    cli: Cli, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def announcer(monkeypatch: pytest.MonkeyPatch) -> kernels.Announcer:
+    """One that has heard of nothing yet, and has no patience."""
+    fresh = kernels.Announcer()
+    monkeypatch.setattr(kernels, "ANNOUNCER", fresh)
+    monkeypatch.setattr(kernels, "PATIENCE", 0.0)
+    kernels.event.register("numba:compile", fresh)
+    yield fresh
+    kernels.event.unregister("numba:compile", fresh)
+
+
+def compile_again(function: object) -> None:
+    """Compile a kernel anew, whatever the cache holds."""
+    for each in (add_one, add_two):
+        each._cache.flush()
+        each._make_finalizer()()
+        each.overloads.clear()
+    function.compile("(int64,)")
+
+
+def test_kernels_are_announced_by_the_outermost(
+    announcer: kernels.Announcer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cached = kernels._is_cached
-    lacking = {some_models()[1].own_kernels()["pyramids"][0]}
-    monkeypatch.setattr(kernels, "_is_cached", lambda kernel: kernel not in lacking and cached(kernel))
-    out, command = tmp_path / "m", ["--model", "grsemicrf", "--epochs", "1", *SMALL]
-    trained = cli("train", data / "dev.conll", "--out", out, *command)
-    assert "compiling kernels of pyramids for this machine, once (about 10 s) ...\n" in trained.err
-    assert "kernels of pyramids compiled in " in trained.err
-    assert "kernels of pyramids compiled in " in cli("tag", out, data / "test.conll").err
-    assert cli("evaluate", out, data / "test.conll", "--quiet").err == ""
-    lacking.clear()
-    assert cli("tag", out, data / "test.conll").err == ""
+    kernels.announce_compiling()
+    compile_again(add_two)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "compiling kernels for this machine, once ..."
+    assert second.startswith("test_kernels.add_two compiled in ") and second.endswith(" s")
+    assert announcer.seconds > 0.0
+
+
+def test_little_compiling_and_quiet_commands_say_nothing(
+    announcer: kernels.Announcer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels.announce_compiling(quiet=True)
+    compile_again(add_two)
+    monkeypatch.setattr(kernels, "PATIENCE", 1000.0)
+    kernels.announce_compiling()
+    compile_again(add_two)
+    assert capsys.readouterr().err == ""
+
+
+def test_warmup_says_when_there_is_nothing_to_do(cli: Cli) -> None:
+    cli("warmup", "--quiet")
+    assert cli("warmup") == (0, "kernels are compiled already; nothing to do\n", "")

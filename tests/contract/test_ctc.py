@@ -335,12 +335,27 @@ def assert_best(found: list[Any], wanted: dict[tuple[int, ...], float]) -> None:
 
 
 @every_case
-def test_a_wide_beam_finds_the_best_strings(scores: Tensor, blank: int) -> None:
-    dist = CTC(scores, lengths=LENGTHS, blank=blank)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_wide_beam_finds_the_best_strings(scores: Tensor, blank: int, backend: str) -> None:
+    dist = CTC(scores, lengths=LENGTHS, blank=blank, backend=backend)
     for row, wanted in enumerate(log_probs_of(scores, blank)):
         found = dist.beam_search(EVERYTHING, k=3)[row]
         assert len(found) == min(3, len(wanted))
         assert_best([(labels, round(score, 12)) for labels, score in found], wanted)
+
+
+@pytest.mark.parametrize("width", [1, 3, 20])
+@pytest.mark.parametrize("bonus", [0.0, 0.4])
+def test_the_kernel_keeps_the_strings_that_the_plain_beam_keeps(width: int, bonus: float) -> None:
+    """Strings leave the beam and come back, and longer ones outlive them; the tree of the kernel has to grow."""
+    scores = frames(19, t=40, c=4)
+    scores[:, ::7, 1] = scores[:, 3, 0] = -INF
+    kernel, plain = (CTC(scores, backend=backend) for backend in BACKENDS)
+    for fast, slow in zip(
+        *(each.beam_search(width, k=width, label_bonus=bonus) for each in (kernel, plain)), strict=True
+    ):
+        assert [labels for labels, _ in fast] == [labels for labels, _ in slow]
+        assert [score for _, score in fast] == pytest.approx([score for _, score in slow], rel=1e-12)
 
 
 def test_a_language_model_over_labels() -> None:

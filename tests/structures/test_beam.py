@@ -244,6 +244,20 @@ def test_a_row_does_not_depend_on_its_batch() -> None:
         assert plain(together.decisions[row, :n]) == plain(alone.decisions[0])
 
 
+@pytest.mark.parametrize("beam_size", [1, 2, 4, ALL])
+@pytest.mark.parametrize("make", [tagging, spelling])
+def test_kernels_find_what_the_plain_search_finds(make: Any, beam_size: int) -> None:
+    """The whole search of a chain, step by step by kernel, and step by step where scores are differentiated."""
+    system, scorer, *_ = make(4)
+    ways = [scorer, lambda state: scorer(state), lambda state: scorer(state).requires_grad_()]
+    found = [beam_search(system, way, beam_size) for way in ways]
+    for each in found[:2]:
+        torch.testing.assert_close(each.scores, found[2].scores.detach())
+        assert each.decisions.equal(found[2].decisions) and each.finished.equal(found[2].finished)
+        exists = each.scores > -INF
+        assert all(x[exists].equal(y[exists]) for x, y in zip(each.state, found[2].state, strict=True))
+
+
 def test_a_search_can_be_cut_off() -> None:
     system, scorer, _ = tagging(0)
     found = beam_search(system, scorer, 2, max_steps=2)

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from trelliswork.cli.inputs import say
-from trelliswork.cli.kernels import prepare_kernels
+from trelliswork.cli.kernels import announce_compiling
 from trelliswork.data import ColumnFormat
 from trelliswork.errors import ModelError
 from trelliswork.models.families import TOKENISER
 from trelliswork.models.loading import FolderTokeniser, tokeniser_in
 from trelliswork.models.recipe import Options
 from trelliswork.models.storage import CONFIG
-from trelliswork.models.tokenisers.recipe import KERNELS, learn_tokeniser
+from trelliswork.models.tokenisers.recipe import learn_tokeniser
 
 AUTO, RULES = "auto", "rules"
 
@@ -40,5 +40,5 @@ def learned_tokeniser(options: Options, format: ColumnFormat | None) -> Any:
     if before is not None:
         return before
     quiet = options["quiet"]
-    prepare_kernels(KERNELS, quiet=quiet)
+    announce_compiling(quiet=quiet)
     return learn_tokeniser(options["train"], options["dev"], partial(say, quiet=quiet), options["seed"])

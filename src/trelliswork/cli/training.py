@@ -10,7 +10,7 @@ import typer
 from trelliswork.cli.config_file import config_text
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import say
-from trelliswork.cli.kernels import prepare_kernels
+from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.train_data import check_folder, config_first, read_data, reserved
 from trelliswork.cli.visible import visible
 from trelliswork.data import Choices
@@ -51,7 +51,7 @@ def make_recipe(options: Options) -> Recipe:
 
 
 def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
-    """Read the data and what the recipe wants beside them; the kernels that it needs are compiled."""
+    """Read the data and what the recipe wants beside them."""
 
     def note(text: str) -> None:
         say(text, quiet=options["quiet"] and not text.startswith("note: "))  # what may be wrong is always told
@@ -59,7 +59,7 @@ def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
     files = recipe.read_files()
     material = recipe.read(read_data(options, choices)._replace(files=files), note)
     recipe.begin(material, note)
-    prepare_kernels(recipe, quiet=options["quiet"])
+    announce_compiling(quiet=options["quiet"])
     return material
 
 

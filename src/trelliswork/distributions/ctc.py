@@ -247,8 +247,9 @@ class CTC(StructuredDistribution):
         models = beam.Models(scorer, scorer_weight, word_scorer, word_weight, lexicon, label_bonus)
         self._require_possible()
         log_z = self._log_z.detach().tolist()
+        find = beam.fast_beam_search if models.silent and self.backend == "kernel" else beam.beam_search
         rows = [
-            [Decoded(labels, score - z) for labels, score in beam.beam_search(row, self.blank, width, k, models)]
+            [Decoded(labels, score - z) for labels, score in find(row, self.blank, width, k, models)]
             for row, z in zip(self._parts.rows(), log_z, strict=True)
         ]
         return self._nested(rows)

@@ -116,7 +116,6 @@ class Model:
     reads: ClassVar[str] = "words"
     explains: ClassVar[bool] = False  # whether `explain` tells which features voted for which tag
     answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
-    uses_chains: ClassVar[bool] = False  # whether answers come from the kernels of chains, through torch
     graph: ClassVar[str] = ""  # what its ONNX graph is made of, if it can be exported: chain, segments or vectors
     next_options: ClassVar[str] = "--confidence"  # of the predict command that is suggested after training
     metrics: dict[str, Any]
@@ -192,10 +191,3 @@ class Model:
     def heads(self) -> Mapping[str, Any]:
         """The model of each task by name; one of a single task stands alone, under the empty name."""
         return {"": self}
-
-    def own_kernels(self) -> dict[str, list[Any]]:
-        """The compiled functions that it calls beside those of chains, by a name for people."""
-        return {}
-
-    def rehearse(self) -> None:
-        """Call all of `own_kernels`, so that they are compiled."""

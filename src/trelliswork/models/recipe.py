@@ -90,16 +90,6 @@ class Recipe(ABC):
     def begin(self, material: Material, note: Note) -> None:
         """Take the material; notes say what is worth knowing about it."""
 
-    uses_chains: ClassVar[bool] = True  # whether learning calls the kernels of chains through torch
-
-    @abstractmethod
-    def own_kernels(self) -> dict[str, list[Any]]:
-        """The compiled functions that learning calls, by a name for people."""
-
-    @abstractmethod
-    def rehearse(self) -> None:
-        """Call them all."""
-
     @abstractmethod
     def learn(self, run: Run) -> tuple[Model, Result]:
         """Learn from what was taken; the model is saved in the folder of the run."""

@@ -54,9 +54,3 @@ def options(arithmetic: Arithmetic, inline: bool = False) -> Any:
     """The options for numba; all that could be inherited are among them."""
     fastmath = set(arithmetic) if arithmetic else False
     return dict(fastmath=fastmath, error_model="numpy", forceinline=inline, nogil=True, boundscheck=False)
-
-
-def public_kernels(module: Any) -> list[Any]:
-    """The kernels of a module that are called from outside it."""
-    found = {name: each for name, each in vars(module).items() if hasattr(each, "py_func")}
-    return [each for name, each in found.items() if name[0] != "_" and each.py_func.__module__ == module.__name__]

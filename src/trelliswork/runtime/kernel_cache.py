@@ -77,11 +77,6 @@ class KernelCache:
                 return
         _warn_once()
 
-    def holds_any(self, codegen: Any) -> bool:
-        """Whether there is machine code for this processor, whatever the signature."""
-        start = f"{self.stem}-{self._version()}-{_processor(codegen)}-"
-        return any(each.name.startswith(start) for folder in folders(self.source) for each in self._files(folder))
-
     def flush(self) -> None:
         """Remove what is kept of this kernel."""
         for folder in folders(self.source):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from trelliswork.cli.kernels import prepare_kernels
+from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.options import Threads
 from trelliswork.cli.report import report_page
 from trelliswork.cli.story import PIN, Corpus, Outcome, examine, train_tagger, write_data
@@ -47,7 +47,7 @@ def demo(
     n_held_out = max(20, 3 * sentences // 20)
     corpus = write_data(folder / "data", (sentences, n_held_out, n_held_out))
     print(_introduction(corpus), flush=True)
-    prepare_kernels()
+    announce_compiling()
     tagger, result = train_tagger(corpus, folder / "model", seed=seed, epochs=epochs, progress=make_progress())
     if result.interrupted:
         raise typer.Exit(130)

@@ -10,7 +10,7 @@ import typer
 
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import choices_of, kind_of, layout, say
-from trelliswork.cli.kernels import prepare_kernels
+from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.options import Features, ModelFolder, Quiet, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_COMPARE, with_options
 from trelliswork.cli.tasks import load_reader
@@ -57,7 +57,7 @@ def evaluate(
     sentences, notes = loaded.readable_gold(list(stream), columns["scheme"])
     for note in [*notes, f"{file}: {layout(format, kind)}"]:
         say(note, quiet=quiet)
-    prepare_kernels(loaded, quiet=quiet)
+    announce_compiling(quiet=quiet)
     report = loaded.report(sentences, threshold=threshold)
     _tell(report, [sentence.words for sentence in sentences], json_file)
 
@@ -65,7 +65,7 @@ def evaluate(
 def _evaluate_tokeniser(tokeniser: Any, file: str, json_file: str | None, quiet: bool) -> None:
     """F1 of tokens, words and sentences on CoNLL-U."""
     gold = read_documents(file)
-    prepare_kernels(tokeniser, quiet=quiet)
+    announce_compiling(quiet=quiet)
     _tell(tokeniser.report(gold), [sentence for document in gold for sentence in document.sentences], json_file)
 
 

@@ -13,7 +13,7 @@ import typer
 from trelliswork.cli.answering import BATCH, Question, answers
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import choices_of, kind_of, open_new, say, text_in_columns
-from trelliswork.cli.kernels import prepare_kernels
+from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.options import Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.pins import parse_pins
@@ -129,9 +129,7 @@ def predict(
     inputs.format, sentences = open_new(file, kind, words_alone(choices) if several else choices, keep, **how)
     if inputs.format is not None and read_as is None and (doubt := text_in_columns(inputs.format, loaded)):
         say(doubt)
-    prepare_kernels(loaded)
-    if top_k or pin or threshold is not None:
-        prepare_kernels()  # these need chains, whatever the model
+    announce_compiling()
     batch = 1 if typed else BATCH  # answer line by line to someone who types
     with _target(out) as target:
         writer = writer_for(output, inputs, loaded, top_k, target)
@@ -174,7 +172,7 @@ def _write_tokens(
     if output not in (None, Output.conllu, Output.jsonl):
         raise TrellisworkError(f"expected --format conllu or jsonl for tokens, got {output}")
     writer = ConlluWriter(None)
-    prepare_kernels(tokeniser)
+    announce_compiling()
     with _target(out) as target:
         for sentence in read_text(file, tokeniser, **how):
             target.write(json_text(sentence) if output is Output.jsonl else writer.sentence(sentence, None))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from trelliswork.cli.kernels import (
-    kernels_are_cached,
-    prepare_feature_kernels,
-    prepare_kernels,
-    prepare_network_kernels,
-)
+from trelliswork.cli.compiling import compile_kernels, small_networks
+from trelliswork.cli.kernels import ANNOUNCER, announce_compiling
 from trelliswork.distributions.registry import exercise
+from trelliswork.models.taggers.features.tagger import rehearse
 from trelliswork.structures.registry import STRUCTURES
 
 
@@ -31,20 +30,19 @@ def warmup(
       trelliswork warmup
       trelliswork warmup --all
     """
-    ready = kernels_are_cached()
-    prepare_kernels(quiet=quiet)
-    if every:
-        _exercise_all(quiet)
-    elif ready and not quiet:
+    announce_compiling(quiet=quiet)
+    before = ANNOUNCER.seconds
+    for what, compile_them in (_everything() if every else {"chains": compile_kernels}).items():
+        began = time.perf_counter()
+        compile_them()
+        if every and not quiet:
+            print(f"{what}: ready after {time.perf_counter() - began:.1f} s", flush=True)
+    if ANNOUNCER.seconds == before and not every and not quiet:
         print("kernels are compiled already; nothing to do")
 
 
-def _exercise_all(quiet: bool) -> None:
-    """Every structure in turn, with the seconds that it took."""
-    prepare_network_kernels(quiet=quiet)
-    prepare_feature_kernels(quiet=quiet)
-    for structure in STRUCTURES:
-        began = time.perf_counter()
-        exercise(structure)
-        if not quiet:
-            print(f"{structure.name}: ready after {time.perf_counter() - began:.1f} s", flush=True)
+def _everything() -> dict[str, Callable[[], None]]:
+    """What calls the kernels of networks, of feature models and of every structure."""
+    networks = {f"network of {type(each).__name__}": each.rehearse for each in small_networks()}
+    structures = {each.name: partial(exercise, each) for each in STRUCTURES}
+    return {"chains": compile_kernels, **networks, "feature models": rehearse, **structures}

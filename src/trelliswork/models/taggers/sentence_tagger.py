@@ -40,8 +40,6 @@ class SentenceTagger(Model):
     labels: Labels
     metrics: dict[str, Any]
 
-    uses_chains = True
-
     @property
     def scheme(self) -> str:
         return self.labels.data_scheme

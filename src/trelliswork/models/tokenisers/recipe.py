@@ -11,11 +11,8 @@ from typing import Any
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
-from trelliswork.models.taggers.features.kernels import likelihood
-from trelliswork.models.taggers.features.kernels.decoding import best_labels
 from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.taggers.features.recipe import LearningResult
-from trelliswork.models.tokenisers.character_kernels import score_characters
 from trelliswork.models.tokenisers.tokeniser import DEFAULTS, CharacterTokeniser
 from trelliswork.text import Document, read_documents
 from trelliswork.training.interrupts import Interrupts
@@ -24,28 +21,10 @@ HELD_OUT = 10  # one document, or sentence, in this many is held out when there 
 FOR_TAGGERS = {"resume": None, "tensorboard": None, "seeds": 1}
 
 
-class Kernels:
-    """The compiled functions that learn a tokeniser."""
-
-    uses_chains = False
-
-    def own_kernels(self) -> dict[str, list[Any]]:
-        """By a name for people."""
-        return {"tokenisers": [likelihood.loss_and_gradient, best_labels, score_characters]}
-
-    def rehearse(self) -> None:
-        """Learn from a sentence and answer about it, so that they are compiled."""
-        document = Document.aligned("Stop, Ann!", [["Stop", ",", "Ann", "!"]])
-        CharacterTokeniser.fit([document], replace(DEFAULTS, max_iterations=2)).tokenise(document.text)
-
-
-KERNELS = Kernels()
-
-
 class TokeniserRecipe(Recipe):
     """Learned in one go: there is nothing to resume."""
 
-    steps, unpruned_steps, uses_chains = "iterations", 30, False
+    steps, unpruned_steps = "iterations", 30
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -85,12 +64,6 @@ class TokeniserRecipe(Recipe):
     @property
     def documents(self) -> Sequence[Document]:
         return self.material.train  # type: ignore[return-value]
-
-    def own_kernels(self) -> dict[str, list[Any]]:
-        return KERNELS.own_kernels()
-
-    def rehearse(self) -> None:
-        KERNELS.rehearse()
 
     def learn(self, run: Run) -> tuple[CharacterTokeniser, LearningResult]:
         result, began = LearningResult(), time.perf_counter()

@@ -145,12 +145,6 @@ class CharacterTokeniser(Model):
 
     # What it is
 
-    def own_kernels(self) -> dict[str, list[Any]]:
-        return {"tokenisers": [best_labels, score_characters]}
-
-    def rehearse(self) -> None:
-        self.tokenise("Stop, Ann!")
-
     @property
     def n_parameters(self) -> int:
         return len(self.crf.weights)

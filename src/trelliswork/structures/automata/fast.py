@@ -98,16 +98,26 @@ def log_ahead(machine: Machine) -> Array:
 
 def best_ahead(machine: Machine) -> Array:
     """The best weight from each state to an end (of states on no path perhaps -inf); an error if a cycle gains."""
+    onwards = best_onwards(machine)
+    if onwards is not None:
+        return onwards[0]
     weights, _, final = machine.arrays
     ahead = np.full(machine.n_states, -np.inf)
-    if machine.ascending:  # then nothing need be known about what is live
-        kernels.best_ahead(np.arange(machine.n_states), machine.out, machine.target, weights, final, ahead)
-        return ahead
-    if machine.acyclic:
-        kernels.best_ahead(machine.order, machine.out, machine.target, weights, final, ahead)
-    elif not kernels.relax(machine.source, machine.target, weights, final, machine.live, ahead):
+    if not kernels.relax(machine.source, machine.target, weights, final, machine.live, ahead):
         raise ScoreError("there is no best path: going round some cycle gains; lower the weights on cycles")
     return np.where(machine.live, ahead, -np.inf)
+
+
+def best_onwards(machine: Machine) -> tuple[Array, Array] | None:
+    """The best weight from each state to an end and the first arc of it (-1: none); None if there are cycles."""
+    weights, _, final = machine.arrays
+    ahead, steps = np.empty(machine.n_states), np.empty(machine.n_states, np.int64)
+    if kernels.best_in_order(machine.source, machine.target, weights, final, ahead, steps):
+        return ahead, steps  # then nothing need be known about what is live
+    if not machine.acyclic:
+        return None
+    kernels.best_ahead(machine.order, machine.out, machine.target, weights, final, ahead, steps)
+    return ahead, steps
 
 
 def sample_paths(machine: Machine, n_samples: int, generator: torch.Generator | None) -> list[tuple[int, Array]]:

@@ -160,44 +160,54 @@ def posteriors(states, into, source, weights, initial, final, alpha, log_z, scal
 
 
 @kernel(EXACT)
-def best_ahead(states, out, target, weights, final, ahead):
-    """The best weight from each state to an end, for states in topological order."""
-    ahead[:] = NEG_INF
+def best_ahead(states, out, target, weights, final, ahead, steps):
+    """The best weight from each state to an end, for states in topological order.
+
+    steps[q] is the first arc from q on a best path; -1 where ending in q is as good.
+    """
+    for q in range(len(final)):
+        ahead[q], steps[q] = NEG_INF, -1
     for i in range(len(states) - 1, -1, -1):
         q = states[i]
-        best = final[q]
+        best, step = final[q], -1
         for place in range(out[0][q], out[0][q + 1]):
             arc = out[1][place]
-            best = max(best, weights[arc] + ahead[target[arc]])
-        ahead[q] = best
+            value = weights[arc] + ahead[target[arc]]
+            if value > best:
+                best, step = value, arc
+        ahead[q], steps[q] = best, step
 
 
 @kernel(EXACT)
-def _first_along(out, target, weights, ahead, q):
-    """The first arc from q on a best path; -1 if there is none."""
-    for place in range(out[0][q], out[0][q + 1]):
-        arc = out[1][place]
-        if weights[arc] + ahead[target[arc]] == ahead[q]:
-            return arc
-    return -1
+def best_in_order(source, target, weights, final, ahead, steps):
+    """`best_ahead` in one pass over arcs that are sorted by source and lead to higher states; False if they are not."""
+    for q in range(len(final)):
+        ahead[q], steps[q] = final[q], -1
+    arc, above = len(source) - 1, len(final)
+    while arc >= 0:
+        q = source[arc]
+        if q >= above:
+            return False
+        best, step, above = final[q], -1, q
+        while arc >= 0 and source[arc] == q:
+            if target[arc] <= q:
+                return False
+            value = weights[arc] + ahead[target[arc]]
+            if value > best or (value == best and step >= 0):
+                best, step = value, arc
+            arc -= 1
+        ahead[q], steps[q] = best, step
+    return True
 
 
 @kernel(EXACT)
-def best_walk(out, target, weights, initial, final, ahead):
-    """The first state and the arcs of the best path of an acyclic machine, by what is ahead; the first among ties."""
-    first = 0
-    for q in range(len(initial)):
-        if initial[q] + ahead[q] > initial[first] + ahead[first]:
-            first = q
-    path, size, q = np.empty(len(initial), np.int64), 0, first
-    while ahead[q] > final[q]:
-        step = _first_along(out, target, weights, ahead, q)
-        if step < 0:  # only where scores that are not finite led here
-            break
-        path[size] = step
-        size += 1
-        q = target[step]
-    return first, path[:size]
+def walk(first, steps, target):
+    """The arcs that a path takes from its first state, by the step from each."""
+    path, size, q = np.empty(len(steps), np.int64), 0, first
+    while steps[q] >= 0:
+        path[size] = steps[q]
+        size, q = size + 1, target[steps[q]]
+    return path[:size]
 
 
 @kernel(EXACT)

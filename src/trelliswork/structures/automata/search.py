@@ -31,19 +31,17 @@ class Partial(NamedTuple):
 
 def best_paths(machine: Machine, k: int) -> list[tuple[int, Array, float]]:
     """(first state, arcs, score) of the k best paths, best first; fewer if there are fewer."""
-    if k == 1 and (machine.ascending or machine.acyclic):
-        return _best_path(machine)
-    return list(islice(_paths(machine, k), k))
+    onwards = fast.best_onwards(machine) if k == 1 else None
+    return list(islice(_paths(machine, k), k)) if onwards is None else _best_path(machine, *onwards)
 
 
-def _best_path(machine: Machine) -> list[tuple[int, Array, float]]:
-    """The best path of an acyclic machine, without a search; none if there is none."""
-    weights, initial, final = machine.arrays
-    ahead = fast.best_ahead(machine)
-    if not (initial + ahead > NEG_INF).any():
+def _best_path(machine: Machine, ahead: Array, steps: Array) -> list[tuple[int, Array, float]]:
+    """The best path by the best step from each state, without a search; none if there is none."""
+    scores = machine.arrays[1] + ahead
+    first = int(scores.argmax()) if len(scores) else 0
+    if not len(scores) or scores[first] == NEG_INF:
         return []
-    first, arcs = kernels.best_walk(machine.out, machine.target, weights, initial, final, ahead)
-    return [(int(first), arcs, float(initial[first] + ahead[first]))]
+    return [(first, kernels.walk(first, steps, machine.target), float(scores[first]))]
 
 
 def _paths(machine: Machine, k: int) -> Iterator[tuple[int, Array, float]]:

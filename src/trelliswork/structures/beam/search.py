@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic
+from typing import Any, Generic, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError
+from trelliswork.runtime.bridge import as_array, out_of_reach
 from trelliswork.runtime.shapes import Bool, Float, Int
+from trelliswork.structures.beam import kernels
 from trelliswork.structures.beam.system import (
     Scorer,
     State,
@@ -93,6 +96,38 @@ def choose(
     return Choice(parents, torch.where(moving, taken, NOTHING), best, moving)
 
 
+@runtime_checkable
+class WholeSearch(Protocol):
+    """A scorer that knows a faster way to search a whole system."""
+
+    def search(self, system: Any, beam_size: int) -> Hypotheses[Any] | None:
+        """What `beam_search` finds, or None where the way does not apply or finds something wrong."""
+
+
+def for_kernels(*scores: Tensor) -> bool:
+    """Whether scores can be read by kernels: on the CPU, and not differentiated."""
+    return not (any(each.requires_grad or each.device.type != "cpu" for each in scores) or out_of_reach())
+
+
+def choose_by_kernel(
+    scores: Float[Tensor, "batch beam"],
+    added: Float[Tensor, "batch beam a"],
+    done: Bool[Tensor, "batch beam"] | None,
+    beam_size: int,
+) -> Choice:
+    """`choose` on the CPU, where nothing is differentiated; the first among ties."""
+    batch, beam, a = added.shape
+    room = min(beam_size, beam * a if done is None else beam * (a + 1))
+    resting = np.zeros((batch, beam), np.bool_) if done is None else as_array(done)
+    parents, decisions = np.empty((batch, room), np.int64), np.empty((batch, room), np.int64)
+    best = np.empty((batch, room))
+    width = kernels.choose_rows(as_array(scores), as_array(exact(added)), resting, parents, decisions, best)
+    if width < room:
+        parents, decisions, best = (each[:, : max(1, width)] for each in (parents, decisions, best))
+    moving = None if decisions.min(initial=0) >= 0 else torch.from_numpy(decisions >= 0)
+    return Choice(torch.from_numpy(parents), torch.from_numpy(decisions), torch.from_numpy(best), moving)
+
+
 def beam_search(
     system: TransitionSystem[State], scorer: Scorer[State], beam_size: int, *, max_steps: int | None = None
 ) -> Hypotheses[State]:
@@ -106,9 +141,13 @@ def beam_search(
     >>> found.decisions[:, 0], found.scores[:, 0]      # the best of each row
     """  # [S4.295]
     check_limit("beam_size", beam_size)
+    if isinstance(scorer, WholeSearch) and max_steps is None:
+        found = scorer.search(system, beam_size)
+        if found is not None:
+            return found
 
     def keep_best(scores: Tensor, added: Tensor, done: Tensor | None) -> Choice:
-        return choose(scores, added, done, beam_size)
+        return (choose_by_kernel if for_kernels(added) else choose)(scores, added, done, beam_size)
 
     return _search(system, scorer, system.initial(), keep_best, max_steps)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.errors import ScoreError
+from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Bool, Float, Int
-from trelliswork.structures.beam.system import check_whole
+from trelliswork.structures.beam import kernels
+from trelliswork.structures.beam.search import INF, Hypotheses, for_kernels
+from trelliswork.structures.beam.system import check_whole, exact
 
 
 class TaggingState(NamedTuple):
@@ -74,3 +78,26 @@ class ChainScorer:
             return scores
         last = (state.position == self.system.lengths[:, None] - 1)[:, :, None]
         return scores + torch.where(last, self.end, 0.0)
+
+    def search(self, system: Tagging, beam_size: int) -> Hypotheses[TaggingState] | None:
+        """The whole beam search by one kernel; None where it does not apply or scores are not valid."""
+        end = self.arrivals.new_zeros(system.n_decisions) if self.end is None else self.end
+        given = self.emissions, self.arrivals, end
+        batch, n, c = self.emissions.shape
+        if system is not self.system or not batch or not for_kernels(*given):
+            return None
+        if not all(bool(each.amax() < INF) for each in given):  # the highest is NaN if any is
+            return None
+        room, n = 1, int(system.lengths.max())
+        for _ in range(n):
+            room = min(beam_size, room * c)
+        decisions, scores = np.empty((batch, room, n), np.int64), np.empty((batch, room))
+        lengths = system.lengths.numpy().astype(np.int64, copy=False)
+        width = kernels.chain_beams(*(as_array(exact(each)) for each in given), lengths, decisions, scores)
+        if width == 0:
+            return None
+        tags, totals = torch.from_numpy(decisions[:, :width]), torch.from_numpy(scores[:, :width])
+        position = system.lengths[:, None].expand(batch, width)
+        state = TaggingState(position, tags.gather(2, position[:, :, None] - 1).squeeze(2))
+        dtype = torch.result_type(self.emissions, self.arrivals)
+        return Hypotheses(tags, totals.to(dtype), totals > -INF, state)

@@ -16,11 +16,10 @@ from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
 from trelliswork.models.taggers.features.cost import cost_notes
-from trelliswork.models.taggers.features.kernels import likelihood
 from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.induction import Round
-from trelliswork.models.taggers.features.tagger import ANSWERING, FEATURE_MODELS, FeatureTagger, rehearse
+from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.models.taggers.partial_tags import is_known
 from trelliswork.training.interrupts import Interrupts
 
@@ -54,7 +53,7 @@ class LearningResult:
 class FeatureRecipe(Recipe):
     """A model over features is trained in one go: there is nothing to resume."""
 
-    steps, unpruned_steps, uses_chains = "iterations", 30, False
+    steps, unpruned_steps = "iterations", 30
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -97,12 +96,6 @@ class FeatureRecipe(Recipe):
             scheme = self.config.constrained and material.scheme not in (None, "plain")
             for text in cost_notes((sentence.tags or () for sentence in material.train), self.config, scheme=scheme):
                 note(text)
-
-    def own_kernels(self) -> dict[str, list[Any]]:
-        return {FEATURE_MODELS: [likelihood.loss_and_gradient, *ANSWERING]}
-
-    def rehearse(self) -> None:
-        rehearse()
 
     def learn(self, run: Run) -> tuple[FeatureTagger, LearningResult]:
         material, sources, config = self.material, self.material.files, self.config

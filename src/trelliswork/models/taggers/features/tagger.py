@@ -34,7 +34,6 @@ from trelliswork.models.taggers.features.crf.legality import legal_of
 from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
-from trelliswork.models.taggers.features.kernels import confidences, decoding
 from trelliswork.models.taggers.features.learners.base import Progress
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.induction import Round
@@ -51,8 +50,6 @@ if TYPE_CHECKING:
     from trelliswork.distributions.grouped_chain import TagDistribution
 
 Array = np.ndarray[Any, Any]
-FEATURE_MODELS = "feature models"
-ANSWERING = (decoding.best_labels, confidences.label_probabilities, confidences.span_probabilities)
 
 
 class FeatureTagger(ChainTagger):
@@ -63,16 +60,6 @@ class FeatureTagger(ChainTagger):
 
     KIND = "FeatureTagger"
     explains = True
-
-    @property
-    def uses_chains(self) -> bool:  # type: ignore[override]
-        return not self.crf.has_array_chain
-
-    def own_kernels(self) -> dict[str, list[Any]]:
-        return {FEATURE_MODELS: list(ANSWERING)}
-
-    def rehearse(self) -> None:
-        rehearse()
 
     def __init__(
         self,

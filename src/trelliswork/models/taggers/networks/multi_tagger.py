@@ -58,7 +58,7 @@ class MultiTagger(StoredNetwork):
     """
 
     # [S4, multi-task tagging]
-    uses_chains, graph = True, "chain"
+    graph = "chain"
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Mapping[str, Labels]) -> None:
         super().__init__()
@@ -237,12 +237,6 @@ class MultiTagger(StoredNetwork):
     def size(self) -> str:
         labels = [f"{len(head.labels.vocabulary)} labels of {task}" for task, head in self._heads.items()]
         return f"{', '.join(labels)}, {self.n_parameters:,} parameters"
-
-    def own_kernels(self) -> dict[str, list[Any]]:
-        return self.first.own_kernels()
-
-    def rehearse(self) -> None:
-        self.first.rehearse()
 
     def describe(self, top: int = 20) -> Description:
         structure = f"{Tagger.STRUCTURE} for each of {', '.join(self.tasks)}"

@@ -22,11 +22,8 @@ from trelliswork.models.taggers.networks.network import load_vectors, make_dropo
 from trelliswork.models.taggers.networks.pretraining import pretrain_encoder
 from trelliswork.models.taggers.networks.stored_network import StoredNetwork
 from trelliswork.models.taggers.sentence_tagger import SentenceTagger
-from trelliswork.nn.encoders import lstm_kernels
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.rbm import PretrainingConfig
-from trelliswork.nn.scorers import softplus_kernels
-from trelliswork.runtime.compilation import public_kernels
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -155,14 +152,8 @@ class NeuralTagger(StoredNetwork, SentenceTagger):
     def transitions(self) -> list[tuple[float, str, str]]:
         """Learned scores of legal neighbours, the strongest first."""
 
-    def own_kernels(self) -> dict[str, list[Any]]:
-        found = {"LSTMs": public_kernels(lstm_kernels)} if self.config.encoder == "lstm" else {}
-        if self.config.scorer == "hidden-units":
-            found["hidden units"] = public_kernels(softplus_kernels)
-        return found
-
     def rehearse(self) -> None:
-        """Learn and answer with a small network of the same kind."""
+        """Learn and answer with a small network of the same kind, so that its kernels are compiled."""
         sentences = [Sentence(("Ann", "Lee", "sings"), ("B-X", "I-X", "O")), Sentence(("Stop",), ("O",))] * 4
         with torch.random.fork_rng(devices=[]):
             small = type(self).from_data(sentences, replace(self.config, **_SMALL))

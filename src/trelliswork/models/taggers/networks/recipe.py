@@ -75,13 +75,6 @@ class NetworkRecipe(Recipe):
         if (vectors.n_announced or 0) > n:  # the file may have been cut
             note(f"note: {file}: its first line promises {vectors.n_announced:,} vectors, it has {n:,}")
 
-    def own_kernels(self) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = self._model.own_kernels()
-        return found
-
-    def rehearse(self) -> None:
-        self._model.rehearse()
-
     def learn(self, run: Run) -> tuple[Any, TrainingResult]:
         training = replace(self.training, seed=run.seed)
         model, self._model = self._model, None

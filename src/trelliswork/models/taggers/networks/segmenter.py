@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -30,12 +30,9 @@ from trelliswork.models.taggers.networks.features import TokenFeatures
 from trelliswork.models.taggers.networks.network import make_direct_connections, make_segment_scorer
 from trelliswork.models.taggers.networks.neural_tagger import EncodedSentence, NeuralTagger
 from trelliswork.models.taggers.sentence_tagger import Pins
-from trelliswork.nn.encoders import grconv_kernels
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.segments import sums_over_segments
 from trelliswork.nn.semi_crf import SemiCRF
-from trelliswork.runtime.compilation import public_kernels
-from trelliswork.structures.segments import likelihood_kernels, path_kernels, scaled_kernels
 from trelliswork.tags.schemes import canonical, infer_scheme, spans_of, split_tag, tags_of
 
 if TYPE_CHECKING:
@@ -215,17 +212,6 @@ class Segmenter(NeuralTagger):
 
     def transitions(self) -> list[tuple[float, str, str]]:
         return strongest_transitions(self.crf, self.kinds)
-
-    def own_kernels(self) -> dict[str, list[Any]]:
-        """Those of segments come first; a pyramid has no hidden units above it."""
-        found = {SEGMENTS: [likelihood_kernels.forward_rows, likelihood_kernels.backward_rows]}
-        found[SEGMENTS] += [scaled_kernels.forward_scaled, scaled_kernels.backward_scaled]
-        found[SEGMENTS] += [path_kernels.best_starts, path_kernels.top_starts]
-        inherited = super().own_kernels()
-        if self.config.segments == "pyramid":
-            inherited.pop("hidden units", None)
-            found["pyramids"] = public_kernels(grconv_kernels)
-        return found | inherited
 
 
 def longest_span(sentence: Sentence, scheme: str) -> int:

@@ -1,0 +1,137 @@
+"""CPU kernel of the beam search that no language model takes part in: `beam.beam_search` over arrays.
+
+A label string is a node of a tree of all strings that were ever kept: `tree[node]` has its parent, its last label, its
+first child, the next child of its parent and its place in the beam (-1: none). A candidate of a frame is a number:
+place s for a string of the beam that stays, n + s * c + label for one that the string in place s goes on to.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from trelliswork.runtime.compilation import EXACT, kernel
+from trelliswork.runtime.kernel_heap import offer, sort_heap
+
+NEG_INF = -np.inf
+PARENT, LABEL, CHILD, SIBLING, PLACE = range(5)
+NODE_FIELDS = 5
+BLANK, LAST, ANY, EXTRA = range(4)  # log weights of a string's paths by how they end, together; what is added to them
+WEIGHTS = 4
+
+
+@kernel(EXACT)
+def log_add(x, y):
+    """As `beam.log_add`."""
+    if x < y:
+        x, y = y, x
+    return x if y == NEG_INF else x + math.log1p(math.exp(y - x))
+
+
+@kernel(EXACT)
+def beam_strings(scores, blank, width, bonus):
+    """(tree, nodes, weights): the nodes in the beam behind the last frame, best first, and their log weights."""
+    n_frames, c = scores.shape
+    tree, nodes, weights = np.empty((64, NODE_FIELDS), np.int64), np.empty(1, np.int64), np.empty((1, WEIGHTS))
+    n_nodes, nodes[0] = _plant(tree, 0, -1, -1), 0
+    tree[0, PLACE] = 0
+    weights[0, BLANK], weights[0, LAST], weights[0, ANY], weights[0, EXTRA] = 0.0, NEG_INF, 0.0, 0.0
+    for t in range(n_frames):
+        n, size = len(nodes), len(nodes) * c
+        stayed, known = np.empty((n, WEIGHTS)), np.zeros((n, c), np.bool_)
+        _stay(scores[t], blank, tree, nodes, weights, stayed, known)
+        best = np.empty(size if size < width else width)
+        codes = np.empty(len(best), np.int64)
+        size = _best(scores[t], blank, bonus, tree, nodes, weights, stayed, known, best, codes)
+        kept, new_weights = np.empty(size, np.int64), np.empty((size, WEIGHTS))
+        for place in range(n):
+            tree[nodes[place], PLACE] = -1
+        for place in range(size):
+            if n_nodes == len(tree):
+                tree = _grown(tree)
+            parent = (codes[place] - n) // c
+            if parent < 0:
+                kept[place] = nodes[codes[place]]
+                for i in range(WEIGHTS):
+                    new_weights[place, i] = stayed[codes[place], i]
+            else:
+                kept[place] = _child(tree, nodes[parent], (codes[place] - n) % c, n_nodes)
+                n_nodes += kept[place] == n_nodes
+                extra = weights[parent, EXTRA] + bonus
+                new_weights[place, BLANK], new_weights[place, EXTRA] = NEG_INF, extra
+                new_weights[place, LAST] = new_weights[place, ANY] = best[place] - extra
+            tree[kept[place], PLACE] = place
+        nodes, weights = kept, new_weights
+    return tree, nodes, weights
+
+
+@kernel(EXACT)
+def _plant(tree, node, parent, label):
+    """Make a node without children; returns the next free one."""
+    tree[node, PARENT], tree[node, LABEL], tree[node, CHILD], tree[node, SIBLING] = parent, label, -1, -1
+    return node + 1
+
+
+@kernel(EXACT)
+def _grown(tree):
+    """The same tree with room for twice as many nodes."""
+    room = np.empty((2 * len(tree), NODE_FIELDS), np.int64)
+    for node in range(len(tree)):
+        for i in range(NODE_FIELDS):
+            room[node, i] = tree[node, i]
+    return room
+
+
+@kernel(EXACT)
+def _child(tree, parent, label, free):
+    """The node of a string with one more label; node `free` becomes it if there is none."""
+    node = tree[parent, CHILD]
+    while node >= 0:
+        if tree[node, LABEL] == label:
+            return node
+        node = tree[node, SIBLING]
+    _plant(tree, free, parent, label)
+    tree[free, SIBLING], tree[parent, CHILD] = tree[parent, CHILD], free
+    return free
+
+
+@kernel(EXACT)
+def _onset(weights, place, label, last):
+    """Paths behind which a label may begin: after a blank only, if it is the last one again."""
+    return weights[place, BLANK] if label == last else weights[place, ANY]
+
+
+@kernel(EXACT)
+def _stay(frame, blank, tree, nodes, weights, stayed, known):
+    """Strings that stay: by a blank, by their last label again, or come to by a string of the beam that is one shorter.
+
+    `known` marks the latter by the shorter string's place and the label.
+    """
+    for place in range(len(nodes)):
+        label, parent, last = tree[nodes[place], LABEL], tree[nodes[place], PARENT], NEG_INF
+        if parent >= 0:
+            last = weights[place, LAST] + frame[label]
+            shorter = tree[parent, PLACE]
+            if shorter >= 0:
+                known[shorter, label] = True
+                last = log_add(last, _onset(weights, shorter, label, tree[parent, LABEL]) + frame[label])
+        stayed[place, BLANK], stayed[place, LAST] = weights[place, ANY] + frame[blank], last
+        stayed[place, ANY], stayed[place, EXTRA] = log_add(stayed[place, BLANK], last), weights[place, EXTRA]
+
+
+@kernel(EXACT)
+def _best(frame, blank, bonus, tree, nodes, weights, stayed, known, best, codes):
+    """Scores and numbers of the best candidates above -inf, best first; returns how many there are."""
+    n, c = known.shape
+    size = 0
+    for place in range(n):
+        size = offer(best, codes, size, stayed[place, ANY] + stayed[place, EXTRA], place)
+    for place in range(n):
+        last, extra = tree[nodes[place], LABEL], weights[place, EXTRA] + bonus
+        for label in range(c):
+            if label != blank and not known[place, label]:
+                score = _onset(weights, place, label, last) + frame[label] + extra
+                size = offer(best, codes, size, score, n + place * c + label)
+    sort_heap(best, codes, size)
+    return size
