@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Answer, Cli
+from tests.cli.pages import check_page
 from trelliswork.cli.main import run
 from trelliswork.cli.report.charts import nice_ticks
 from trelliswork.cli.report.svg import element
-
-VOID = {"meta", "br", "link", "img", "hr"}
 
 
 @pytest.fixture(scope="module")
@@ -50,29 +48,8 @@ def test_the_demo_model_works_with_the_other_commands(cli: Cli, shown: Answer, f
     assert cli("evaluate", folder / "model", folder / "data" / "test.conll").status == 0
 
 
-class Balance(HTMLParser):
-    """Fails on a tag that is closed out of order; remembers what the page refers to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.references: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.references += [value or "" for name, value in attrs if name in ("src", "href", "srcset", "action")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-1:]}"
-        self.open.pop()
-
-
 def test_the_report_is_well_formed_and_needs_nothing_else(page: str) -> None:
-    balance = Balance()
-    balance.feed(page)
-    assert balance.open == [] and balance.references == []
-    assert "<script" not in page and "@import" not in page and "url(" not in page
+    check_page(page)
     assert set(re.findall(r"https?://[^\s\"<]+", page)) <= {"http://www.w3.org/2000/svg"}
 
 
@@ -84,9 +61,7 @@ def test_the_report_has_its_pictures(page: str) -> None:
         "Gold tags against predicted tags",
         "Share of right answers by stated confidence",
     ]
-    for drawing in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
-        ElementTree.fromstring(drawing)
-    assert "prefers-color-scheme: dark" in page and "ECE" in page and page.count("<li>") == 3
+    assert "ECE" in page and page.count("<li>") == 3
 
 
 def test_the_trellis_stands_alone(shown: Answer, folder: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import SMALL, Cli
+from tests.cli.pages import check_page, sections
 from trelliswork.data import open_conll
 from trelliswork.models import load_tagger
 from trelliswork.models.families import FAMILIES, MODELS, TOKENISER
@@ -42,7 +43,9 @@ def test_a_model_is_trained_loaded_tagged_with_scored_and_shown(
     assert [tuple(record["tokens"]) for record in records] == [sentence.words for sentence in sentences]
     for record in records:
         _check(record, len(record["tokens"]))
-    assert "token accuracy" in cli("evaluate", out, train).out
+    assert "token accuracy" in cli("evaluate", out, train, "--html", tmp_path / "report.html").out
+    check_page(page := (tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert {"Scores", "What was taken for what", "Known and unknown words"} <= set(sections(page))
     shown = cli("info", out)
     assert shown.status == 0 and f"{load_tagger(out).n_parameters:,} parameters" in shown.out
     assert json.loads(cli("info", out, "--json").out)["parameters"] == load_tagger(out).n_parameters

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.cli.pages import check_page, sections
 from trelliswork.models import FeatureTagger, load
 from trelliswork.models.tokenisers import CharacterTokeniser
 from trelliswork.text import Document, RuleTokeniser, read_documents
@@ -69,6 +70,19 @@ def test_one_alone(cli: Cli, treebank: Path, tmp_path: Path) -> None:
     assert [[token.text for token in each] for each in document.sentences][1] == ["Why", "?"]
     first = json.loads(cli("predict", out, text, "--format", "jsonl").out.splitlines()[0])
     assert first["tokens"][3:5] == ["do", "n't"] and first["offsets"][3:5] == [[9, 11], [11, 14]]
+
+
+def test_a_page_and_a_comparison(cli: Cli, treebank: Path, tmp_path: Path) -> None:
+    for name, texts in (("good", read_documents(treebank)), ("bad", [Document.aligned("Hi!", [["Hi", "!"]])])):
+        CharacterTokeniser.fit(texts).save(tmp_path / name)
+    command = ["evaluate", tmp_path / "good", treebank, "--against", tmp_path / "bad"]
+    answer = cli(*command, "--html", tmp_path / "r.html")
+    assert answer.status == 0, answer.err
+    assert "A has fewer mistakes in 36 sentences, B in 0, of 36; A is better, and it is hardly luck" in answer.out
+    check_page(page := (tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert sections(page) == ["Scores", "Two models", "Where A is better (36 sentences)"]
+    cli("evaluate", tmp_path / "bad", treebank, "--html", tmp_path / "r.html")
+    assert "Worst sentences" in sections((tmp_path / "r.html").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(

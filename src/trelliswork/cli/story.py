@@ -12,7 +12,8 @@ from trelliswork.data import ColumnFormat, MajorityBaseline, Sentence
 from trelliswork.data.corpus import as_sentences, builtin_corpus, write_corpus
 from trelliswork.draw import Drawing, trellis
 from trelliswork.models import Analysis, Confidences, Tagger, TaggerConfig
-from trelliswork.models.taggers.scores import Scores, compare, score
+from trelliswork.models.examined import Examined, Example
+from trelliswork.models.taggers.scores import Scores, compare, examined, score
 from trelliswork.training import EpochRecord, TrainingConfig, TrainingResult, train
 from trelliswork.training.progress import Progress
 
@@ -62,7 +63,8 @@ class Outcome:
     model: Scores
     explained: Explained
     pinned: Confidences
-    examples: list[tuple[Sentence, Confidences]]
+    examined: Examined
+    examples: list[Example]
 
 
 def write_data(folder: Path, sizes: tuple[int, int, int]) -> Corpus:
@@ -98,14 +100,18 @@ def examine(tagger: Tagger, corpus: Corpus, history: list[EpochRecord]) -> Outco
     gold = [sentence.tags or () for sentence in corpus.test]
     guessed = [baseline.tag(sentence.words) for sentence in corpus.test]
     position, tag = PIN
+    answers = tagger.confidences(corpus.test)
+    found = score(answers, corpus.test, tagger.scheme)
+    judged = examined(answers, corpus.test, tagger.scheme, found.confusion)
     return Outcome(
         corpus,
         history,
         compare(gold, guessed, "IOB2"),
-        score(tagger.confidences(corpus.test), corpus.test, tagger.scheme),
+        found,
         explain(tagger, SENTENCE),
         tagger.confidences([SENTENCE], [{position - 1: tag}])[0],
-        choose_examples(tagger, corpus.test),
+        judged,
+        choose_examples(judged.examples),
     )
 
 
@@ -124,10 +130,8 @@ def explain(tagger: Tagger, sentence: Sentence, top_k: int = 3) -> Explained:
     )
 
 
-def choose_examples(tagger: Tagger, sentences: Sequence[Sentence], n: int = 6) -> list[tuple[Sentence, Confidences]]:
+def choose_examples(examples: Sequence[Example], n: int = 6) -> list[Example]:
     """Sentences worth showing: with names, of readable length, the least sure half of them first."""
-    readable = [each for each in sentences if 6 <= len(each) <= 16]
-    answered = list(zip(readable, tagger.confidences(readable), strict=True))
-    with_spans = [(each, answer) for each, answer in answered if len(answer.spans) >= 2]
-    by_doubt = sorted(with_spans, key=lambda pair: min(span.probability for span in pair[1].spans))
+    readable = [each for each in examples if 6 <= len(each.words) <= 16 and len(each.found) >= 2]
+    by_doubt = sorted(readable, key=lambda each: min(each.confidences))
     return [*by_doubt[: n // 2], *by_doubt[-(n - n // 2) :]]

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from trelliswork.data import Sentence
 from trelliswork.draw import Drawing, segments
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.examined import Examined
 from trelliswork.text import RuleTokeniser, sentences_in
 
 Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name
@@ -89,10 +90,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Report:
-    """How good a model is on gold data: for people, and as plain values for JSON."""
+    """How good a model is on gold data: for people, as plain values for JSON, and input by input for each task."""
 
     text: str
     record: dict[str, Any]
+    examined: Mapping[str, Examined] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,10 @@ class Model:
         scores = self.evaluate(gold)
         value = f"{100 * scores['score']:6.2f}"
         return Report(f"{scores['metric']:<24}{value}", dict(scores))
+
+    def knows(self, word: str) -> bool | None:
+        """Whether it has learned something about this very word; None if it cannot say."""
+        return None
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
         """Gold data as the model reads it, and notes about what was changed; answers it cannot give are an error."""

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import choices_of, kind_of, layout, say
+from trelliswork.cli.judging import Compared, Judged, compared, comparison_record, comparison_text
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.options import Features, ModelFolder, Quiet, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_COMPARE, with_options
+from trelliswork.cli.report.evaluation import evaluation_page
 from trelliswork.cli.tasks import load_reader
 from trelliswork.cli.visible import visible
 from trelliswork.data import atomic_write
+from trelliswork.data.files import name_of
 from trelliswork.data.readers import open_tagged
-from trelliswork.models.base import Report, count
+from trelliswork.errors import TrellisworkError
+from trelliswork.models.base import count
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_documents
 
@@ -27,6 +31,13 @@ def evaluate(
     model: ModelFolder,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Tagged file, or - for standard input.")],
     json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the scores as JSON.")] = None,
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a page: tables, confusions, calibration, worst sentences.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Another model: is the difference significant? (paired bootstrap)"),
+    ] = None,
     threshold: Threshold = None,
     threads: Threads = 1,
     quiet: Quiet = False,
@@ -42,36 +53,56 @@ def evaluate(
     predict --threshold would write. A tokeniser gets the F1 of tokens, words
     and sentences on CoNLL-U, as the CoNLL 2018 shared task counts them.
 
+    --html writes all of that as a page with pictures: scores by label, what
+    was taken for what, known and unknown words, calibration, and the worst
+    sentences. --against tells whether another model is better or worse than
+    luck would have it, with a paired bootstrap over the sentences.
+
     \b
     Examples:
       trelliswork evaluate ner test.conll
       trelliswork evaluate ner test.conll --json scores.json
+      trelliswork evaluate ner test.conll --against older --html report.html
     """
     use_threads(threads)
-    loaded = load_reader(model, given_function(features))
-    if loaded.reads == "text":
-        _evaluate_tokeniser(loaded, file, json_file, quiet)
-        return
-    kind = kind_of(file, tagger=loaded)
-    format, stream = open_tagged(file, choices_of(loaded, layout_in(columns), kind), kind)
-    sentences, notes = loaded.readable_gold(list(stream), columns["scheme"])
-    for note in [*notes, f"{file}: {layout(format, kind)}"]:
-        say(note, quiet=quiet)
-    announce_compiling(quiet=quiet)
-    report = loaded.report(sentences, threshold=threshold)
-    _tell(report, [sentence.words for sentence in sentences], json_file)
-
-
-def _evaluate_tokeniser(tokeniser: Any, file: str, json_file: str | None, quiet: bool) -> None:
-    """F1 of tokens, words and sentences on CoNLL-U."""
-    gold = read_documents(file)
-    announce_compiling(quiet=quiet)
-    _tell(tokeniser.report(gold), [sentence for document in gold for sentence in document.sentences], json_file)
-
-
-def _tell(report: Report, sentences: Sequence[Sequence[Any]], json_file: str | None) -> None:
-    print(f"{count(len(sentences), 'sentence')}, {count(sum(map(len, sentences)), 'token')}\n")
-    print(visible(report.text))
+    if against is not None and file == "-":
+        raise TrellisworkError("--against reads FILE twice, and standard input can be read once; give a file")
+    function = given_function(features)
+    judged, sizes = _judge(model, file, threshold, function, columns, quiet)
+    print(f"{sizes}\n\n{visible(judged.report.text)}")
+    both: list[Compared] = []
+    record = judged.report.record
+    if against is not None:
+        both = compared(judged, _judge(against, file, threshold, function, columns, quiet)[0])
+        print("\n" + visible(comparison_text(both, model, against)))
+        record = {**record, "against": comparison_record(both, against)}
     if json_file is not None:
         with atomic_write(json_file) as target:
-            target.write(json.dumps(report.record, indent=1) + "\n")
+            target.write(json.dumps(record, indent=1) + "\n")
+    if html is not None:
+        with atomic_write(html) as target:
+            target.write(evaluation_page(judged, Path(name_of(file)).name, sizes, both, against or ""))
+        say(f"written: {html}", quiet=quiet)
+
+
+def _judge(
+    folder: str, file: str, threshold: float | None, function: Any, columns: dict[str, Any], quiet: bool
+) -> tuple[Judged, str]:
+    """The report of a model on a file, and how large that is."""
+    loaded = load_reader(folder, function)
+    if loaded.reads == "text":
+        if threshold is not None:
+            raise TrellisworkError("--threshold is for spans, and a tokeniser gives its best tokens; leave it out")
+        gold: Any = read_documents(file)
+        units: list[Any] = [sentence for document in gold for sentence in document.sentences]
+    else:
+        kind = kind_of(file, tagger=loaded)
+        format, stream = open_tagged(file, choices_of(loaded, layout_in(columns), kind), kind)
+        gold, notes = loaded.readable_gold(list(stream), columns["scheme"])
+        for note in [*notes, f"{file}: {layout(format, kind)}"]:
+            say(note, quiet=quiet)
+        units = [sentence.words for sentence in gold]
+    announce_compiling(quiet=quiet)
+    report = loaded.report(gold, threshold=threshold)
+    sizes = f"{count(len(units), 'sentence')}, {count(sum(map(len, units)), 'token')}"
+    return Judged(folder, report, loaded.knows), sizes

@@ -8,25 +8,28 @@ from typing import TYPE_CHECKING
 
 from trelliswork.data import Sentence
 from trelliswork.draw.svg import percent
-from trelliswork.tags.schemes import Span, spans_of
+from trelliswork.models.examined import Example, Part
+from trelliswork.tags.schemes import spans_of
 
 if TYPE_CHECKING:
-    from trelliswork.models import Analysis, Confidences
+    from trelliswork.models import Analysis
 
 SCHEME = "IOB2"
 
 
-def marked_sentence(sentence: Sentence, answer: Confidences) -> str:
-    """A paragraph with each predicted span, its label and probability; wrong and missed ones are told apart."""
-    gold = set(spans_of(sentence.tags, SCHEME)) if sentence.tags is not None else None
-    found: list[tuple[Span, str, bool]] = []
-    for span in answer.spans:
-        place = (span.start, span.end, span.label)
-        found.append((place, f"{span.label} {percent(span.probability)}", gold is not None and place not in gold))
-    missed = sorted((gold or set()) - {place for place, _, _ in found})
-    told = "; ".join(f"{' '.join(sentence.words[start:end])} is {label}" for start, end, label in missed)
+def marked_example(example: Example, *, right: bool = True) -> str:
+    """A paragraph with each part that was found, its label and probability; wrong and missed ones are told apart."""
+    sure = dict(zip(example.found, example.confidences, strict=False))
+    found = []
+    for part in example.found:
+        is_right = part in example.right
+        if right or not is_right:
+            shown = f"{part[2]} {percent(sure[part])}" if part in sure else part[2]
+            found.append((part, shown, not is_right))
+    missed = sorted(set(example.gold) - example.right)
+    told = "; ".join(f"{example.text(part)} is {part[2]}" if part[2] else example.text(part) for part in missed)
     ending = f' <span class="missed">gold: {escape(told)}</span>' if told else ""
-    return f'<p class="sentence">{_with_marks(sentence.words, found)}{ending}</p>\n'
+    return f'<p class="sentence" dir="auto">{_with_marks(example.words, found, example.joint)}{ending}</p>\n'
 
 
 def analysis_items(sentence: Sentence, analyses: Sequence[Analysis]) -> str:
@@ -43,13 +46,14 @@ def analysis_items(sentence: Sentence, analyses: Sequence[Analysis]) -> str:
     return f'<ol class="analyses">\n{"".join(items)}</ol>'
 
 
-def _with_marks(words: Sequence[str], spans: Sequence[tuple[Span, str, bool]]) -> str:
+def _with_marks(words: Sequence[str], parts: Sequence[tuple[Part, str, bool]], joint: str = " ") -> str:
     pieces: list[str] = []
     position = 0
-    for (start, end, _), shown, is_wrong in spans:
+    for (start, end, _), shown, is_wrong in parts:
         pieces += map(escape, words[position:start])
         kind = ' class="wrong"' if is_wrong else ""
-        pieces.append(f"<mark{kind}>{escape(' '.join(words[start:end]))}<small>{escape(shown)}</small></mark>")
+        label = f"<small>{escape(shown)}</small>" if shown else ""
+        pieces.append(f"<mark{kind}>{escape(joint.join(words[start:end]))}{label}</mark>")
         position = end
     pieces += map(escape, words[position:])
-    return " ".join(pieces)
+    return joint.join(pieces)

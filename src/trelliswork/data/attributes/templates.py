@@ -75,6 +75,15 @@ class Template:
     def references(self) -> list[Reference]:
         return [part for part in self.parts if isinstance(part, Reference)]
 
+    def filled(self, values: Sequence[str]) -> str:
+        """The name that it makes of the values of its references.
+
+        >>> Template.parse("U1:%x[-1,0]/%x[0,0]").filled(["the", "cat"])
+        'U1:the/cat'
+        """
+        left = iter(values)
+        return "".join(part if isinstance(part, str) else next(left) for part in self.parts)
+
     @property
     def text(self) -> str:
         """As it was written."""

@@ -67,6 +67,9 @@ class Ensemble(AveragedTagger):
         for i, tagger in enumerate(self.taggers, 1):
             tagger.save(Path(directory) / f"model-{i}", extra=extra)
 
+    def knows(self, word: str) -> bool | None:
+        return self.taggers[0].knows(word)
+
     @property
     def n_columns(self) -> int:
         return self.taggers[0].n_columns

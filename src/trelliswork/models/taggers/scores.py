@@ -8,6 +8,7 @@ from typing import Any
 
 from trelliswork.data import Sentence
 from trelliswork.metrics import Calibration, Confusion, SpanReport, calibration, confusion, span_scores, token_accuracy
+from trelliswork.models.examined import Examined, Example, Part
 from trelliswork.models.taggers.explanation import Confidences
 from trelliswork.tags.schemes import spans_of
 
@@ -75,6 +76,30 @@ def _outcomes(gold: Sequence[Sequence[str]], answers: Sequence[Confidences], sch
             true = set(spans_of(tags, scheme))
             pairs += [(span.probability, (span.start, span.end, span.label) in true) for span in answer.spans]
     return pairs
+
+
+def examined(
+    answers: Sequence[Confidences], sentences: Sequence[Sentence], scheme: str, confused: Confusion
+) -> Examined:
+    """Spans, or the tags of tokens if they are plain, sentence by sentence."""
+    examples = [_example(answer, sentence, scheme) for answer, sentence in zip(answers, sentences, strict=True)]
+    if scheme == "plain":
+        return Examined("token accuracy", "tags", examples, confused)
+    return Examined("F1 of spans", "spans", examples, confused)
+
+
+def _example(answer: Confidences, sentence: Sentence, scheme: str) -> Example:
+    if scheme == "plain":
+        found, gold = _tags_as_parts(answer.tags), _tags_as_parts(sentence.tags or ())
+        return Example(sentence.words, found, gold, answer.tokens)
+    spans = [(span.start, span.end, span.label) for span in answer.spans]
+    return Example(
+        sentence.words, spans, spans_of(sentence.tags or (), scheme), [each.probability for each in answer.spans]
+    )
+
+
+def _tags_as_parts(tags: Sequence[str]) -> list[Part]:
+    return [(i, i + 1, tag) for i, tag in enumerate(tags)]
 
 
 def score_text(scores: Scores) -> str:

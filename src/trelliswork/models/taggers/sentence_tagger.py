@@ -21,7 +21,7 @@ from trelliswork.models.taggers.explanation import (
 )
 from trelliswork.models.taggers.gold import broken_note, in_scheme_of, require_known, unknown_note
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
-from trelliswork.models.taggers.scores import score, score_text
+from trelliswork.models.taggers.scores import examined, score, score_text
 from trelliswork.models.taggers.span_choice import check_threshold, choose_spans
 from trelliswork.tags.schemes import tags_of
 
@@ -220,8 +220,9 @@ class SentenceTagger(Model):
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
         """Span F1 under both readings, accuracy, and how far the confidences are off."""
-        scores = score(self.confidences(gold, threshold=threshold), gold, self.labels.data_scheme)
-        return Report(score_text(scores), scores.to_dict())
+        found, scheme = self.confidences(gold, threshold=threshold), self.labels.data_scheme
+        scores = score(found, gold, scheme)
+        return Report(score_text(scores), scores.to_dict(), {"": examined(found, gold, scheme, scores.confusion)})
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
         """Gold tags in the scheme of the model, which must know them."""

@@ -10,8 +10,10 @@ language is all in the training text, so it cuts Chinese or Japanese into words 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +23,7 @@ from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Answer, Description, Model, Report
 from trelliswork.models.card import model_card
+from trelliswork.models.examined import Examined, Example
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.kernels.decoding import best_labels
@@ -141,7 +144,9 @@ class CharacterTokeniser(Model):
         """F1 of tokens, words and sentences, for people."""
         scores = self.evaluate(gold)
         parts = ("tokens", "words", "sentences")
-        return Report("\n".join(f"{f'F1 of {part}':<24}{scores[part]:6.2f}" for part in parts), dict(scores))
+        text = "\n".join(f"{f'F1 of {part}':<24}{scores[part]:6.2f}" for part in parts)
+        examples = [example for document in gold for example in _examples(document, self.tokenise(document.text))]
+        return Report(text, dict(scores), {"": Examined("F1 of tokens", "tokens", examples)})
 
     # What it is
 
@@ -189,6 +194,18 @@ class CharacterTokeniser(Model):
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         tokeniser.metrics = dict(stored.metrics)
         return tokeniser
+
+
+def _examples(document: Document, found: Sequence[Sequence[Token]]) -> Iterator[Example]:
+    """Each gold sentence as characters; a token that was found counts in the sentence in which it begins."""
+    known = [sentence for sentence in document.sentences if sentence]
+    starts = [sentence[0].start for sentence in known]
+    of_sentence: list[list[Token]] = [[] for _ in known]
+    for token in chain.from_iterable(found):
+        of_sentence[max(bisect_right(starts, token.start) - 1, 0)].append(token)
+    for start, gold, tokens in zip(starts, known, of_sentence, strict=True):
+        parts = [[(token.start - start, token.end - start, "") for token in each] for each in (tokens, gold)]
+        yield Example(document.text[start : gold[-1].end], *parts, joint="")
 
 
 def _attributes(laid: Sequence[Paragraphs], cutoff: int) -> tuple[AttributeRows, KeyIndex]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.function import Function
 from trelliswork.data.attributes.hashing import HINT, HashedNames
 from trelliswork.data.attributes.rows import owners_of
+from trelliswork.data.attributes.templates import Reference
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description, count
 from trelliswork.models.card import model_card
@@ -163,6 +165,15 @@ class FeatureTagger(ChainTagger):
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         read_otherwise = self.crf.parameters.legal is not None
         return [*unknown_note(self.labels, dev), *(broken_note(self.labels, train) if read_otherwise else ())]
+
+    def knows(self, word: str) -> bool | None:
+        """Whether the template of the word alone has seen it; None without such a template, or without names."""
+        of_word = [each for each in self.templates.templates if each.references == [Reference(0, 0)]]
+        return None if self.hashed or not of_word else of_word[0].filled([word]) in self._all_names
+
+    @cached_property
+    def _all_names(self) -> frozenset[str]:
+        return frozenset(self.names)
 
     @property
     def n_columns(self) -> int:

@@ -155,6 +155,10 @@ class TokenFeatures:
         found = self._of_words(sentences)[:, self.names.index(VECTOR)]
         return float((found != UNKNOWN).sum()) / max(len(found), 1)
 
+    def knows(self, word: str) -> bool:
+        """Whether a word has a row of its own in the table of words."""
+        return self._parts["word"](word) in self.vocabularies["word"]
+
     def encode(self, sentence: Sentence) -> Int[Tensor, "n f"]:
         """The indices of one sentence; attributes of templates stand behind the others."""
         return self.encode_all([sentence])[0]

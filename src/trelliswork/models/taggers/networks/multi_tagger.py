@@ -220,7 +220,11 @@ class MultiTagger(StoredNetwork):
         by_task = self.gold_by_head(gold)
         found = {task: head.report(by_task[task], threshold=threshold) for task, head in self._heads.items()}
         text = "\n\n".join(f"{task}:\n{each.text}" for task, each in found.items())
-        return Report(text, {"tasks": {task: each.record for task, each in found.items()}})
+        record = {"tasks": {task: each.record for task, each in found.items()}}
+        return Report(text, record, {task: each.examined[""] for task, each in found.items()})
+
+    def knows(self, word: str) -> bool:
+        return self.first.knows(word)
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
         by_task = self.gold_by_head(gold)

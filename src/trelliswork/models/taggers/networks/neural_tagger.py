@@ -58,6 +58,9 @@ class NeuralTagger(StoredNetwork, SentenceTagger):
         self.input_dropout = make_dropout(config, config.dropout)
         self.hidden_dropout = make_dropout(config, config.hidden_dropout)
 
+    def knows(self, word: str) -> bool:
+        return self.features.knows(word)
+
     @classmethod
     def from_data(
         cls,

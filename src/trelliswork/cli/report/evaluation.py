@@ -1,0 +1,95 @@
+"""The page of `evaluate --html`: how good a model is, where it fails, and whether another is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+
+from trelliswork.cli.judging import Compared, Judged, verdict
+from trelliswork.cli.report.html import heading, section, table, whole_page
+from trelliswork.cli.report.sections import by_label, confusions, percentages, sentences, trust
+from trelliswork.models.examined import Examined, Example, Part
+
+WORST, DIFFERENT = 20, 10  # sentences that are shown
+
+
+def evaluation_page(judged: Judged, file: str, sizes: str, both: Sequence[Compared] = (), other: str = "") -> str:
+    """A whole HTML page that needs nothing but itself; `both` is the comparison with another model."""
+    title = f"{judged.name} on {file}"
+    report = f"<pre>{escape(judged.report.text)}</pre>\n"
+    sections = [heading(title, sizes), section("Scores", "In per cent, as the terminal has them.", report)]
+    sections += [_difference(each, judged.name, other) for each in both]
+    for task, examined in judged.report.examined.items():
+        sections += [f"<h2>Task: {escape(task)}</h2>\n"] if task else []
+        sections += _sections_of(examined, judged.knows)
+    sections += [_where_better(each) for each in both]
+    return whole_page(title, sections)
+
+
+def _sections_of(examined: Examined, knows: Callable[[str], bool | None]) -> Iterator[str]:
+    labels, calibration = examined.by_label(), examined.calibration()
+    yield by_label(labels, examined.overall, examined.parts) if len(labels) > 1 else ""
+    yield confusions(examined.confusion) if examined.confusion is not None else ""
+    yield _by_word(examined, knows) if examined.confusion is not None else ""
+    yield trust(calibration, examined.parts) if calibration is not None else ""
+    intro = "The sentences with the most mistakes, the shortest of them first."
+    yield sentences("Worst sentences", intro, examined.worst(WORST), right=examined.parts == "spans")
+
+
+def _by_word(examined: Examined, knows: Callable[[str], bool | None]) -> str:
+    """Scores of what is made of known words, and of the rest."""
+    words = {word for example in examined.examples for word in example.words}
+    known = {word for word in words if knows(word)}
+    title = "Known and unknown words"
+    if not known and all(knows(word) is None for word in words):
+        return section(title, "This model does not say which words it knows.")
+
+    def all_known(example: Example, part: Part) -> bool:
+        return all(word in known for word in example.words[part[0] : part[1]])
+
+    chosen = {
+        "all words known": all_known,
+        "with an unknown word": lambda example, part: not all_known(example, part),
+    }
+    found = {name: examined.restricted(wanted) for name, wanted in chosen.items()}
+    rows = [[name, *percentages(each), f"{each.gold:,}", f"{each.predicted:,}"] for name, each in found.items()]
+    n_tokens = sum(len(example.words) for example in examined.examples)
+    n_unknown = sum(word not in known for example in examined.examples for word in example.words)
+    intro = f"{n_unknown:,} of {n_tokens:,} tokens are words that the model has learned nothing about as such."
+    header = [examined.parts, "precision %", "recall %", "F1 %", "gold", "predicted"]
+    return section(title, intro, table(header, rows))
+
+
+def _difference(each: Compared, first: str, second: str) -> str:
+    found = each.difference
+    row = [
+        each.first.metric, *(f"{100 * value:.2f}" for value in (found.first, found.second)),
+        f"{100 * found.difference:+.2f}", f"{100 * found.low:+.2f} to {100 * found.high:+.2f}", f"{found.p_value:.4f}",
+    ]  # fmt: skip
+    intro = (
+        f"A is <code>{escape(first)}</code>, B is <code>{escape(second)}</code>. {escape(verdict(each))}: test sets "
+        "drawn from the sentences of this one, with replacement, give the interval and p, the probability of such a "
+        "difference if there were none."
+    )
+    title = f"Two models: {each.task}" if each.task else "Two models"
+    return section(title, intro, table(["", "A %", "B %", "A - B", "95% interval", "p"], [row]))
+
+
+def _where_better(each: Compared) -> str:
+    """Sentences in which one model has fewer mistakes, as the other has them."""
+    found, task = each.difference, f"{each.task}: " if each.task else ""
+    pairs = list(zip(each.first.examples, each.second.examples, strict=True))
+    turned = [(b, a) for a, b in pairs]
+    content = [
+        (f"{task}where A is better ({found.n_better:,} sentences)", "What B makes of them.", _worse(turned)),
+        (f"{task}where B is better ({found.n_worse:,} sentences)", "What A makes of them.", _worse(pairs)),
+    ]
+    right = each.first.parts == "spans"
+    return "".join(sentences(title[:1].upper() + title[1:], *rest, right=right) for title, *rest in content)
+
+
+def _worse(pairs: Sequence[tuple[Example, Example]]) -> list[Example]:
+    """What the first makes of the sentences in which it has more mistakes than the second, by how many more."""
+    chosen = [(mine, other) for mine, other in pairs if mine.n_errors > other.n_errors]
+    chosen.sort(key=lambda pair: (pair[1].n_errors - pair[0].n_errors, len(pair[0].words)))
+    return [mine for mine, _ in chosen[:DIFFERENT]]

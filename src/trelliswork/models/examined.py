@@ -1,0 +1,96 @@
+"""What a model got right and wrong, input by input: what reports and comparisons of models are made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from trelliswork.metrics import Calibration, Confusion, Score, calibration
+
+Part = tuple[int, int, str]  # positions [start, end) and label
+
+
+@dataclass(frozen=True)
+class Example:
+    """One input with the parts that were found, their probabilities if there are any, and the parts that are right.
+
+    `joint` is what stands between the words.
+    """
+
+    words: Sequence[str]
+    found: Sequence[Part]
+    gold: Sequence[Part]
+    confidences: Sequence[float] = ()
+    joint: str = " "
+
+    @cached_property
+    def right(self) -> set[Part]:
+        """The parts that were found and are right."""
+        return set(self.found) & set(self.gold)
+
+    @property
+    def score(self) -> Score:
+        """How many parts are right, found and gold."""
+        return Score(len(self.right), len(self.found), len(self.gold))
+
+    @property
+    def n_errors(self) -> int:
+        """How many parts were found wrongly or missed."""
+        return len(self.found) + len(self.gold) - 2 * len(self.right)
+
+    def text(self, part: Part) -> str:
+        """The words of a part."""
+        return self.joint.join(self.words[part[0] : part[1]])
+
+
+@dataclass(frozen=True)
+class Examined:
+    """All examples of a task; `parts` names what is found in them, and `metric` the F1 (or accuracy) of these."""
+
+    metric: str
+    parts: str
+    examples: Sequence[Example]
+    confusion: Confusion | None = None
+
+    @property
+    def scores(self) -> list[Score]:
+        """The counts of each example."""
+        return [each.score for each in self.examples]
+
+    @property
+    def overall(self) -> Score:
+        """The counts of all examples."""
+        return self.restricted(lambda example, part: True)
+
+    def restricted(self, wanted: Callable[[Example, Part], bool]) -> Score:
+        """The counts of some of the parts."""
+        counts = [
+            sum(wanted(example, part) for example in self.examples for part in kind(example))
+            for kind in (lambda each: each.right, lambda each: each.found, lambda each: each.gold)
+        ]
+        return Score(*counts)
+
+    def by_label(self) -> dict[str, Score]:
+        """The counts of each label, the most frequent first."""
+        right, found, gold = (
+            Counter(label for example in self.examples for *_, label in kind(example))
+            for kind in (lambda each: each.right, lambda each: each.found, lambda each: each.gold)
+        )
+        labels = sorted(gold | found, key=lambda label: (-gold[label], label))
+        return {label: Score(right[label], found[label], gold[label]) for label in labels}
+
+    def calibration(self) -> Calibration | None:
+        """How far the probabilities are off; None if there are none."""
+        pairs = [
+            (probability, part in example.right)
+            for example in self.examples
+            for part, probability in zip(example.found, example.confidences, strict=bool(example.confidences))
+        ]
+        return calibration(pairs) if pairs else None
+
+    def worst(self, n: int) -> list[Example]:
+        """The examples with the most mistakes, the shortest of them first."""
+        wrong = [each for each in self.examples if each.n_errors]
+        return sorted(wrong, key=lambda each: (-each.n_errors, len(each.words)))[:n]
