@@ -80,7 +80,7 @@ def test_votes_add_up_to_the_score(fitted: CRF) -> None:
     rows = fitted._rows(X[:1])
     ((_, chain),) = fitted._fitted.distributions(rows)
     assert sum(each.score for each in found.tokens) == pytest.approx(float(chain.score(chain.argmax)))
-    assert "after D" in str(found) and "w:dog" in found._repr_html_()
+    assert "previous tag = D" in str(found) and "w:dog" in found._repr_html_()
 
 
 def test_spans_carry_their_probability() -> None:

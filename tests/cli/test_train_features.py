@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.cli.pages import check_page, sections
 from trelliswork.models import FeatureTagger, load_tagger
 
 
@@ -61,10 +63,13 @@ def test_a_tag_that_training_lacked_counts_as_a_mistake(cli: Cli, tmp_path: Path
 def test_explain_shows_the_votes(cli: Cli, chunker: Path, data: Path, tmp_path: Path) -> None:
     answer = cli("explain", chunker, data / "test.conll", "--limit", 2)
     assert answer.status == 0
-    assert "%" in answer.out and "after " in answer.out and "U02:" in answer.out
+    assert "%" in answer.out and "previous tag = " in answer.out and "U02:" not in answer.out
+    assert re.search(r"[+-]\d\.\d{3}  suffix-\d = '", answer.out)
     page = tmp_path / "votes.html"
     assert cli("explain", chunker, data / "test.conll", "--html", page).status == 0
-    assert page.read_text().count("<table>") == 10
+    check_page(text := page.read_text(encoding="utf-8"))
+    assert text.count('<table class="votes">') == len(sections(text)) == 10 and "Legend:" in text
+    assert f"<title>Votes of {chunker} on test.conll" in text
 
 
 def test_explain_needs_features(cli: Cli, model: Path, data: Path) -> None:

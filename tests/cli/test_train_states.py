@@ -24,7 +24,7 @@ def test_every_command_takes_hidden_states_and_second_order(
     assert tagged.status == 0 and "# analysis 2 of 2" in tagged.out
     assert "strongest features" in cli("info", out, "--top-features", 3).out
     assert json.loads(cli("info", out, "--json").out)
-    assert "after " in cli("explain", out, data / "test.conll", "--limit", 2).out
+    assert "previous tag" in cli("explain", out, data / "test.conll", "--limit", 2).out
 
 
 def test_templates_that_look_at_two_tags(cli: Cli, data: Path, tmp_path: Path) -> None:

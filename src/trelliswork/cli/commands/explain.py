@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,9 +12,11 @@ from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import choices_of, kind_of, open_new, say
 from trelliswork.cli.options import Features, ModelFolder, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
+from trelliswork.cli.report.votes import votes_page
 from trelliswork.cli.visible import visible
 from trelliswork.data import atomic_write
 from trelliswork.data.attributes.hashing import HINT
+from trelliswork.data.files import name_of
 from trelliswork.errors import ModelError
 from trelliswork.models import load
 
@@ -31,7 +34,9 @@ def explain(
     """Show which features voted for which tag.
 
     For every token its tag with the probability, and the features that
-    speak for it (+) and against it (-), strongest first. The votes of a
+    speak for it (+) and against it (-), strongest first: previous word =
+    'the', shape = Xx, suffix-3 = 'ing'. Attributes of your own (--features,
+    CRFsuite files) have the names that you gave them. The votes of a
     sentence add up to the score of its tags (of --model memm: before the
     scores of each token are normalised). For models over features, such as
     --model crf.
@@ -53,8 +58,6 @@ def explain(
     if html is None:
         print(visible("\n\n".join(map(str, found))))
         return
-    style = "body{font-family:sans-serif}td,th{padding:2px 8px;text-align:left;vertical-align:top}"
-    page = f'<!doctype html><meta charset="utf-8"><title>Votes</title><style>{style}</style>'
     with atomic_write(html) as target:
-        target.write(page + "<hr>".join(each._repr_html_() for each in found) + "\n")
+        target.write(votes_page(found, model, Path(name_of(file)).name))
     print(f"written: {html}")

@@ -8,6 +8,7 @@ from html import escape
 from trelliswork.cli.judging import Compared, Judged, verdict
 from trelliswork.cli.report.html import heading, section, table, whole_page
 from trelliswork.cli.report.sections import by_label, confusions, percentages, sentences, trust
+from trelliswork.models.base import count
 from trelliswork.models.examined import Examined, Example, Part
 
 WORST, DIFFERENT = 20, 10  # sentences that are shown
@@ -77,15 +78,18 @@ def _difference(each: Compared, first: str, second: str) -> str:
 
 def _where_better(each: Compared) -> str:
     """Sentences in which one model has fewer mistakes, as the other has them."""
-    found, task = each.difference, f"{each.task}: " if each.task else ""
+    found, task = each.difference, f" (task {each.task})" if each.task else ""
     pairs = list(zip(each.first.examples, each.second.examples, strict=True))
     turned = [(b, a) for a, b in pairs]
     content = [
-        (f"{task}where A is better ({found.n_better:,} sentences)", "What B makes of them.", _worse(turned)),
-        (f"{task}where B is better ({found.n_worse:,} sentences)", "What A makes of them.", _worse(pairs)),
+        ("A", found.n_better, "What B makes of them.", _worse(turned)),
+        ("B", found.n_worse, "What A makes of them.", _worse(pairs)),
     ]
     right = each.first.parts == "spans"
-    return "".join(sentences(title[:1].upper() + title[1:], *rest, right=right) for title, *rest in content)
+    return "".join(
+        sentences(f"Where {name} is better{task}: {count(n, 'sentence')}", intro, chosen, right=right)
+        for name, n, intro, chosen in content
+    )
 
 
 def _worse(pairs: Sequence[tuple[Example, Example]]) -> list[Example]:

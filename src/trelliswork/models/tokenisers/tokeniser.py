@@ -204,8 +204,8 @@ def _examples(document: Document, found: Sequence[Sequence[Token]]) -> Iterator[
     for token in chain.from_iterable(found):
         of_sentence[max(bisect_right(starts, token.start) - 1, 0)].append(token)
     for start, gold, tokens in zip(starts, known, of_sentence, strict=True):
-        parts = [[(token.start - start, token.end - start, "") for token in each] for each in (tokens, gold)]
-        yield Example(document.text[start : gold[-1].end], *parts, joint="")
+        ours, theirs = ([(token.start - start, token.end - start, "") for token in each] for each in (tokens, gold))
+        yield Example(document.text[start : gold[-1].end], ours, theirs, joint="")
 
 
 def _attributes(laid: Sequence[Paragraphs], cutoff: int) -> tuple[AttributeRows, KeyIndex]:

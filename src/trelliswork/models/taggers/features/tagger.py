@@ -22,6 +22,8 @@ from trelliswork.data.attributes.function import Function
 from trelliswork.data.attributes.hashing import HINT, HashedNames
 from trelliswork.data.attributes.rows import owners_of
 from trelliswork.data.attributes.templates import Reference
+from trelliswork.data.attributes.wording import Wording
+from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description, count
 from trelliswork.models.card import model_card
@@ -160,7 +162,16 @@ class FeatureTagger(ChainTagger):
         """Which features voted for which tag, token by token; sentences must have words."""
         if isinstance(self.crf.parameters, HiddenParameters):
             raise ModelError("expected a CRF whose features vote for tags, got hidden units; train with --model crf")
-        return explain(self.crf, self.rows(sentences), [sentence.words for sentence in sentences], self.names)
+        words = [sentence.words for sentence in sentences]
+        return explain(self.crf, self.rows(sentences), words, self.names, self.wording)
+
+    @property
+    def wording(self) -> Wording:
+        """What attributes say in words; columns have the names that they had in the training data."""
+        stored = (self.metrics.get("data") or {}).get("format") or {}
+        names = stored.get("names") or (CONLLU_NAMES if stored.get("conllu") else ())
+        columns = stored.get("feature_columns") or ()
+        return Wording(self.templates.templates, ["word", *(names[i - 1] if names else f"column {i}" for i in columns)])
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         read_otherwise = self.crf.parameters.legal is not None
@@ -199,7 +210,8 @@ class FeatureTagger(ChainTagger):
         sizes |= {"function": self.features.name if self.features is not None else None}
         sizes |= {"names": HINT if self.hashed else None}
         found = list(strongest(self, top))
-        votes = {f"{name} -> {label}": f"{weight:+.2f}" for weight, name, label in found}
+        wording = self.wording
+        votes = {f"{wording(name)} -> {label}": f"{weight:+.2f}" for weight, name, label in found}
         listed = [{"attribute": name, "tag": label, "weight": round(weight, 4)} for weight, name, label in found]
         n_units = self.config.hidden_units
         kind = f"a CRF with {n_units} hidden units" if n_units else kind_of(self.config.model).phrase

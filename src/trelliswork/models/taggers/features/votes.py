@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from html import escape
 from typing import Any
 
@@ -19,10 +20,11 @@ SHOWN = 6  # votes a token
 
 @dataclass(frozen=True)
 class Vote:
-    """What one attribute, or the label before, adds to the score of a label."""
+    """What one attribute, or the label before, adds to the score of a label; `words` say what it is to people."""
 
     name: str
     score: float
+    words: str
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Explanation:
         lines = []
         for each in self.tokens:
             lines.append(f"{each.token:{width}}  {each.label}  {100 * each.probability:.1f}%")
-            lines += [f"{'':{width}}    {vote.score:+8.3f}  {vote.name}" for vote in each.votes[:SHOWN]]
+            lines += [f"{'':{width}}    {vote.score:+8.3f}  {vote.words}" for vote in each.votes[:SHOWN]]
             rest = each.votes[SHOWN:]
             if rest:
                 total = sum(vote.score for vote in rest)
@@ -72,27 +74,31 @@ class Explanation:
             cells = f"<td><b>{escape(each.token)}</b></td><td>{escape(each.label)}</td>"
             rows.append(f"<tr>{cells}<td>{100 * each.probability:.1f}%</td><td>{votes}</td></tr>")
         head = "<tr><th>token</th><th>label</th><th>probability</th><th>strongest votes</th></tr>"
-        return f"<table>{head}{''.join(rows)}</table>"
+        return f'<table class="votes">{head}{"".join(rows)}</table>'
 
 
 def _bar(vote: Vote, top: float) -> str:
     colour = "#0072b2" if vote.score >= 0 else "#d55e00"
     width = max(1, round(120 * abs(vote.score) / top))
     bar = f'<span style="display:inline-block;height:0.6em;width:{width}px;background:{colour}"></span>'
-    return f"<div>{bar} {vote.score:+.2f} {escape(vote.name)}</div>"
+    return f"<div>{bar} {vote.score:+.2f} {escape(vote.words)}</div>"
 
 
 def explain(
-    crf: FeatureCRF, rows: AttributeRows, tokens: Sequence[Sequence[str]], names: Sequence[str]
+    crf: FeatureCRF,
+    rows: AttributeRows,
+    tokens: Sequence[Sequence[str]],
+    names: Sequence[str],
+    wording: Callable[[str], str] = str,
 ) -> list[Explanation]:
-    """The votes behind the best labels of each sentence.
+    """The votes behind the best labels of each sentence; `wording` puts the names of attributes into words.
 
     With latent states, these are the labels: B-NP#1, B-NP#2, ...
     """
     if crf.parameters.latent > 1:
         crf = replace(crf, labels=crf.column_names, parameters=replace(crf.parameters, latent=1))
     best, marginals, starts = crf.predict(rows), crf.marginals(rows), rows.starts
-    arcs = _Arcs.of(crf)
+    arcs, named = _Arcs.of(crf), cache(lambda attribute: (names[attribute], wording(names[attribute])))
     number = {label: i for i, label in enumerate(crf.labels)}
     out = []
     for s, words in enumerate(tokens):
@@ -100,7 +106,7 @@ def explain(
         found = []
         for i, word in enumerate(words):
             before = path[i - 1] if i else None
-            votes = _votes(crf, rows, int(starts[s]) + i, names, before)
+            votes = _votes(crf, rows, int(starts[s]) + i, named, before)
             for j in range(len(number)):
                 votes.setdefault(j, []).extend(arcs.votes(path[max(i - 2, 0) : i], j))
             totals = [sum(vote.score for vote in votes[j]) for j in range(len(number))]
@@ -134,20 +140,21 @@ class _Arcs:
         """What the labels before (two at most) add to the score of a label."""
         if not before:
             return []
-        near = Vote(f"after {self.labels[before[-1]]}", self.weights.get(self._key(ANY, before[-1], label), 0.0))
+        last, name = self.labels[before[-1]], f"after {self.labels[before[-1]]}"
+        near = Vote(name, self.weights.get(self._key(ANY, before[-1], label), 0.0), f"previous tag = {last}")
         if self.order == 1:
             return [near]
         far = len(self.labels) if len(before) == 1 else before[0]
-        name = "the beginning" if len(before) == 1 else self.labels[far]
+        first = "the beginning" if len(before) == 1 else self.labels[far]
         weight = self.weights.get((far, before[-1], label), 0.0)
-        return [near, Vote(f"after {name} and {self.labels[before[-1]]}", weight)]
+        return [near, Vote(f"after {first} and {last}", weight, f"previous tags = {first}, {last}")]
 
     def _key(self, *arc: int) -> tuple[int, ...]:
         return arc[-self.order - 1 :]
 
 
 def _votes(
-    crf: FeatureCRF, rows: AttributeRows, t: int, names: Sequence[str], before: int | None
+    crf: FeatureCRF, rows: AttributeRows, t: int, named: Callable[[int], tuple[str, str]], before: int | None
 ) -> dict[int, list[Vote]]:
     """The votes of a token's attributes, by label; some look at the label before too."""
     votes: dict[int, list[Vote]] = {}
@@ -155,15 +162,17 @@ def _votes(
     for e in range(rows.offsets[t], rows.offsets[t + 1]):
         attribute = int(rows.ids[e])
         value = 1.0 if rows.values is None else float(rows.values[e])
+        name, words = named(attribute)
         for p in range(crf.parameters.offsets[attribute], crf.parameters.offsets[attribute + 1]):
-            vote = Vote(names[attribute], value * float(crf.weights[p]))
+            vote = Vote(name, value * float(crf.weights[p]), words)
             votes.setdefault(int(crf.parameters.labels[p]), []).append(vote)
         if pairs is None or before is None:
             continue
         for p in range(pairs.offsets[attribute], pairs.offsets[attribute + 1]):
             if pairs.arcs[p] // n_labels == before:
                 weight = float(crf.weights[crf.parameters.pair_weights.start + p])
-                vote = Vote(f"{names[attribute]} after {crf.labels[before]}", value * weight)
+                after = f" after {crf.labels[before]}"
+                vote = Vote(name + after, value * weight, f"{words} after tag {crf.labels[before]}")
                 votes.setdefault(int(pairs.arcs[p] % n_labels), []).append(vote)
     return votes
 
