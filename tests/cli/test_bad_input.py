@@ -78,7 +78,10 @@ def test_a_file_without_the_columns_of_the_model(cli: Cli, data: Path, tmp_path:
     answer = cli("tag", out, words)
     assert is_one_sentence(answer)
     problem = "expected the feature column in 1..1, got 2; the file has 1 columns; add it, or train with"
-    assert answer.err == f"error: {words}: {problem} --feature-columns none, on the words alone\n"
+    assert (
+        answer.err
+        == f"error: {words}: {problem} --feature-columns none on the words alone, or with --predict-columns\n"
+    )
     text = cli("tag", out, words, "--text")
     assert is_one_sentence(text) and "expected 2 feature columns beside the word, as in training, got 0" in text.err
 

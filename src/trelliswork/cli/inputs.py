@@ -56,7 +56,8 @@ def choices_of(tagger: Any, given: Choices, kind: InputKind = "conll") -> Choice
     stored = stored_format(tagger)
     fields = JsonFields.parse(_data_of(tagger).get("fields") or ()).under(given.fields)
     tokeniser = tagger.tokeniser or given.tokeniser or RuleTokeniser()
-    return replace(given, fields=fields, tokeniser=tokeniser, fallback=_trained_on(stored, kind, tagger.n_columns))
+    fallback, may_lack = _trained_on(stored, kind, tagger.n_columns), tagger.column_taggers is not None
+    return replace(given, fields=fields, tokeniser=tokeniser, fallback=fallback, may_lack=may_lack)
 
 
 def _trained_on(stored: dict[str, Any], kind: InputKind, n_features: int) -> Choices:

@@ -74,6 +74,10 @@ class Columns(Settings):
         None, "Further columns that the model reads, such as 2 or 2,3; none for words alone.", option=True,
         metavar="COLUMN,...", default_text="all that say something, none of CoNLL-U",
     )  # fmt: skip
+    predict_columns: bool = setting(
+        False, "Learn taggers for the further columns too, and keep them: new text need not have the columns.",
+        option=True,
+    )  # fmt: skip
     tag_columns: tuple[int | str, ...] | None = setting(
         None, "Columns of the tags of each task (multi-task); all but the words when left out.", option=True,
         metavar="COLUMN,...",

@@ -6,11 +6,13 @@ import datetime
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from trelliswork.cli.config_file import CONFIG_FILE
 from trelliswork.cli.inputs import format_to_store, kind_of, layout, say
+from trelliswork.cli.kernels import prepare_kernels
 from trelliswork.cli.tasks import MULTI_TASK
 from trelliswork.cli.tokenising import given_tokeniser, learned_tokeniser
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, JsonFields, Sentence, atomic_write
@@ -19,6 +21,8 @@ from trelliswork.errors import DataError, OutputError
 from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import CONFIG, check_output
+from trelliswork.models.taggers.column_taggers import KERNELS as COLUMN_KERNELS
+from trelliswork.models.taggers.column_taggers import predicted_columns
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.folder_names import CheckpointFolder
 
@@ -93,23 +97,38 @@ def read_data(options: Options, choices: Choices) -> Material:
     say(f"{train_file}: {layout(format, kind_of(train_file))}", quiet=quiet)
     if dev_file is None:
         say(f"dev: the last {len(dev):,} of the sentences (10%), as there is no --dev", quiet=quiet)
+    predicted = bool(options.get("predict_columns"))
     if format is not None and format.feature_columns and options["model"] != MULTI_TASK:
-        say(_columns_note(format), quiet=quiet)
+        say(_columns_note(format, predicted), quiet=quiet)
     say(f"train: {_size(train)}; dev: {_size(dev)}", quiet=quiet)
     scheme = choices.scheme or (format.scheme if format is not None else None)
     about = _provenance(options, train, dev, format, choices.fields)
     tokeniser = tokeniser or learned_tokeniser(options, format)
-    return Material(train, dev, format, scheme, again, about, tokeniser=tokeniser)
+    material = Material(train, dev, format, scheme, again, about, tokeniser=tokeniser)
+    return _with_predicted_columns(material, options) if predicted else material
 
 
-def _columns_note(format: ColumnFormat) -> str:
-    """That the model will need more than words."""
+def _with_predicted_columns(material: Material, options: Options) -> Material:
+    """Columns as taggers guess them, which are kept with the model."""
+    if options["model"] == MULTI_TASK or not material.train[0].features:
+        problem = "--predict-columns: expected columns beside the words and the tags, got none"
+        raise DataError(options["train"], f"{problem}; name them with --feature-columns, or leave it out")
+    quiet = options["quiet"]
+    prepare_kernels(COLUMN_KERNELS, quiet=quiet)
+    train, dev, taggers = predicted_columns(material.train, material.dev, partial(say, quiet=quiet))
+    return material._replace(train=train, dev=dev, column_taggers=taggers)
+
+
+def _columns_note(format: ColumnFormat, predicted: bool) -> str:
+    """That the model will need more than words, or predict it."""
     names = format.names if isinstance(format, CsvFormat) else ()
     shown = ", ".join(names[i - 1] if names else str(i) for i in format.feature_columns)
     columns = f"column{'s' if len(format.feature_columns) > 1 else ''} {shown}"
+    if predicted:
+        return f"the model reads {columns} beside the words, and learns to predict what new text lacks of them"
     return (
         f"note: the model reads {columns} beside the words, and new text must have them; "
-        "add --feature-columns none to learn from the words alone"
+        "add --feature-columns none to learn from the words alone, or --predict-columns to have them predicted"
     )
 
 

@@ -11,7 +11,7 @@ from trelliswork.errors import DataError
 
 Column = int | str  # a number from 1, or a name
 # What to do about columns that new text does not have.
-WORDS_ALONE = "or train with --feature-columns none, on the words alone"
+WORDS_ALONE = "or train with --feature-columns none on the words alone, or with --predict-columns"
 CONLLU_NAMES = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 
 
@@ -31,6 +31,7 @@ class Choices:
     fields: JsonFields = field(default_factory=JsonFields)
     fallback: Choices | None = None
     conllu: bool | None = None
+    may_lack: bool = False  # columns beside the words; the model predicts them
     tokeniser: Any = field(default=None, compare=False, repr=False)
 
     def completed(self, conllu: bool) -> Choices:

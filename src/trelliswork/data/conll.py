@@ -135,6 +135,8 @@ def _name_columns(
         features = tuple(column_number(each, names, "feature", file) for each in choices.feature_columns)
     else:
         features = () if format.conllu else _telling(format, lines, (word, tag))
+    if choices.may_lack and not all(1 <= i <= n and i != choices.tag_column for i in features):
+        features = ()
     wanted = {"word": (word,), "tag": (tag,) if tag else (), "feature": features}
     for role, columns in wanted.items():
         for i in columns:

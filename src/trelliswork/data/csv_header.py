@@ -59,8 +59,11 @@ class Header:
 
     def features(self, tag: int | None) -> tuple[int, ...]:
         """The columns asked for, or all others."""
-        if self.choices.feature_columns is not None:
-            return tuple(self._asked(each, "feature") for each in self.choices.feature_columns)
+        asked = self.choices.feature_columns
+        if self.choices.may_lack and not all(map(self._has, asked or ())):
+            return ()
+        if asked is not None:
+            return tuple(self._asked(each, "feature") for each in asked)
         return tuple(i for i in self._columns() if i not in (self.word, tag, self.sentence))
 
     def __str__(self) -> str:

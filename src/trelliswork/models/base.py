@@ -22,6 +22,7 @@ from trelliswork.draw import Drawing, segments
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.examined import Examined
 from trelliswork.text import RuleTokeniser, sentences_in
+from trelliswork.training.folder_names import COLUMNS, TOKENISER
 
 Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name
 Rows = Mapping[str, Any]
@@ -122,9 +123,21 @@ class Model:
     next_options: ClassVar[str] = "--confidence"  # of the predict command that is suggested after training
     metrics: dict[str, Any]
     tokeniser: Any = None  # finds the words of raw text, and is kept in the model folder; None is `RuleTokeniser`
+    column_taggers: Any = None  # predict the columns that new text lacks, and are kept in the model folder
+
+    def kept(self) -> dict[str, Any]:
+        """The models that are kept in its folder."""
+        return {TOKENISER: self.tokeniser, COLUMNS: self.column_taggers}
+
+    def completed(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with all columns that it reads, as far as it can predict them."""
+        return list(sentences) if self.column_taggers is None else self.column_taggers.completed(sentences)
 
     def sentences_of(self, given: Any) -> list[Sentence]:
         """What is given as sentences: raw text, one sentence, one as a list of words, or a list of such."""
+        return self.completed(self._as_sentences(given))
+
+    def _as_sentences(self, given: Any) -> list[Sentence]:
         if isinstance(given, str):
             return sentences_in(given, self.tokeniser or RuleTokeniser())
         if isinstance(given, Sentence):

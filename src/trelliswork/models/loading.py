@@ -13,7 +13,7 @@ from trelliswork.errors import ModelError
 from trelliswork.lazy import named
 from trelliswork.models.storage import CONFIG, kind_of_model
 from trelliswork.text import Token
-from trelliswork.training.folder_names import TOKENISER
+from trelliswork.training.folder_names import COLUMNS, TOKENISER
 
 if TYPE_CHECKING:
     from trelliswork.models.taggers.ensemble import Ensemble
@@ -38,6 +38,7 @@ KINDS = {
     "Tagger": "trelliswork.models.taggers.networks.tagger:Tagger",
     "VectorTagger": "trelliswork.models.taggers.networks.vector_tagger:VectorTagger",
 }
+COLUMN_TAGGERS = "trelliswork.models.taggers.column_taggers:ColumnTaggers"
 
 
 def load(directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> AnyTagger:
@@ -86,6 +87,14 @@ def tokeniser_in(directory: str | Path) -> FolderTokeniser | None:
     """The tokeniser that a model folder keeps."""
     folder = Path(directory) / TOKENISER
     return FolderTokeniser(folder) if (folder / CONFIG).exists() else None
+
+
+def with_kept(model: Any, directory: str | Path) -> Any:
+    """A model with the other models that its folder keeps."""
+    model.tokeniser, columns = tokeniser_in(directory), Path(directory) / COLUMNS
+    if model_folders(columns):
+        model.column_taggers = named(COLUMN_TAGGERS)(folder=columns)
+    return model
 
 
 def class_of(kind: str) -> Any:

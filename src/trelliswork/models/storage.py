@@ -5,6 +5,7 @@ weights.safetensors    the parameters, with their checksum
 metrics.json           scores
 MODEL_CARD.md          the same for people
 tokeniser/             a model folder of its own: how the model reads raw text, if it has learned that
+columns/               model folders of the taggers for columns that new text may lack
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from trelliswork.data.weight_files import check_finite, packed, read_arrays
 from trelliswork.errors import ModelError, OutputError
 from trelliswork.models.stored_metrics import check_metrics
 from trelliswork.training.exclusive import exclusive_unless_held
-from trelliswork.training.folder_names import OF_TRAINING, TOKENISER, is_stray
+from trelliswork.training.folder_names import COLUMNS, OF_TRAINING, TOKENISER, is_stray
 from trelliswork.writing import PART, part_prefix, removed_at_end
 
 FORMAT_VERSION = 1
@@ -49,7 +50,7 @@ class StoredModel:
     metrics: Mapping[str, Any]
     card: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)  # further text files, by name
-    tokeniser: Any = None  # a model that is kept in a folder of this one
+    kept: Mapping[str, Any] = field(default_factory=dict)  # models that are kept in folders of this one, by name
 
 
 def write_model(directory: str | Path, model: StoredModel) -> None:
@@ -65,7 +66,7 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
         with exclusive_unless_held(target) if target.exists() else nullcontext(), _beside(target) as partial:
             partial.chmod(0o755)
             _write_files(partial, model)
-            _write_tokeniser(target if target.exists() else partial, model.tokeniser)
+            _write_kept(target if target.exists() else partial, model.kept)
             _replace(target, partial)
     except (OSError, safetensors.SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -113,13 +114,14 @@ def _write_files(folder: Path, model: StoredModel) -> None:
             os.fsync(file.fileno())
 
 
-def _write_tokeniser(folder: Path, tokeniser: Any) -> None:
-    """Keep the tokeniser with the model; that of an earlier model goes. One that cannot be saved is not kept."""
-    place = folder / TOKENISER
-    if hasattr(tokeniser, "save"):
-        tokeniser.save(place)
-    elif (place / CONFIG).is_file():
-        shutil.rmtree(place)
+def _write_kept(folder: Path, kept: Mapping[str, Any]) -> None:
+    """Keep other models with the model; those of an earlier one go. One that cannot be saved is not kept."""
+    for name in (TOKENISER, COLUMNS):
+        place, model = folder / name, kept.get(name)
+        if hasattr(model, "save"):
+            model.save(place)
+        elif (place / CONFIG).is_file() or any(place.glob(f"*/{CONFIG}")):
+            shutil.rmtree(place)
 
 
 def _replace(target: Path, partial: Path) -> None:

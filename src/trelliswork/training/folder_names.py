@@ -13,7 +13,15 @@ CHECKPOINT = "checkpoint"
 STATE = "state.safetensors"  # in the checkpoint
 HISTORY = "history.jsonl"
 TOKENISER = "tokeniser"  # the folder of the tokeniser that a model reads raw text with
-OF_TRAINING = {CHECKPOINT, HISTORY, SETTINGS, LOCK, TOKENISER}  # what a run leaves in a folder before there is a model
+COLUMNS = "columns"  # the folder of the taggers for columns that new text may lack
+OF_TRAINING = {
+    CHECKPOINT,
+    HISTORY,
+    SETTINGS,
+    LOCK,
+    TOKENISER,
+    COLUMNS,
+}  # what a run leaves in a folder before there is a model
 
 
 def is_stray(name: str) -> bool:

@@ -44,7 +44,7 @@ class Ensemble(AveragedTagger):
                 )
         self.taggers, self.labels = list(taggers), first.labels
         self.metrics: dict[str, Any] = {"data": first.metrics.get("data")}
-        self.tokeniser = first.tokeniser
+        self.tokeniser, self.column_taggers = first.tokeniser, first.column_taggers
         self.folders: list[str] = []
 
     @classmethod

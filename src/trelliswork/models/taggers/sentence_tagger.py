@@ -226,7 +226,7 @@ class SentenceTagger(Model):
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
         """Gold tags in the scheme of the model, which must know them."""
-        sentences, found = in_scheme_of(self.labels, gold, scheme)
+        sentences, found = in_scheme_of(self.labels, self.completed(gold), scheme)
         require_known(self.labels, sentences)
         wanted = self.labels.data_scheme
         note = f"tags converted from {found} to {wanted}, as the model has them"

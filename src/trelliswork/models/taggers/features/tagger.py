@@ -27,7 +27,7 @@ from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description, count
 from trelliswork.models.card import model_card
-from trelliswork.models.loading import tokeniser_in
+from trelliswork.models.loading import with_kept
 from trelliswork.models.storage import StoredModel, check_output, read_model, write_model
 from trelliswork.models.taggers.chain_tagger import ChainTagger
 from trelliswork.models.taggers.explanation import Confidences, confidences_of
@@ -163,7 +163,7 @@ class FeatureTagger(ChainTagger):
         if isinstance(self.crf.parameters, HiddenParameters):
             raise ModelError("expected a CRF whose features vote for tags, got hidden units; train with --model crf")
         words = [sentence.words for sentence in sentences]
-        return explain(self.crf, self.rows(sentences), words, self.names, self.wording)
+        return explain(self.crf, self.rows(self.completed(sentences)), words, self.names, self.wording)
 
     @property
     def wording(self) -> Wording:
@@ -248,7 +248,7 @@ class FeatureTagger(ChainTagger):
         names = {} if self.hashed else {NAMES: names_text(self.names)}
         texts = {**names, **(extra or {})}
         arrays, card = crf_arrays(self.crf), model_card(self)
-        write_model(directory, StoredModel(self.KIND, config, arrays, self.metrics, card, texts, self.tokeniser))
+        write_model(directory, StoredModel(self.KIND, config, arrays, self.metrics, card, texts, self.kept()))
         CheckpointFolder(directory).clear()  # of a network that it replaces
 
     @classmethod
@@ -272,8 +272,9 @@ class FeatureTagger(ChainTagger):
             raise
         except (TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
-        tagger.metrics, tagger.tokeniser = dict(stored.metrics), tokeniser_in(directory)
-        return tagger
+        tagger.metrics = dict(stored.metrics)
+        found: FeatureTagger = with_kept(tagger, directory)
+        return found
 
     @classmethod
     def _from_stored(cls, stored: StoredModel, directory: str | Path) -> FeatureTagger:

@@ -64,7 +64,7 @@ class NetworkRecipe(Recipe):
         if vectors is not None and model.features.coverage(material.train) == 0:
             problem = "expected vectors of words of the training data, got none of them"
             raise DataError(self.options["vectors"], f"{problem}; give vectors of its language")
-        model.metrics["data"], model.tokeniser = dict(material.about), material.tokeniser
+        material.told(model)
         return model
 
     def _describe_vectors(self, vectors: WordVectors, note: Note) -> None:

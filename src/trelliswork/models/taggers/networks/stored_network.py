@@ -15,7 +15,7 @@ from trelliswork.data import Sentence
 from trelliswork.errors import ModelError
 from trelliswork.models.base import Model
 from trelliswork.models.card import model_card
-from trelliswork.models.loading import tokeniser_in
+from trelliswork.models.loading import with_kept
 from trelliswork.models.recipe import Material, Note
 from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
 from trelliswork.models.taggers.networks.size_guard import SizeGuard
@@ -66,7 +66,7 @@ class StoredNetwork(Model, nn.Module):
         """Write the model folder (see `storage`); `extra` holds further text files by name."""
         config, kind = self.stored_config(), type(self).__name__
         card, weights = model_card(self), self.stored_weights()
-        write_model(directory, StoredModel(kind, config, weights, self.metrics, card, extra or {}, self.tokeniser))
+        write_model(directory, StoredModel(kind, config, weights, self.metrics, card, extra or {}, self.kept()))
 
     @classmethod
     def load(cls, directory: str | Path, *, features: object = None) -> Self:
@@ -88,8 +88,9 @@ class StoredNetwork(Model, nn.Module):
             if is_newer(stored.config):
                 raise ModelError(f"{directory}: config.json is too new ({first}); {upgrade(stored.config)}") from error
             raise ModelError(f"{directory}: config.json and weights do not fit ({first}); copy it again") from error
-        model.metrics, model.tokeniser = dict(stored.metrics), tokeniser_in(directory)
-        return model.eval()
+        model.metrics = dict(stored.metrics)
+        found: Self = with_kept(model, directory).eval()
+        return found
 
     def stored_weights(self) -> dict[str, Tensor]:
         """The weights by name, each once."""
