@@ -201,3 +201,81 @@ def test_chinese_and_japanese(cli: Cli, tmp_path: Path) -> None:
         ["猫", "に", "行く", "。"],
     ]
     assert [[token.text for token in each] for each in RuleTokeniser().tokenise(text)] != found
+
+
+CHINESE = [
+    ["我", "爱", "北京", "。"],
+    ["猫", "爱", "上海", "人", "。"],
+    ["他", "在", "北京", "。"],
+    ["人", "爱", "猫", "。"],
+] * 15
+
+
+def written(folder: Path, sentences: list[list[str]], joint: str) -> tuple[Path, Path, Path]:
+    """Sentences of tokens on lines, the same in columns with tags, and the raw text."""
+    lines, columns, raw = (folder / name for name in ("lines.txt", "tokens.conll", "raw.txt"))
+    lines.write_text("".join(" ".join(each) + "\n" for each in sentences), encoding="utf-8")
+    columns.write_text("".join("".join(f"{word} X\n" for word in each) + "\n" for each in sentences), encoding="utf-8")
+    raw.write_text("\n".join(joint.join(each) for each in sentences), encoding="utf-8")
+    return lines, columns, raw
+
+
+def test_any_tokens_with_their_raw_text(cli: Cli, tmp_path: Path) -> None:
+    """Chinese words, one sentence a line or one word a line, beside text without white space."""
+    lines, columns, raw = written(tmp_path, CHINESE, "")
+    answers = []
+    for name, file in (("a", lines), ("b", columns)):
+        answer = cli("train", file, "--model", "tokeniser", "--raw", raw, "--out", tmp_path / name)
+        assert answer.status == 0, answer.err
+        assert ("a sentence on each line" in answer.err) == (file is lines)
+        answers.append(load(tmp_path / name).tokenise("猫在上海。\n人爱北京。"))
+        assert "F1 of tokens            100.00" in cli("evaluate", tmp_path / name, file, "--raw", raw).out
+    found = [[token.text for token in each] for each in answers[0]]
+    assert answers[0] == answers[1] and found == [["猫", "在", "上海", "。"], ["人", "爱", "北京", "。"]]
+
+
+def test_tokens_that_are_not_in_the_text(cli: Cli, tmp_path: Path, treebank: Path, model: Path) -> None:
+    lines, _, raw = written(tmp_path, CHINESE, "")
+    raw.write_text("我爱上海。", encoding="utf-8")
+    answer = cli("train", lines, "--model", "tokeniser", "--raw", raw, "--out", tmp_path / "m")
+    assert answer.status == 2 and f"{raw}:1: expected the token '北京', got '上海。" in answer.err
+    for command, problem in (
+        (["train", lines, "--model", "tokeniser"], "give the raw text too, with --raw"),
+        (["train", treebank, "--model", "tokeniser", "--raw", raw], "CoNLL-U has its text in itself"),
+        (
+            ["train", lines, "--model", "tokeniser", "--raw", raw, "--raw-dev", raw],
+            "--raw-dev is the raw text of --dev",
+        ),
+        (["train", treebank, "--model", "crf", "--raw", raw], "--raw is not used by --model crf"),
+        (["train", treebank, "--model", "tokeniser", "--latent", 2], "--latent is not used by --model tokeniser"),
+        (["train", treebank, "--model", "tokeniser", "--predict-columns"], "--predict-columns is for taggers"),
+    ):
+        answer = cli(*command, "--out", tmp_path / "m")
+        assert answer.status == 2 and problem in answer.err, answer.err
+    assert "--raw is for tokenisers" in cli("evaluate", model, treebank, "--raw", raw).err
+
+
+def test_settings(cli: Cli, treebank: Path, tmp_path: Path) -> None:
+    given = ["--c1", 0.5, "--cutoff", 1, "--max-iterations", 7]
+    assert cli("train", treebank, "--model", "tokeniser", "--out", tmp_path / "m", "--quiet", *given).status == 0
+    config = load(tmp_path / "m").config
+    assert (config.c1, config.c2, config.cutoff, config.max_iterations) == (0.5, 0.01, 1, 7)
+    assert "c1 = 0.5\nc2 = 0.01\ncutoff = 1\nmax_iterations = 7\n" in (tmp_path / "m" / "config.toml").read_text()
+    again = cli("train", tmp_path / "m" / "config.toml", "--out", tmp_path / "n", "--quiet")
+    assert again.status == 0, again.err
+    assert load(tmp_path / "n").config == config
+    answer = cli("train", treebank, "--model", "tokeniser", "--out", tmp_path / "o", "--c2", -1)
+    assert answer.status == 2 and "c2 must be at least 0; got -1.0; leave it out for 0.01" in answer.err
+    assert (
+        cli("train", treebank, "--model", "crf", "--out", tmp_path / "p", "--quiet", "--max-iterations", 3).status == 0
+    )
+    assert "c1 = 0.0\nc2 = 1.0\n" in (tmp_path / "p" / "config.toml").read_text(), "features have other defaults"
+
+
+def test_tune(cli: Cli, treebank: Path, tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    command = ["tune", treebank, "--model", "tokeniser", "--trials", 2, "--max-iterations", 5, "--out", tmp_path / "s"]
+    answer = cli(*command)
+    assert answer.status == 0, answer.err
+    assert "c1" in answer.err and "cutoff" in answer.err and "max_iterations" not in answer.err
+    assert load(tmp_path / "s" / "best").tokenise("Why?") and "dev tokens F1 100.00" in answer.err

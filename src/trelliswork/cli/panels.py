@@ -6,7 +6,8 @@ A command takes whole panels with `@with_options(...)` and finds what was given 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import Field, dataclass
 from typing import Annotated, Any
 
@@ -37,17 +38,21 @@ def with_options(*panels: Panel) -> Callable[[Command], Command]:
     return extended
 
 
-def panel_of(config: type[Settings], names: Sequence[str] | None = None) -> Panel:
-    """The options of a dataclass of settings, or those with some names."""
-    options = {about.option: _option(config, each, about) for each, about in settings_in(config) if about.option}
+def panel_of(config: type[Settings], names: Sequence[str] | None = None, by_model: Collection[str] = ()) -> Panel:
+    """The options of a dataclass of settings, or those with some names; defaults of `by_model` are those of models."""
+    options = {
+        about.option: _option(config, each, about, by_model=config.BY_MODEL or about.option in by_model)
+        for each, about in settings_in(config)
+        if about.option
+    }
     return options if names is None else {name: options[name] for name in names}
 
 
-def _option(config: type[Settings], each: Field[Any], about: About) -> tuple[Any, Any]:
+def _option(config: type[Settings], each: Field[Any], about: About, *, by_model: bool) -> tuple[Any, Any]:
     kind = _TYPES.get(kinds_of(config)[each.name], str)
     default = each.default if about.option_default is None else about.option_default
     more: dict[str, Any] = {"metavar": about.metavar} if about.metavar else {}
-    if config.BY_MODEL and about.option_default is None:
+    if by_model and about.option_default is None:
         default, kind, more["show_default"] = None, kind | None, "by the model"
     elif default is None:
         kind, more["show_default"] = kind | None, about.default_text or False
@@ -115,10 +120,15 @@ SEEDS: Panel = {
 
 
 def _of_models() -> Panel:
-    """The settings of all models; one that several families have is offered by the first."""
-    found: Panel = {}
-    for config in (config for family in FAMILIES for config in family.settings):
-        found |= {name: option for name, option in panel_of(config).items() if name not in found}
+    """The settings of all models; one that several families have is offered by the first.
+
+    If their defaults differ, that of an option depends on the model.
+    """
+    configs, found = [config for family in FAMILIES for config in family.settings], {}
+    listed = {(about.option, each.default) for config in configs for each, about in settings_in(config) if about.option}
+    by_model = {name for name, n in Counter(name for name, _ in listed).items() if n > 1}
+    for config in configs:
+        found |= {name: option for name, option in panel_of(config, by_model=by_model).items() if name not in found}
     return found
 
 

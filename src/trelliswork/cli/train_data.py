@@ -12,17 +12,17 @@ from typing import Any
 
 from trelliswork.cli.config_file import CONFIG_FILE
 from trelliswork.cli.inputs import format_to_store, kind_of, layout, say
-from trelliswork.cli.kernels import prepare_kernels
+from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.tasks import MULTI_TASK
-from trelliswork.cli.tokenising import given_tokeniser, learned_tokeniser
+from trelliswork.cli.tokenising import given_tokeniser, known_texts, learned_tokeniser
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, JsonFields, Sentence, atomic_write
 from trelliswork.data.readers import open_tagged
-from trelliswork.errors import DataError, OutputError
+from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import CONFIG, check_output
-from trelliswork.models.taggers.column_taggers import KERNELS as COLUMN_KERNELS
 from trelliswork.models.taggers.column_taggers import predicted_columns
+from trelliswork.models.tokenisers.recipe import hold_out as hold_out_texts
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.folder_names import CheckpointFolder
 
@@ -108,13 +108,30 @@ def read_data(options: Options, choices: Choices) -> Material:
     return _with_predicted_columns(material, options) if predicted else material
 
 
+def read_texts(options: Options, choices: Choices) -> Material:
+    """Texts whose tokens are known, for a tokeniser; without a dev file the last part of the training file."""
+    train_file, dev_file, quiet = options["train"], options["dev"], options["quiet"]
+    note = partial(say, quiet=quiet)
+    if dev_file is None and options["raw_dev"] is not None:
+        raise TrellisworkError("--raw-dev is the raw text of --dev, which is not given; leave it out, or add --dev")
+    train = known_texts(train_file, options["raw"], choices, note)
+    if dev_file is not None:
+        dev = known_texts(dev_file, options["raw_dev"], choices, note)
+    else:
+        train, dev = hold_out_texts(train, train_file)
+        note("dev: the last 10%, as there is no --dev")
+    listed: Any = ([sentence for text in texts for sentence in text.sentences] for texts in (train, dev))
+    about = _provenance(options, *listed, None, choices.fields)
+    return Material(train, dev, None, None, choices, about)  # type: ignore[arg-type]  # texts, as such a recipe reads
+
+
 def _with_predicted_columns(material: Material, options: Options) -> Material:
     """Columns as taggers guess them, which are kept with the model."""
     if options["model"] == MULTI_TASK or not material.train[0].features:
         problem = "--predict-columns: expected columns beside the words and the tags, got none"
         raise DataError(options["train"], f"{problem}; name them with --feature-columns, or leave it out")
     quiet = options["quiet"]
-    prepare_kernels(COLUMN_KERNELS, quiet=quiet)
+    announce_compiling(quiet=quiet)
     train, dev, taggers = predicted_columns(material.train, material.dev, partial(say, quiet=quiet))
     return material._replace(train=train, dev=dev, column_taggers=taggers)
 

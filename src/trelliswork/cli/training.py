@@ -11,7 +11,7 @@ from trelliswork.cli.config_file import config_text
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import say
 from trelliswork.cli.kernels import announce_compiling
-from trelliswork.cli.train_data import check_folder, config_first, read_data, reserved
+from trelliswork.cli.train_data import check_folder, config_first, read_data, read_texts, reserved
 from trelliswork.cli.visible import visible
 from trelliswork.data import Choices
 from trelliswork.errors import OutputError
@@ -57,7 +57,8 @@ def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
         say(text, quiet=options["quiet"] and not text.startswith("note: "))  # what may be wrong is always told
 
     files = recipe.read_files()
-    material = recipe.read(read_data(options, choices)._replace(files=files), note)
+    read = read_texts if recipe.reads_text else read_data
+    material = recipe.read(read(options, choices)._replace(files=files), note)
     recipe.begin(material, note)
     announce_compiling(quiet=options["quiet"])
     return material

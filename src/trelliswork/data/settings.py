@@ -71,6 +71,12 @@ def settings_given(options: Mapping[str, Any], config: type) -> dict[str, Any]:
     return {name: options[key] for name, key in named.items() if options.get(key) is not None}
 
 
+def options_of(config: Settings) -> dict[str, Any]:
+    """All settings of a dataclass, by the names that they have on the command line and in TOML files."""
+    named = [(each.name, about) for each, about in settings_in(type(config)) if about.option is not None]
+    return {about.option or name: getattr(config, name) for name, about in named}
+
+
 def misfit(name: str, value: Any, kind: str) -> str:
     """What is wrong with the value of a setting; empty if it is of its kind.
 

@@ -14,6 +14,7 @@ from trelliswork.lazy import named
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
+from trelliswork.models.tokenisers.config import RawFiles, TokeniserConfig
 from trelliswork.training.config import TrainingConfig
 
 if TYPE_CHECKING:
@@ -105,7 +106,8 @@ FAMILIES = (
     Family(
         "Over characters",
         "trelliswork.models.tokenisers.recipe:TokeniserRecipe",
-        {"tokeniser": "tokens and sentences of raw text, learned from CoNLL-U"},
+        {"tokeniser": "tokens and sentences of raw text, learned from CoNLL-U, or from any tokens with --raw"},
+        (RawFiles,), (TokeniserConfig,),
     ),
 )  # fmt: skip
 TOKENISER = "tokeniser"

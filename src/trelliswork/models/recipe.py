@@ -76,6 +76,7 @@ class Recipe(ABC):
 
     steps: ClassVar[str] = "epochs"  # what `on_score` counts
     unpruned_steps: ClassVar[int] = 2  # of a trial, before it may be ended
+    reads_text: ClassVar[bool] = False  # whether it learns from texts whose tokens are known, not from tagged sentences
 
     @abstractmethod
     def __init__(self, options: Options) -> None: ...

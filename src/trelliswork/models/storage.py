@@ -118,7 +118,7 @@ def _write_kept(folder: Path, kept: Mapping[str, Any]) -> None:
     """Keep other models with the model; those of an earlier one go. One that cannot be saved is not kept."""
     for name in (TOKENISER, COLUMNS):
         place, model = folder / name, kept.get(name)
-        if hasattr(model, "save"):
+        if model is not None and hasattr(model, "save"):
             model.save(place)
         elif (place / CONFIG).is_file() or any(place.glob(f"*/{CONFIG}")):
             shutil.rmtree(place)

@@ -25,6 +25,10 @@ class Document:
     text: str
     sentences: tuple[tuple[Token, ...], ...]
 
+    def __len__(self) -> int:
+        """How many tokens it has."""
+        return sum(map(len, self.sentences))
+
     @classmethod
     def aligned(cls, text: str, sentences: Iterable[Sequence[str]], name: str = "text") -> Document:
         """A text beside its tokens; white space may differ. A token that is not in the text is a `DataError`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from trelliswork.cli.options import Features, ModelFolder, Quiet, Threads, Thres
 from trelliswork.cli.panels import TO_COMPARE, with_options
 from trelliswork.cli.report.evaluation import evaluation_page
 from trelliswork.cli.tasks import load_reader
+from trelliswork.cli.tokenising import known_texts
 from trelliswork.cli.visible import visible
 from trelliswork.data import atomic_write
 from trelliswork.data.files import name_of
@@ -37,6 +39,10 @@ def evaluate(
     against: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Another model: is the difference significant? (paired bootstrap)"),
+    ] = None,
+    raw: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Of a tokeniser: the raw text whose tokens FILE has, unless it is CoNLL-U."),
     ] = None,
     threshold: Threshold = None,
     threads: Threads = 1,
@@ -68,6 +74,7 @@ def evaluate(
     if against is not None and file == "-":
         raise TrellisworkError("--against reads FILE twice, and standard input can be read once; give a file")
     function = given_function(features)
+    columns |= {"raw": raw}
     judged, sizes = _judge(model, file, threshold, function, columns, quiet)
     print(f"{sizes}\n\n{visible(judged.report.text)}")
     both: list[Compared] = []
@@ -93,9 +100,12 @@ def _judge(
     if loaded.reads == "text":
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans, and a tokeniser gives its best tokens; leave it out")
-        gold: Any = read_documents(file)
+        raw, choices = columns["raw"], layout_in(columns)
+        gold: Any = read_documents(file) if raw is None else known_texts(file, raw, choices, partial(say, quiet=quiet))
         units: list[Any] = [sentence for document in gold for sentence in document.sentences]
     else:
+        if columns["raw"] is not None:
+            raise TrellisworkError(f"--raw is for tokenisers, and {folder} reads words; leave it out")
         kind = kind_of(file, tagger=loaded)
         format, stream = open_tagged(file, choices_of(loaded, layout_in(columns), kind), kind)
         gold, notes = loaded.readable_gold(list(stream), columns["scheme"])

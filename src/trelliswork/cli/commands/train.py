@@ -90,6 +90,7 @@ def train(
       trelliswork train few.txt --model hucrf --pretrain many.txt --out chunker
       trelliswork train en.conllu --tag-column XPOS --out pos
       trelliswork train zh.conllu --model tokeniser --out words
+      trelliswork train tokens.txt --model tokeniser --raw text.txt --out words
       trelliswork train prodigy.jsonl --out ner
       trelliswork train hf.jsonl --field names=O,B-PER,I-PER --out ner
     """

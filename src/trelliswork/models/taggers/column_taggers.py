@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.loading import model_folders
 from trelliswork.models.recipe import Note
-from trelliswork.models.taggers.features.kernels.decoding import best_labels
-from trelliswork.models.taggers.features.kernels.online import epoch
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 
@@ -81,24 +79,6 @@ class ColumnTaggers:
         for i, tagger in enumerate(taggers, 1):
             tagger.save(target / f"{i:02d}")
         self.folder = target
-
-
-class Kernels:
-    """The compiled functions that learn columns and predict them."""
-
-    uses_chains = False
-
-    def own_kernels(self) -> dict[str, list[Any]]:
-        """By a name for people."""
-        return {"taggers of columns": [epoch, best_labels]}
-
-    def rehearse(self) -> None:
-        """Learn from a sentence and answer about it, so that they are compiled."""
-        sentence = Sentence(("Ann", "sings"), None, (("X", "Y"),))
-        ColumnTaggers.fit([sentence]).replaced([sentence])
-
-
-KERNELS = Kernels()
 
 
 def predicted_columns(

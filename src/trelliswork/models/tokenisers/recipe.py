@@ -8,54 +8,46 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
 from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.taggers.features.recipe import LearningResult
+from trelliswork.models.tokenisers.config import TokeniserConfig
 from trelliswork.models.tokenisers.tokeniser import DEFAULTS, CharacterTokeniser
 from trelliswork.text import Document, read_documents
 from trelliswork.training.interrupts import Interrupts
 
 HELD_OUT = 10  # one document, or sentence, in this many is held out when there is no dev file
-FOR_TAGGERS = {"resume": None, "tensorboard": None, "seeds": 1}
+FOR_TAGGERS = {"resume": None, "tensorboard": None, "seeds": 1, "predict_columns": False}
 
 
 class TokeniserRecipe(Recipe):
     """Learned in one go: there is nothing to resume."""
 
-    steps, unpruned_steps = "iterations", 30
+    steps, unpruned_steps, uses_chains, reads_text = "iterations", 30, False, True
 
     def __init__(self, options: Options) -> None:
         self.options = options
         for option, default in FOR_TAGGERS.items():
             if options.get(option) not in (None, False, default):
                 raise TrellisworkError(
-                    f"--{option} is for networks, and a tokeniser is trained in one go: leave it out"
+                    f"--{option.replace('_', '-')} is for taggers, and a tokeniser is trained in one go: leave it out"
                 )
         if options.get("tokeniser") not in (None, "auto"):
             raise TrellisworkError("--tokeniser is for models that read words: leave it out to train a tokeniser")
-        self.config = replace(DEFAULTS, seed=options.get("seed", 0))
+        self.own = TokeniserConfig(**settings_given(options, TokeniserConfig))
+        self.config = self.own.learning(options.get("seed", 0))
 
     def settings(self) -> dict[str, Any]:
-        return {}
+        return options_of(self.own)
 
     def search_values(self) -> dict[str, Any]:
-        return self.config.to_dict()
+        return self.own.to_dict()
 
     def read_files(self) -> None:
         """There are none."""
-
-    def read(self, material: Material, note: Note) -> Material:
-        train, dev = self.options["train"], self.options["dev"]
-        documents = spaced_documents(train)
-        if documents is None:
-            problem = "expected CoNLL-U in which SpaceAfter=No says where words touch"
-            raise DataError(train, f"{problem}, got none; a tokeniser is learned from that")
-        if dev is not None:
-            return material._replace(train=documents, dev=read_documents(dev))  # type: ignore[arg-type]
-        first, held_out = hold_out(documents, train)
-        return material._replace(train=first, dev=held_out)  # type: ignore[arg-type]
 
     def begin(self, material: Material, note: Note) -> None:
         self.material = material

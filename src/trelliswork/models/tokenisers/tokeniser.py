@@ -33,13 +33,14 @@ from trelliswork.models.taggers.features.learners.learning import learn, paramet
 from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
 from trelliswork.models.tokenisers.character_kernels import N_ATTRIBUTES, Weights, score_characters
 from trelliswork.models.tokenisers.characters import Paragraphs
+from trelliswork.models.tokenisers.config import TokeniserConfig
 from trelliswork.models.tokenisers.multiword import MultiwordTable
 from trelliswork.text import Document, Token, tokenisation_scores
 
 Array = np.ndarray[Any, Any]
 LABELS = ("inside", "token", "sentence")  # what ends with a character
 INSIDE, TOKEN, SENTENCE = range(3)
-DEFAULTS = LearningConfig(c1=0.1, c2=0.01, cutoff=3, max_iterations=60)
+DEFAULTS = TokeniserConfig().learning()
 
 
 class CharacterTokeniser(Model):
@@ -138,7 +139,7 @@ class CharacterTokeniser(Model):
     def evaluate(self, gold: Sequence[Document]) -> dict[str, Any]:
         """F1 of tokens, words and sentences."""
         found = tokenisation_scores(self, gold)
-        return {"metric": "tokens F1", "score": found["tokens"], **found}
+        return {"metric": "tokens F1", "score": found["tokens"] / 100, **found}
 
     def report(self, gold: Sequence[Any], *, threshold: float | None = None) -> Report:
         """F1 of tokens, words and sentences, for people."""

@@ -10,7 +10,7 @@ from trelliswork.data import Sentence
 from trelliswork.data.attributes import FeatureFunction, Templates
 from trelliswork.data.crfsuite import ATTRIBUTES, is_crfsuite
 from trelliswork.data.readers import file_kind, open_untagged
-from trelliswork.data.settings import settings_given
+from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
@@ -68,7 +68,8 @@ class FeatureRecipe(Recipe):
         self.config = LearningConfig(**found)
 
     def settings(self) -> dict[str, Any]:
-        return {}
+        """Those whose defaults are not options, as other models have others."""
+        return {name: value for name, value in options_of(self.config).items() if self.options.get(name) is None}
 
     def search_values(self) -> dict[str, Any]:
         return self.config.to_dict()

@@ -1,0 +1,42 @@
+"""The settings of a tokeniser, and the files that it is learned from beside the tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trelliswork.data.settings import Settings, setting
+from trelliswork.models.taggers.features.learners.config import LearningConfig
+from trelliswork.training.search_space import Numbers, OneOf
+
+
+@dataclass(frozen=True)
+class TokeniserConfig(Settings):
+    """How to learn a tokeniser; those that models over features have too have other defaults here."""
+
+    PANEL = "Tokenisers (tokeniser)"
+
+    c1: float = setting(0.1, "L1 term c1 |w|.", at_least=0, option=True, search=Numbers(0.0, 1.0))
+    c2: float = setting(
+        0.01, "L2 term c2 w^2, without 1/2.", at_least=0, option=True, search=Numbers(0.001, 1.0, log=True)
+    )
+    cutoff: int = setting(
+        3, "Attributes that fewer characters have are left out.", at_least=0, option=True, search=OneOf((1, 2, 3, 5))
+    )
+    max_iterations: int | None = setting(60, "Iterations, at most.", at_least=1, option=True)
+
+    def learning(self, seed: int = 0) -> LearningConfig:
+        """The same for the learner."""
+        return LearningConfig(**self.to_dict(), seed=seed)
+
+
+@dataclass(frozen=True)
+class RawFiles(Settings):
+    """The texts of files that say nothing of white space."""
+
+    PANEL = TokeniserConfig.PANEL
+
+    raw: str | None = setting(
+        None, "The raw text whose tokens TRAIN has, unless that is CoNLL-U with SpaceAfter=No.", option=True,
+        metavar="FILE",
+    )  # fmt: skip
+    raw_dev: str | None = setting(None, "The same for --dev.", option=True, metavar="FILE")
