@@ -13,6 +13,7 @@ from rich.text import Text
 
 from trelliswork.cli.inputs import stored_format
 from trelliswork.cli.writers import (
+    ArrayWriter,
     ConlluWriter,
     ConllWriter,
     CsvWriter,
@@ -29,6 +30,7 @@ from trelliswork.data import Choices, ColumnFormat, CsvFormat
 from trelliswork.data.choices import CONLLU_NAMES, column_number
 from trelliswork.data.files import name_of
 from trelliswork.data.json_shapes import Reading
+from trelliswork.data.jsonl import is_array
 from trelliswork.data.kept_lines import KeptLines
 from trelliswork.data.readers import InputKind
 from trelliswork.errors import TrellisworkError
@@ -42,13 +44,14 @@ class Output(StrEnum):
     conllu = "conllu"
     csv = "csv"
     jsonl = "jsonl"
+    json = "json"
     html = "html"
     pretty = "pretty"
 
 
 _SUFFIXES = {
     ".conll": Output.conll, ".conllu": Output.conllu, ".csv": Output.csv, ".jsonl": Output.jsonl,
-    ".ndjson": Output.jsonl, ".html": Output.html, ".htm": Output.html,
+    ".ndjson": Output.jsonl, ".json": Output.json, ".html": Output.html, ".htm": Output.html,
 }  # fmt: skip
 _SAME: dict[InputKind, Output] = {"csv": Output.csv, "jsonl": Output.jsonl}
 
@@ -78,13 +81,15 @@ class Inputs:
 def keeps(kind: InputKind, wanted: Output | None, top_k: int) -> bool:
     """Whether the file may come back as it is, so that its lines must be kept; several analyses are blocks."""
     if kind == "jsonl":
-        return wanted in (None, Output.jsonl)
+        return wanted in (None, Output.jsonl, Output.json)
     columns = {"conll": (None, Output.conll, Output.conllu), "csv": (None, Output.csv)}
     return wanted in columns.get(kind, ()) and not top_k
 
 
 def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, target: IO[Any]) -> Writer:
     """What turns answers into text."""
+    if wanted is Output.json or (wanted is None and inputs.kind == "jsonl" and is_array(inputs.file)):
+        return ArrayWriter(writer_for(Output.jsonl, inputs, model, top_k, target))
     wanted = wanted or (inputs.own if inputs.own is Output.jsonl or not top_k else Output.conll)
     if top_k and wanted in (Output.csv, Output.conllu):
         raise TrellisworkError(f"--top-k cannot be written as {wanted}; add --format conll, jsonl, html or pretty")
@@ -94,17 +99,19 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
         inputs.kept.forget()
     schemes = {name: head.scheme for name, head in model.heads.items()}
     format = inputs.format
+    in_file = format is None  # places in a sentence of CoNLL-U say nothing without its text
     if wanted is Output.jsonl:
         return JsonWriter(schemes)
     if wanted is Output.conll:
         spaced = format is not None and format.n_columns > 1 and format.delimiter == " "
-        return ConllWriter(" " if spaced else "\t")
+        return ConllWriter(" " if spaced else "\t", places=in_file)
     if wanted is Output.conllu:
         stored = stored_format(model)
         return ConlluWriter(stored.get("tag_column") if stored.get("conllu") and len(schemes) == 1 else None)
     if wanted is Output.csv:
         names = format.names if isinstance(format, CsvFormat) else ()
-        return CsvWriter([names[i - 1] for i in format.feature_columns] if format is not None and names else ())
+        columns = [names[i - 1] for i in format.feature_columns] if format is not None and names else ()
+        return CsvWriter(columns, places=in_file)
     return _page(inputs, model, schemes) if wanted is Output.html else PrettyWriter(schemes, _render(target))
 
 

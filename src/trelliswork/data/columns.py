@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from trelliswork.data.raw_sentences import placed
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
 
@@ -78,19 +79,38 @@ def read_lines(
 ) -> Iterator[Sentence]:
     """The sentences in numbered lines of a known layout; at least one, or it is an error."""
     n_sentences = 0
-    for block in blocks(lines, format):
+    texts: list[str] = []  # the comment of a CoNLL-U sentence that has its text
+    for block in blocks(_noting_texts(lines, texts) if format.conllu and not with_tags else lines, format):
         sentence = _regular(block, file, format, with_tags)
         if sentence is None:
-            rows = [(number, format.split(line)) for number, line in block]
+            rows = every = [(number, format.split(line)) for number, line in block]
             if format.conllu:
                 rows = [(number, columns) for number, columns in rows if not _NOT_A_WORD.fullmatch(columns[0])]
             if not rows:
                 continue
             sentence = sentence_of(rows, file, format, with_tags)
+            if texts:
+                sentence = placed(sentence, texts[-1], dict(_multiword_forms(every, format.word_column)))
+                texts.clear()
         n_sentences += 1
         yield sentence
     if n_sentences == 0:
         raise DataError(file, "expected at least one sentence, got none; the file is empty")
+
+
+def _multiword_forms(rows: Sequence[tuple[int, list[str]]], column: int) -> Iterator[tuple[int, tuple[int, str]]]:
+    """The number of the first word of each multi-word token, from 0, one behind that of the last, and its form."""
+    for _, columns in rows:
+        if _NOT_A_WORD.fullmatch(columns[0]) and "-" in columns[0] and len(columns) >= column:
+            first, _, last = columns[0].partition("-")
+            yield int(first) - 1, (int(last), columns[column - 1])
+
+
+def _noting_texts(lines: Iterable[NumberedLine], texts: list[str]) -> Iterator[NumberedLine]:
+    for number, line in lines:
+        if line.startswith("# text = "):
+            texts[:] = [line.removeprefix("# text = ")]
+        yield number, line
 
 
 def blocks(lines: Iterable[NumberedLine], format: ColumnFormat) -> Iterator[list[NumberedLine]]:

@@ -1,18 +1,19 @@
 """Sentences as JSON lines: `{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]}`, one object a line.
 
 `features`, a list of columns as long as `tokens`, is optional; other keys are kept as they are. Records may also be
-text with spans; `json_shapes` has all that is read.
+text with spans; `json_shapes` has all that is read. A file called .json may be an array of such records.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from trelliswork.data.files import name_of, numbered_lines
+from trelliswork.data.files import name_of, numbered_lines, read_bytes
 from trelliswork.data.json_checks import kind_of
 from trelliswork.data.json_fields import JsonFields
 from trelliswork.data.json_shapes import Place, Reading, shape_of
@@ -21,6 +22,11 @@ from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError, TrellisworkWarning
 
 SHOWN = 3  # spans that do not fall on tokens
+_BEGINNING = 1000  # bytes that tell an array
+_BOM = b"\xef\xbb\xbf"
+_BETWEEN = re.compile(r"[\s,]*")
+_LINE_END = re.compile(r"\s*[\r\n]\s*")
+_DECODER = json.JSONDecoder()
 
 
 def read_jsonl(
@@ -39,7 +45,7 @@ def read_jsonl(
     """
     file, reading = name_of(path), Reading(fields or JsonFields(), tokeniser)
     n_sentences = 0
-    for number, line in numbered_lines(path, keep):
+    for number, line in array_records(path, keep) if is_array(path) else numbered_lines(path, keep):
         if line.strip():
             record, place = parse_record(line, file, number), Place(file, number)
             for sentence in shape_of(record, place, reading).sentences(record, with_tags):
@@ -49,6 +55,34 @@ def read_jsonl(
         raise DataError(file, "expected at least one sentence, got none; the file is empty")
     for text in _notes(reading, file):
         warnings.warn(text, TrellisworkWarning, stacklevel=2)
+
+
+def is_array(path: str | Path) -> bool:
+    """Whether a file called .json is an array of records; others are lines."""
+    if not str(path).lower().endswith((".json", ".json.gz")):
+        return False
+    return read_bytes(path, _BEGINNING).removeprefix(_BOM).lstrip().startswith(b"[")
+
+
+def array_records(path: str | Path, keep: Callable[[bytes], None] | None = None) -> Iterator[tuple[int, str]]:
+    """The records of an array as lines, numbered from 1; `keep` is given these."""
+    file = name_of(path)
+    try:
+        text = read_bytes(path).removeprefix(_BOM).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(file, f"expected UTF-8 text, got the byte 0x{error.object[error.start]:02x}") from error
+    try:
+        records = parse_json(text)
+    except BadJSONError as error:
+        raise DataError(file, f"not valid JSON: {error.problem}", line=error.line, column=error.column) from error
+    place = text.index("[") + 1
+    for number, _ in enumerate(records, 1):
+        start = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]  # it may match nothing
+        _, place = _DECODER.raw_decode(text, start)
+        line = _LINE_END.sub(" ", text[start:place])  # texts in JSON have no line ends
+        if keep is not None:
+            keep(f"{line}\n".encode())
+        yield number, line
 
 
 def _notes(reading: Reading, file: str) -> Iterator[str]:

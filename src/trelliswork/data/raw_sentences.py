@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from trelliswork.data.sentence import Sentence
 
@@ -39,6 +40,34 @@ def sentence_of_tokens(
         tuple(words), line=line, file=file, lines=lines, extra=extra or {}, text=written, offsets=tuple(offsets),
         multiword=tuple(multiword),
     )  # fmt: skip
+
+
+class _Token(NamedTuple):
+    text: str
+    start: int
+    end: int
+    words: tuple[str, ...]
+
+
+def placed(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int, str]]) -> Sentence:
+    """A sentence with its text and the places of its words in that; as it is if the text has other words.
+
+    `multiword` has the tokens of several words: by the first, one behind the last, and how they are written.
+
+    >>> placed(Sentence(("do", "n't", "!")), "don't!", {0: (2, "don't")}).offsets
+    ((0, 2), (2, 5), (5, 6))
+    """
+    tokens, i, place = [], 0, 0
+    while i < len(sentence):
+        last, form = multiword.get(i, (i + 1, sentence.words[i]))
+        start = text.find(form, place)
+        if start < 0 or text[place:start].strip() or not i < last <= len(sentence):
+            return sentence
+        place = start + len(form)
+        tokens.append(_Token(form, start, place, sentence.words[i:last]))
+        i = last
+    found = sentence_of_tokens(text, tokens)
+    return replace(sentence, text=text, offsets=found.offsets, multiword=found.multiword)
 
 
 def _places(token: Any) -> list[Place]:

@@ -17,14 +17,14 @@ from trelliswork.errors import DataError
 
 FileKind = Literal["conll", "jsonl", "csv", "crfsuite"]
 InputKind = FileKind | Literal["text", "pretokenised"]
-_JSON_SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+_JSON_SUFFIXES = tuple(f".{name}{packed}" for name in ("jsonl", "ndjson", "json") for packed in ("", ".gz"))
 _READERS: dict[FileKind, Callable[..., Iterator[Sentence]]] = {
     "conll": read_conll, "jsonl": read_jsonl, "csv": read_csv, "crfsuite": read_crfsuite,
 }  # fmt: skip
 
 
 def is_jsonl(path: str | Path) -> bool:
-    """Whether the name says JSON lines."""
+    """Whether the name says JSON: lines of records, or an array of them."""
     return str(path).lower().endswith(_JSON_SUFFIXES)
 
 

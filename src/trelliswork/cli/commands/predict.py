@@ -86,7 +86,7 @@ def predict(
     """Tag new text, with confidences and alternatives if wanted.
 
     FILE has the columns that the model was trained on (the tag column may
-    be missing), or is CSV with a header, or JSON lines. It comes back as it
+    be missing), or is CSV with a header, or JSON lines or an array (.json). It comes back as it
     is, byte for byte, with only the tags replaced or added; --format, or the
     name of --out, writes something else. With --text it is plain text: the
     tokeniser of the model, or rules, find sentences and words, and answers

@@ -27,7 +27,7 @@ TrainFile = Annotated[
     str | None,
     typer.Argument(
         metavar="TRAIN",
-        help="Tagged file: CoNLL columns, .csv, .jsonl or .crfsuite, also .gz. Or a .toml file of settings.",
+        help="Tagged file: CoNLL columns, .csv, .jsonl, .json or .crfsuite, also .gz. Or a .toml file of settings.",
         show_default=False,
     ),
 ]

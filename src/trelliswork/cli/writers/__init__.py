@@ -2,7 +2,7 @@
 
 base.py         what a writer is
 columns.py      CoNLL columns, CoNLL-U and CSV
-json_lines.py   JSON lines
+json_lines.py   JSON lines, and arrays
 kept.py         the file that was read, with only what is predicted replaced
 page.py         an HTML page
 pretty.py       for reading on a terminal
@@ -13,12 +13,13 @@ with its input.
 
 from trelliswork.cli.writers.base import Writer
 from trelliswork.cli.writers.columns import ConlluWriter, ConllWriter, CsvWriter
-from trelliswork.cli.writers.json_lines import JsonWriter
+from trelliswork.cli.writers.json_lines import ArrayWriter, JsonWriter
 from trelliswork.cli.writers.kept import KeptColumns, KeptConllu, KeptCsv, KeptRecords
 from trelliswork.cli.writers.page import PageWriter
 from trelliswork.cli.writers.pretty import PrettyWriter, marked_text
 
 __all__ = [
+    "ArrayWriter",
     "ConllWriter",
     "ConlluWriter",
     "CsvWriter",

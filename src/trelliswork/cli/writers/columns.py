@@ -25,22 +25,25 @@ class ConllWriter(Writer):
     spans are those of the first. Several tasks have a tag with its probabilities each, or blocks one after another.
     """
 
-    def __init__(self, delimiter: str = "\t") -> None:
-        self.delimiter = delimiter
+    def __init__(self, delimiter: str = "\t", *, places: bool = True) -> None:
+        self.delimiter, self.places = delimiter, places
 
     def write(self, sentence: Sentence, answer: Answer) -> str:
         if not answer.tasks:
             return self._blocks(sentence, answer) if isinstance(answer.value, list) else one_line(sentence, answer)
         if any(each.alternatives for each in answer.tasks.values()):
             return "".join(self._blocks(sentence, each, f"{task}, ") for task, each in answer.tasks.items())
-        columns: list[Sequence[str]] = [sentence.words, *place_columns(sentence)]
+        columns: list[Sequence[str]] = [sentence.words, *self._places(sentence)]
         for each in answer.tasks.values():
             columns += [each.value, *confidence_columns(each)]
         return columns_text(columns, sentence, self.delimiter)
 
+    def _places(self, sentence: Sentence) -> list[Sequence[str]]:
+        return place_columns(sentence) if self.places else []
+
     def _blocks(self, sentence: Sentence, answer: Answer, title: str = "") -> str:
         sure = confidence_columns(answer)
-        columns = [sentence.words, *place_columns(sentence), *sentence.features]
+        columns = [sentence.words, *self._places(sentence), *sentence.features]
         if not answer.alternatives:
             return columns_text([*columns, answer.value, *sure], sentence, self.delimiter)
         blocks, n, unsure = [], len(answer.alternatives), [(NOTHING,) * len(column) for column in sure]
@@ -100,8 +103,8 @@ def misc_entries(answer: Answer, *, with_tags: bool) -> list[list[str]]:
 class CsvWriter(Writer):
     """A header, then a row for each token with the number of its sentence."""
 
-    def __init__(self, names: Sequence[str] = ()) -> None:
-        self.names, self.number = names, 0
+    def __init__(self, names: Sequence[str] = (), *, places: bool = True) -> None:
+        self.names, self.number, self.places = names, 0, places
 
     def write(self, sentence: Sentence, answer: Answer) -> str:
         columns = self._columns(sentence, answer)
@@ -115,7 +118,8 @@ class CsvWriter(Writer):
 
     def _columns(self, sentence: Sentence, answer: Answer) -> dict[str, Sequence[str]]:
         columns: dict[str, Sequence[str]] = {"word": sentence.words}
-        columns |= dict(zip(("start", "end"), place_columns(sentence), strict=False))
+        places = place_columns(sentence) if self.places else []
+        columns |= dict(zip(("start", "end"), places, strict=False))
         columns |= {self._name(i): column for i, column in enumerate(sentence.features)}
         for task, each in answers_by_task(answer).items():
             before = f"{task}_" if task else ""

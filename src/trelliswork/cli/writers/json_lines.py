@@ -36,6 +36,29 @@ class JsonWriter(Writer):
         return json_text(replace(sentence, tags=None), value=answer.value, **({"alternatives": found} if found else {}))
 
 
+class ArrayWriter(Writer):
+    """What another writer writes as JSON lines, as one array."""
+
+    def __init__(self, lines: Writer) -> None:
+        self.lines, self.between = lines, "[\n"
+
+    def begin(self) -> str:
+        return self._joined(self.lines.begin())
+
+    def write(self, sentence: Sentence, answer: Answer) -> str:
+        return self._joined(self.lines.write(sentence, answer))
+
+    def end(self) -> str:
+        return f"{self._joined(self.lines.end())}\n]\n"
+
+    def _joined(self, text: str) -> str:
+        found = []
+        for line in filter(str.strip, text.split("\n")):
+            found.append(self.between + line.strip())
+            self.between = ",\n"
+        return "".join(found)
+
+
 def json_extras(sentence: Sentence, answer: Answer, scheme: str) -> dict[str, Any]:
     """What was asked for beside the tags."""
     extra: dict[str, Any] = {}
