@@ -124,7 +124,8 @@ def _of_models() -> Panel:
 
     If their defaults differ, that of an option depends on the model.
     """
-    configs, found = [config for family in FAMILIES for config in family.settings], {}
+    configs = [config for family in FAMILIES for config in family.settings]
+    found: Panel = {}
     listed = {(about.option, each.default) for config in configs for each, about in settings_in(config) if about.option}
     by_model = {name for name, n in Counter(name for name, _ in listed).items() if n > 1}
     for config in configs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -120,8 +120,8 @@ def read_texts(options: Options, choices: Choices) -> Material:
     else:
         train, dev = hold_out_texts(train, train_file)
         note("dev: the last 10%, as there is no --dev")
-    listed: Any = ([sentence for text in texts for sentence in text.sentences] for texts in (train, dev))
-    about = _provenance(options, *listed, None, choices.fields)
+    learned, held_out = ([sentence for text in texts for sentence in text.sentences] for texts in (train, dev))
+    about = _provenance(options, learned, held_out, None, choices.fields)
     return Material(train, dev, None, None, choices, about)  # type: ignore[arg-type]  # texts, as such a recipe reads
 
 
@@ -169,7 +169,7 @@ def hold_out(sentences: list[Sentence], file: str) -> tuple[list[Sentence], list
 
 
 def _provenance(
-    options: Options, train: list[Sentence], dev: list[Sentence], format: ColumnFormat | None, fields: JsonFields
+    options: Options, train: Sequence[Sized], dev: Sequence[Sized], format: ColumnFormat | None, fields: JsonFields
 ) -> dict[str, Any]:
     """What the model remembers of its data: sizes, date and the layout of the columns."""
     return {

@@ -26,7 +26,7 @@ FOR_TAGGERS = {"resume": None, "tensorboard": None, "seeds": 1, "predict_columns
 class TokeniserRecipe(Recipe):
     """Learned in one go: there is nothing to resume."""
 
-    steps, unpruned_steps, uses_chains, reads_text = "iterations", 30, False, True
+    steps, unpruned_steps, reads_text = "iterations", 30, True
 
     def __init__(self, options: Options) -> None:
         self.options = options
