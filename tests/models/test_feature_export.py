@@ -30,7 +30,10 @@ FREE = replace(QUICK, constrained=False)
 
 def shuffled(sentences: list[Sentence], n: int = 60) -> list[Sentence]:
     """Nonsense of the same words and of some that are not known."""
-    dice, tokens = random.Random(0), [pair for each in sentences for pair in zip(each.words, each.features[0])]
+    dice, tokens = (
+        random.Random(0),
+        [pair for each in sentences for pair in zip(each.words, each.features[0], strict=True)],
+    )
     tokens += [("Zürich", "N"), ("émigré-2", "X"), ("don't", "V")]
     drawn = [dice.choices(tokens, k=dice.randint(1, 9)) for _ in range(n)]
     return [Sentence(tuple(w for w, _ in each), None, (tuple(c for _, c in each),)) for each in drawn]
@@ -70,7 +73,9 @@ def test_many_labels(tmp_path: Path) -> None:
 def test_it_needs_the_standard_library_alone(sentences: list[Sentence], tmp_path: Path) -> None:
     tagger = FeatureTagger.fit(sentences, QUICK)
     folder = export_python(tagger, tmp_path / "python")
-    text = "".join(f"{word} {column}\n" for word, column in zip(sentences[1].words, sentences[1].features[0]))
+    text = "".join(
+        f"{word} {column}\n" for word, column in zip(sentences[1].words, sentences[1].features[0], strict=True)
+    )
     command = [sys.executable, "-I", "-S", str(folder / "crf_tagger.py")]  # without any installed package
     answer = subprocess.run(command, input=text, capture_output=True, text=True, check=False, encoding="utf-8")
     assert answer.stderr == ""
@@ -80,7 +85,10 @@ def test_it_needs_the_standard_library_alone(sentences: list[Sentence], tmp_path
 
 
 def dicts(sentence: Sentence) -> list[dict[str, Any]]:
-    return [{"w": word, "size": len(word) / 4, "ends": [word[-1], word[-2:]], "up": word.istitle()} for word in sentence.words]
+    return [
+        {"w": word, "size": len(word) / 4, "ends": [word[-1], word[-2:]], "up": word.istitle()}
+        for word in sentence.words
+    ]
 
 
 def test_attributes_that_come_with_the_data(sentences: list[Sentence], tmp_path: Path) -> None:
@@ -140,7 +148,7 @@ def test_a_damaged_file(tmp_path: Path) -> None:
     (tmp_path / "model.json").write_text(json.dumps({"labels": []}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"model.json: not a whole exported model \('n_columns'\); copy it again"):
         CRFTagger(tmp_path / "model.json")
-    with pytest.raises(ValueError, match="none.json: cannot be read"):
+    with pytest.raises(ValueError, match=r"none.json: cannot be read"):
         CRFTagger(tmp_path / "none.json")
 
 

@@ -166,7 +166,7 @@ def test_known_tags_that_leave_nothing_legal() -> None:
 
 
 def test_tags_that_cannot_fill_every_sentence() -> None:
-    with pytest.raises(ConstraintError, match="any length in IOBES, such as O; got only B-X, E-X; .*--unconstrained"):
+    with pytest.raises(ConstraintError, match=r"any length in IOBES, such as O; got only B-X, E-X; .*--unconstrained"):
         FeatureTagger.fit([Sentence(("a", "b"), ("B-X", "E-X"))])
 
 

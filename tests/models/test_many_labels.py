@@ -40,8 +40,6 @@ def scaled(parameters: Parameters, scale: float, arc: float) -> np.ndarray:
     return weights
 
 
-
-
 SCALES = [(0.5, 0.0), (3.0, 0.0), (1.0, -30.0), (1.0, 30.0), (400.0, 0.0), (1.0, -500.0)]
 
 

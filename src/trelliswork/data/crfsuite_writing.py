@@ -51,7 +51,9 @@ def crfsuite_bytes(model: CRFsuiteModel) -> bytes:
     parts.append(_references(b"AFRF", by_attribute, 0, places[-1]))
     size = places[-1] + len(parts[-1])
     if size >= LARGEST:
-        raise ModelError(f"a CRFsuite file has less than 4 GB; this model needs {size / 1e9:.1f}; train with --min-freq 2")
+        raise ModelError(
+            f"a CRFsuite file has less than 4 GB; this model needs {size / 1e9:.1f}; train with --min-freq 2"
+        )
     counts = (0, len(model.labels), len(model.attributes))
     return _HEADER.pack(MAGIC, size, b"FOMC", VERSION, *counts, *places) + b"".join(parts)
 
@@ -66,7 +68,9 @@ def _references(magic: bytes, counts: Array, first: int, place: int) -> bytes:
     numbers[is_head], numbers[~is_head] = counts, first + np.arange(int(counts.sum()))
     begin = place + 12 + 4 * len(counts)
     offsets = (begin + 4 * heads).astype("<u4")
-    return magic + struct.pack("<II", begin - place + numbers.nbytes, len(counts)) + offsets.tobytes() + numbers.tobytes()
+    return (
+        magic + struct.pack("<II", begin - place + numbers.nbytes, len(counts)) + offsets.tobytes() + numbers.tobytes()
+    )
 
 
 def _database(names: Sequence[str]) -> bytes:

@@ -104,7 +104,8 @@ class About:
 
     If it is not left at its default, the other settings must have the values of `goes_with`.
     `option` is its name on the command line and in TOML files; it is empty for a setting of TOML files alone, and None
-    for one that something else decides. `off` is a further name that switches it off. `default_text` and `metavar` are what --help shows. `search` is where `tune`
+    for one that something else decides. `off` is a further name that switches it off.
+    `default_text` and `metavar` are what --help shows. `search` is where `tune`
     looks, an entry of a space or something that makes one from the value that the model has; it is left out unless the
     other settings have the values of `searched_with`.
     """

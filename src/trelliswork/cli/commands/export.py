@@ -26,7 +26,7 @@ def export(
             show_default=False,
         ),
     ] = None,
-    onnx: Annotated[bool, typer.Option("--onnx", help="A network as an ONNX graph; needs the extra [onnx].")] = False,
+    onnx: Annotated[bool, typer.Option("--onnx", help="A network as an ONNX graph; needs the extra \\[onnx].")] = False,
     crfsuite: Annotated[bool, typer.Option("--crfsuite", help="A CRF over features as CRFsuite's model file.")] = False,
     python: Annotated[
         bool, typer.Option("--python", help="A CRF over features as JSON, and a Python file that needs nothing else.")

@@ -32,8 +32,8 @@ def cost_notes(tags: Iterable[Sequence[str]], config: LearningConfig, *, scheme:
     single = config.order == 1 and config.latent == 1 and not config.hidden_units and kind.normalised == "globally"
     listed = single and not config.all_transitions and not scheme and is_worth_listing(len(seen), len(pairs))
     if listed and config.algorithm == "lbfgs":
-        of = f"{len(seen) ** 2:,} pairs"
-        yield f"{len(seen):,} tags: {len(pairs):,} of {of} follow one another and have transition weights; the rest share 0"
+        which = f"{len(pairs):,} of {len(seen) ** 2:,} pairs follow one another"
+        yield f"{len(seen):,} tags: {which} and have transition weights; the others share the score 0"
         seconds = n_tokens * (LISTED * len(pairs) + TAG * len(seen))
     else:
         states = len(pairs) + len(seen) if config.order == 2 else len(seen) * config.latent

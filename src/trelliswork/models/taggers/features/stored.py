@@ -38,7 +38,11 @@ def crf_arrays(crf: FeatureCRF) -> dict[str, Array]:
 
 
 def crf_of_arrays(
-    arrays: Mapping[str, Array], labels: tuple[str, ...], n_attributes: int, config: LearningConfig, legal: Legal | None = None
+    arrays: Mapping[str, Array],
+    labels: tuple[str, ...],
+    n_attributes: int,
+    config: LearningConfig,
+    legal: Legal | None = None,
 ) -> FeatureCRF:
     """The inverse; `ValueError` or `KeyError` if the arrays do not fit one another."""
     index, offsets = _index_of(arrays, n_attributes, config.hash_bits)

@@ -1,4 +1,4 @@
-"""Models over features for programs without this library: CRFsuite's file, and JSON with a Python file that reads it."""
+"""Models over features for programs without this library: CRFsuite's file, or JSON and a Python file."""
 
 from __future__ import annotations
 

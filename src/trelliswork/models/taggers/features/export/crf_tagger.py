@@ -41,7 +41,9 @@ class CRFTagger:
             for before, label, weight in model["transitions"]:
                 self._into[label][before] = _score(weight)
         except OSError as error:
-            raise ValueError(f"{file}: cannot be read: {error.strerror}; copy the whole folder or export again") from error
+            raise ValueError(
+                f"{file}: cannot be read: {error.strerror}; copy the whole folder or export again"
+            ) from error
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise ValueError(f"{file}: not a whole exported model ({error}); copy it again or export again") from error
 
@@ -65,7 +67,7 @@ class CRFTagger:
     # From words to attributes
 
     def _names(self, i: int, values: Columns) -> Iterator[str]:
-        """The names that the templates have at token i: text, then shift, column and spelling of %x[-1,0], and so on."""
+        """What the templates are at token i: text, then shift, column and spelling of %x[-1,0], and so on."""
         for template in self._templates or ():
             name = template[0]
             for part in range(1, len(template), 4):
@@ -181,7 +183,9 @@ def main(arguments: Sequence[str]) -> None:
     given = [[(word,) for word in text.split()] for text in arguments] or sentences_of(sys.stdin)
     for tokens in given:
         if len(set(map(len, tokens))) > 1:
-            raise ValueError(f"expected as many columns for each token, got others in {tokens[0][0]} ...; mend the file")
+            raise ValueError(
+                f"expected as many columns for each token, got others in {tokens[0][0]} ...; mend the file"
+            )
         words, *columns = map(list, zip(*tokens, strict=True)) if tokens else [[]]
         tags = tagger.tag(words, columns)
         print("".join("\t".join((*token, tag)) + "\n" for token, tag in zip(tokens, tags, strict=True)))

@@ -49,7 +49,9 @@ def export_crfsuite(model: Any, path: str | Path, *, force: bool = False) -> lis
     edges = [crf.labels[j] for j in np.flatnonzero(legal.start + legal.end < 0)]
     if not edges:
         return []
-    return [f"note: CRFsuite has no scores of first and last tags, so {', '.join(edges[:5])} may begin or end a sentence"]
+    return [
+        f"note: CRFsuite has no scores of first and last tags, so {', '.join(edges[:5])} may begin or end a sentence"
+    ]
 
 
 def check_python(directory: str | Path, *, force: bool = False) -> None:

@@ -78,7 +78,8 @@ def observe(gold, share, emissions, transitions, d_emissions, d_transitions):
 def loss_and_gradient(first, last, rows, observed, weights, ends, block):
     """Σ_s shares_s (log Z_s - score_s) of sentences first..last, and its gradient; all labels are known.
 
-    `ends` are scores of the first and last label. `block` sentences at a time are scored and summed over, in scaled exp space or, where that fails, in log space.
+    `ends` are scores of the first and last label.
+    `block` sentences at a time are scored and summed over, in scaled exp space or, where that fails, in log space.
     """
     transitions, table, loose = weights.transitions, weights.table, weights.loose
     c, longest = transitions.shape[2], 0

@@ -1,4 +1,4 @@
-"""CPU kernels of chains with many labels: pairs of labels that have a score of their own are listed, all others score 0.
+"""CPU kernels of chains with many labels: pairs of labels with a score of their own are listed, all others score 0.
 
 A step costs O(labels + listed pairs) instead of O(labels²). With E the total of α, which is 1,
 
@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trelliswork.models.taggers.features.kernels.likelihood import add_up, emissions_of, spread
-from trelliswork.models.taggers.features.kernels.records import PlannedWeights
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import exp, highest
 from trelliswork.structures.chain import kernels as chain
@@ -43,6 +41,24 @@ class Weighed(NamedTuple):
     gains: Array
     gains_in: Array  # the same, by label
     log_factor: float
+
+
+class Lanes(NamedTuple):
+    """Room for sentences that go side by side; `shares` is how much each counts."""
+
+    lengths: Array  # [lanes]
+    shares: Array
+    log_z: Array
+    wide: Array
+    emits: Array  # [longest, c, lanes]
+    alphas: Array
+
+
+@kernel(EXACT)
+def lanes_for(longest, c):
+    lengths, shares, log_z = np.zeros(LANES, np.int64), np.ones(LANES), np.zeros(LANES)
+    shape = (longest, c, LANES)
+    return Lanes(lengths, shares, log_z, np.zeros(LANES, np.bool_), np.empty(shape), np.empty(shape))
 
 
 @kernel(EXACT)
@@ -124,12 +140,13 @@ def _add_pairs(alpha, out, arcs, sums):
 
 
 @kernel(FAST)
-def _forward(lengths, emits, arcs, weights, alphas, log_z, wide):
-    """α of every lane as distributions [n, c, lanes], and log Z added to log_z; as `chain.forward_scaled`.
+def forward_lanes(n, lanes, arcs, weights):
+    """α of every lane as distributions, and log Z added to what is in `log_z`; as `chain.forward_scaled`.
 
     A lane in which a weight vanishes is marked `wide`, and 0 from there on.
     """
-    n, c, _ = emits.shape
+    lengths, wide, emits, alphas = lanes.lengths, lanes.wide, lanes.emits, lanes.alphas
+    c = emits.shape[1]
     arrived, scales = np.ones((c, LANES)), np.empty(LANES)
     for lane in range(LANES):
         wide[lane] = False
@@ -143,16 +160,14 @@ def _forward(lengths, emits, arcs, weights, alphas, log_z, wide):
                 alphas[t, j, lane] = arrived[j, lane] * emits[t, j, lane]
                 scales[lane] += alphas[t, j, lane]
         for lane in range(LANES):
-            if t >= lengths[lane] or wide[lane]:
-                scales[lane] = 0.0
-                continue
-            for j in range(c):
+            used = t < lengths[lane] and not wide[lane]
+            for j in range(c if used else 0):
                 wide[lane] = wide[lane] or alphas[t, j, lane] < chain.SMALLEST
-            if wide[lane]:
+            if used and not wide[lane]:
+                lanes.log_z[lane] += math.log(scales[lane]) + (weights.log_factor if t > 0 else 0.0)
+                scales[lane] = 1.0 / scales[lane]
+            else:
                 scales[lane] = 0.0
-                continue
-            log_z[lane] += math.log(scales[lane]) + (weights.log_factor if t > 0 else 0.0)
-            scales[lane] = 1.0 / scales[lane]
         for j in range(c):
             for lane in range(LANES):
                 alphas[t, j, lane] *= scales[lane]
@@ -160,15 +175,16 @@ def _forward(lengths, emits, arcs, weights, alphas, log_z, wide):
 
 
 @kernel(FAST)
-def _backward(lengths, shares, emits, arcs, weights, wide, alphas, d_arcs):
+def backward_lanes(n, lanes, arcs, weights, d_arcs):
     """share · posteriors in the place of the α; what arcs add up to goes to d_arcs. Lanes that are wide stay 0."""
-    n, c, _ = emits.shape
+    lengths, emits, alphas = lanes.lengths, lanes.emits, lanes.alphas
+    c = emits.shape[1]
     beta, out, sums = np.zeros((c, LANES)), np.empty((c, LANES)), np.zeros(d_arcs.shape[0])
     for t in range(n - 1, -1, -1):
         for lane in range(LANES):
-            used = t < lengths[lane] and not wide[lane]
+            used = t < lengths[lane] and not lanes.wide[lane]
             if t == lengths[lane] - 1 or not used:
-                share = shares[lane] if used else 0.0
+                share = lanes.shares[lane] if used else 0.0
                 for j in range(c):
                     beta[j, lane] = share
         for j in range(c):
@@ -183,7 +199,7 @@ def _backward(lengths, shares, emits, arcs, weights, wide, alphas, d_arcs):
 
 
 @kernel(FAST)
-def _fill(scores, t, lane, emits):
+def fill_lane(scores, t, lane, emits):
     """emits[t, :, lane] = e^{scores - highest}; returns the highest."""
     c = emits.shape[1]
     top = highest(scores, c)
@@ -195,15 +211,16 @@ def _fill(scores, t, lane, emits):
 
 
 @kernel(FAST)
-def _clear(lane, first, emits):
-    """emits[first:, :, lane] = 0: there the sentence is over."""
-    for t in range(first, emits.shape[0]):
-        for j in range(emits.shape[1]):
-            emits[t, j, lane] = 0.0
+def clear_lanes(n, lanes):
+    """Emissions of 0 where a sentence is over but others go on."""
+    for lane in range(LANES):
+        for t in range(lanes.lengths[lane], n):
+            for j in range(lanes.emits.shape[1]):
+                lanes.emits[t, j, lane] = 0.0
 
 
 @kernel(FAST)
-def _in_log_space(emissions, n, share, transitions, d_emissions, d_transitions):
+def in_log_space(emissions, n, share, transitions, d_emissions, d_transitions):
     """log Z of a sentence whose scores are too wide for exp space, with the gradients of `chain.backward_log`."""
     c = emissions.shape[2]
     row, edge, length, log_z = np.zeros(1, np.int64), np.zeros(c), np.full(1, n), np.empty(1)
@@ -229,86 +246,28 @@ def pair_of(i, j, arcs):
 
 
 @kernel(FAST)
-def loss_and_gradient(first, last, rows, observed, weights, arcs):
-    """As `likelihood.loss_and_gradient`; `weights.transitions` are the scores of the listed pairs, [1, 1, 1, pairs]."""
-    scores_of, table, loose = weights.transitions[0, 0, 0], weights.table, weights.loose
-    c, longest = arcs.offsets.shape[0] - 1, 0
-    for s in range(first, last):
-        longest = max(longest, rows.lengths[s])
-    emits, alphas = np.empty((longest, c, LANES)), np.empty((longest, c, LANES))
-    lengths, shares, log_z, wide = np.zeros(LANES, np.int64), np.zeros(LANES), np.zeros(LANES), np.empty(LANES, np.bool_)
-    scores, weighed_arcs, total = np.zeros(table.shape[1]), weighed(scores_of, arcs), 0.0
-    d_arcs, d_table, d_loose = np.zeros(scores_of.shape[0]), np.zeros(table.shape), np.zeros(loose.shape)
-    full = d_full = np.empty((1, 1, 0, 0))
-    for s in range(first, last, LANES):
-        n = 0
-        for lane in range(LANES):
-            lengths[lane] = rows.lengths[s + lane] if s + lane < last else 0
-            shares[lane] = observed.shares[s + lane] if s + lane < last else 0.0
-            log_z[lane], n = 0.0, max(n, lengths[lane])
-            for t in range(lengths[lane]):
-                token = rows.starts[s + lane] + t
-                add_up(rows, token, table, loose, scores)
-                total -= shares[lane] * scores[observed.gold[token]]
-                log_z[lane] += _fill(scores, t, lane, emits)
-        for lane in range(LANES):
-            _clear(lane, lengths[lane], emits[:n])
-        _forward(lengths, emits[:n], arcs, weighed_arcs, alphas[:n], log_z, wide)
-        _backward(lengths, shares, emits[:n], arcs, weighed_arcs, wide, alphas[:n], d_arcs)
-        for lane in range(LANES):
-            begin = rows.starts[s + lane] if lengths[lane] > 0 else 0
-            if wide[lane] and lengths[lane] > 0:
-                if full.shape[2] == 0:
-                    full, d_full = dense(arcs, scores_of), np.zeros((1, 1, c, c))
-                emissions, d_emissions = np.empty((1, lengths[lane], c)), np.zeros((1, lengths[lane], c))
-                emissions_of(s + lane, s + lane + 1, rows, table, loose, emissions)
-                log_z[lane] = _in_log_space(emissions, lengths[lane], shares[lane], full, d_emissions, d_full)
-                for t in range(lengths[lane]):
-                    for j in range(c):
-                        alphas[t, j, lane] = d_emissions[0, t, j]
-            total += shares[lane] * log_z[lane]
-            before = -1
-            for t in range(lengths[lane]):
-                label = observed.gold[begin + t]
-                for j in range(c):
-                    scores[j] = alphas[t, j, lane]
-                scores[label] -= shares[lane]
-                spread(rows, begin + t, scores, d_table, d_loose)
-                pair = pair_of(before, label, arcs) if t > 0 else -1
-                if pair >= 0:
-                    total -= shares[lane] * scores_of[pair]
-                    d_arcs[pair] -= shares[lane]
-                before = label
-    for i in range(c if full.shape[2] > 0 else 0):
-        for k in range(arcs.offsets[i], arcs.offsets[i + 1]):
-            d_arcs[k] += d_full[0, 0, i, arcs.targets[k]]
-    return total, PlannedWeights(d_arcs.reshape((1, 1, 1, -1)), d_table, d_loose, np.empty(0))
-
-
-@kernel(FAST)
-def sparse_probabilities(emissions, lengths_of, arcs, scores_of, marginals):
+def sparse_probabilities(emissions, lengths, arcs, scores_of, marginals):
     """P(label) of each token [batch, n, c]."""
     batch, longest, c = emissions.shape
-    emits, alphas = np.empty((longest, c, LANES)), np.empty((longest, c, LANES))
-    lengths, ones, log_z, wide = np.zeros(LANES, np.int64), np.ones(LANES), np.zeros(LANES), np.empty(LANES, np.bool_)
-    scores, weighed_arcs, d_arcs = np.empty(c), weighed(scores_of, arcs), np.zeros(scores_of.shape[0])
+    lanes, weighed_arcs, d_arcs = lanes_for(longest, c), weighed(scores_of, arcs), np.zeros(scores_of.shape[0])
+    scores = np.empty(c)
     for s in range(0, batch, LANES):
         n = 0
         for lane in range(LANES):
-            lengths[lane] = lengths_of[s + lane] if s + lane < batch else 0
-            n = max(n, lengths[lane])
-        for lane in range(LANES):
-            for t in range(lengths[lane]):
+            lanes.lengths[lane] = lengths[s + lane] if s + lane < batch else 0
+            n = max(n, lanes.lengths[lane])
+            for t in range(lanes.lengths[lane]):
                 for j in range(c):
                     scores[j] = emissions[s + lane, t, j]
-                _fill(scores, t, lane, emits)
-            _clear(lane, lengths[lane], emits[:n])
-        _forward(lengths, emits[:n], arcs, weighed_arcs, alphas[:n], log_z, wide)
-        _backward(lengths, ones, emits[:n], arcs, weighed_arcs, wide, alphas[:n], d_arcs)
+                fill_lane(scores, t, lane, lanes.emits)
+        clear_lanes(n, lanes)
+        forward_lanes(n, lanes, arcs, weighed_arcs)
+        backward_lanes(n, lanes, arcs, weighed_arcs, d_arcs)
         for lane in range(min(LANES, batch - s)):
-            for t in range(lengths[lane]):
+            one = marginals[s + lane : s + lane + 1]
+            for t in range(lanes.lengths[lane]):
                 for j in range(c):
-                    marginals[s + lane, t, j] = alphas[t, j, lane]
-            if wide[lane]:
-                one, full = emissions[s + lane : s + lane + 1], dense(arcs, scores_of)
-                _in_log_space(one, lengths[lane], 1.0, full, marginals[s + lane : s + lane + 1], np.zeros(full.shape))
+                    one[0, t, j] = lanes.alphas[t, j, lane]
+            if lanes.wide[lane]:
+                full, n = dense(arcs, scores_of), lanes.lengths[lane]
+                in_log_space(emissions[s + lane : s + lane + 1], n, 1.0, full, one, np.zeros(full.shape))

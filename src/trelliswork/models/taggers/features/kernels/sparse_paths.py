@@ -1,4 +1,4 @@
-"""CPU kernel that finds the best path of a chain with many labels, whose listed pairs alone have a score (see `sparse`)."""
+"""CPU kernel that finds the best path of a chain with many labels, few of whose pairs have a score (see `sparse`)."""
 
 from __future__ import annotations
 

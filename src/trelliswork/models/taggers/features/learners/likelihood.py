@@ -16,7 +16,7 @@ from trelliswork.models.taggers.features.crf.plan import Plan
 from trelliswork.models.taggers.features.crf.states import StateSpace
 from trelliswork.models.taggers.features.kernels import likelihood as kernels
 from trelliswork.models.taggers.features.kernels import sets as set_kernels
-from trelliswork.models.taggers.features.kernels import sparse as sparse_kernels
+from trelliswork.models.taggers.features.kernels import sparse_likelihood as sparse_kernels
 from trelliswork.models.taggers.features.kernels.records import Observed, PlannedWeights
 
 Array = np.ndarray[Any, Any]
