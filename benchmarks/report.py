@@ -128,10 +128,13 @@ def table(head: list[str], lines: list[list[str]]) -> list[str]:
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *("| " + " | ".join(x) + " |" for x in lines)]
 
 
-def report(title: str, note: str, rows: list[Row], grown: list[Row]) -> str:
+def versions() -> str:
     machine = platform.processor() or platform.machine()
-    versions = f"{machine}, 2 cores, Python {platform.python_version()}, torch {torch.__version__}."
-    text = [f"# {title}", "", note.strip(), "", versions]
+    return f"{machine}, 2 cores, Python {platform.python_version()}, torch {torch.__version__}."
+
+
+def report(title: str, note: str, rows: list[Row], grown: list[Row]) -> str:
+    text = [f"# {title}", "", note.strip(), "", versions()]
     for task in dict.fromkeys(row["task"] for row in rows):
         mine = [row for row in rows if row["task"] == task]
         keys = columns(mine)
@@ -150,9 +153,13 @@ def report(title: str, note: str, rows: list[Row], grown: list[Row]) -> str:
     return "\n".join(text) + "\n"
 
 
-def write(name: str, title: str, note: str, rows: list[Row], grown: list[Row]) -> None:
+def write_json(name: str, rows: list[Row]) -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"bench-{name}.json").write_text(json.dumps([*rows, *grown], indent=1) + "\n")
+    (RESULTS / f"bench-{name}.json").write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def write(name: str, title: str, note: str, rows: list[Row], grown: list[Row]) -> None:
+    write_json(name, [*rows, *grown])
     (RESULTS / f"bench-{name}.md").write_text(report(title, note, rows, grown))
     print(f"written: docs/results/bench-{name}.md")
 

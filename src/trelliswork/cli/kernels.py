@@ -11,7 +11,7 @@ from numba.core import event
 PATIENCE = 2.0  # seconds of compiling that nobody need hear of
 
 
-class Announcer(event.Listener):  # type: ignore[misc]
+class Announcer(event.Listener):
     """Hears when numba starts and ends to compile a kernel; kernels that are read from the cache are not among them.
 
     A kernel is compiled while that of its caller is, so only the outermost are told of.
