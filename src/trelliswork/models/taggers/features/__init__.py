@@ -8,5 +8,7 @@ crf/                             the model: which weights there are, and the dis
 hidden_units/                    the model with binary units between attributes and labels
 learners/                        from a corpus to weights, one file for each learner
 kernels/                         the numba code of all of these
+cost.py                          how long an iteration takes with many tags
+export/                          for other programs: CRFsuite's file, or JSON and a Python file
 estimator/                       what `trelliswork.sklearn.CRF` needs to be a drop-in for sklearn-crfsuite
 """

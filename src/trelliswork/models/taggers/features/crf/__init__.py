@@ -4,6 +4,7 @@ parameters.py, observed.py   which weights there are: those of pairs that occur 
 states.py, kinds.py          states of the chain (labels, latent copies, pairs), and the classical models
 model.py, array_chain.py     weights in, labels and probabilities out
 chains.py, averaged.py       distributions with every query, averages over several weight vectors: need torch
+legality.py, listed.py       what a tag scheme forbids, and which pairs of many labels have a weight
 marks.py                     what counted models add
 plan.py, edges.py            a corpus laid out for the kernels
 """
