@@ -142,6 +142,7 @@ class Model:
             return sentences_in(given, self.tokeniser or RuleTokeniser())
         if isinstance(given, Sentence):
             return [given]
+        given = list(given)
         is_word = [isinstance(each, str) for each in given]
         if any(is_word) and not all(is_word):
             raise TrellisworkError("expected words or sentences, got a mixture; give a list of one kind")

@@ -119,13 +119,13 @@ class SentenceTagger(Model):
         >>> tagger.tag([["Ann", "sings"], ["Stop"]]), tagger.tag("Ann sings.")       # doctest: +SKIP
         ([['B-NP', 'B-VP'], ['B-VP']], ['B-NP', 'B-VP', 'O'])
         """
-        given = self.sentences_of(sentences)
+        given, one = self.sentences_of(sentences), is_one(sentences)
         if threshold is None:
             found = self._tag_all(given, pins)
         else:
             chosen = zip(given, self.spans(given, threshold, pins), strict=True)
             found = [self._spelled(spans, len(sentence)) for sentence, spans in chosen]
-        return list(chain.from_iterable(found)) if is_one(sentences) else found
+        return list(chain.from_iterable(found)) if one else found
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         return self._in_batches(sentences, pins, self._best_tags, empty=list)
@@ -214,6 +214,7 @@ class SentenceTagger(Model):
 
     def evaluate(self, sentences: Sequence[Sentence], *, threshold: float | None = None) -> dict[str, Any]:
         """Scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
+        sentences = self.sentences_of(sentences)
         gold = [tags_of_gold(sentence) for sentence in sentences]
         found = self.tag(sentences) if threshold is None else self.tag(sentences, threshold=threshold)
         return evaluate_tags(gold, found, self.labels.data_scheme)
@@ -249,6 +250,7 @@ class SentenceTagger(Model):
         empty: Callable[[], Result],
     ) -> list[Result]:
         """Apply `answer` to batches of like length; results in the order given, `empty()` for no words."""
+        sentences = self.sentences_of(sentences)
         if pins is not None and len(pins) != len(sentences):
             raise TrellisworkError(f"expected pins for {len(sentences)} sentences; got {len(pins)}; use {{}} for none")
         results = [empty() for _ in sentences]
