@@ -23,6 +23,7 @@ from trelliswork.models.taggers.gold import broken_note, in_scheme_of, require_k
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.scores import examined, score, score_text
 from trelliswork.models.taggers.span_choice import check_threshold, choose_spans
+from trelliswork.runtime.threads import one_thread_if_small
 from trelliswork.tags.schemes import tags_of
 
 if TYPE_CHECKING:
@@ -256,7 +257,8 @@ class SentenceTagger(Model):
         results = [empty() for _ in sentences]
         filled = [i for i, sentence in enumerate(sentences) if len(sentence)]
         lengths = [len(sentences[i]) for i in filled]
-        with self.evaluating():
+        work = min(sum(lengths), TAGGING_BUDGET) * self.n_parameters
+        with self.evaluating(), one_thread_if_small(work):
             for batch in token_budget_batches(lengths, TAGGING_BUDGET, shuffle=False):
                 chosen = [filled[i] for i in batch]
                 pinned = None if pins is None else [pins[i] for i in chosen]
