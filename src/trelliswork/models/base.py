@@ -211,3 +211,8 @@ class Model:
     def heads(self) -> Mapping[str, Any]:
         """The model of each task by name; one of a single task stands alone, under the empty name."""
         return {"": self}
+
+    @property
+    def exported(self) -> Mapping[str, Any]:
+        """The models that `export` writes, by the names of their folders; one alone needs no name."""
+        return {"": self}

@@ -43,8 +43,9 @@ def lengths_of(
 ) -> Int[Tensor, "batch"] | None:
     """The lengths that a mask of this shape stands for, for layers whose rows are padded on the right."""
     if mask is None:
-        given = lengths is None or isinstance(lengths, Tensor)
-        return lengths if given else layout_of(shape[:-1], shape[-1], torch.device("cpu"), lengths, None).lengths
+        if lengths is None or isinstance(lengths, Tensor):
+            return lengths
+        return layout_of(shape[:-1], shape[-1], torch.device("cpu"), lengths, None).lengths
     check_tensor("mask", mask)
     if mask.shape != shape:
         raise ScoreError(f"the mask must be [batch, n]{note}, {tuple(shape)}; got {tuple(mask.shape)}")

@@ -77,7 +77,7 @@ class NetworkRecipe(Recipe):
             self.training = replace(self.training, batch_tokens=wanted)
             note(f"batches of {wanted} tokens, as there are only {n_tokens:,} (--batch-tokens)")
 
-    def _built(self, seed: int, note: Note | None = None) -> Any:
+    def _built(self, seed: int, note: Note = lambda text: None) -> Any:
         """A new model; vectors that cover no word of the training data are an error."""
         material, vectors = self.material, self.material.files
         model = self.kind.from_material(material, self.network, self.options, seed)
@@ -136,7 +136,7 @@ def batch_tokens_for(n_tokens: int) -> int:
 
 def available(device: str) -> str:
     """A device that torch can use here; others are an error."""
-    found = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}.get(device, lambda: True)()
+    found = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}[device]
     if not found:
         raise TrellisworkError(
             f"--device {device}: torch {torch.__version__} finds no such device here; leave it out for the CPU, or "
@@ -155,7 +155,7 @@ def _trained(folder: str, name: str) -> NeuralTagger:
     if name not in alike:
         fix = f"choose --model {' or '.join(alike)}" if alike else f"give one of {', '.join(_CAN_START)}"
         raise TrellisworkError(f"--init {folder} is not a network as --model {name} makes it; {fix}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _fits(model: NeuralTagger, preset: Preset) -> bool:
