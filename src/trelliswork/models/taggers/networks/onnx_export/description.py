@@ -26,7 +26,7 @@ OUTPUTS = {
     "pairs": "scores of pairs of labels at each step, [from, to]",
 }
 AXES = {
-    "spellings": ("words", "characters"), "ngrams": ("words", "ngrams"), "score": ("batch",), "transitions": (),
+    "spellings": ("words", "characters"), "ngrams": ("words", "ngrams"), "score": ("batch",), "transitions": ("batch",),
     "pairs": ("batch", "steps"),
 }  # fmt: skip
 OF_TOKENS = ("batch", "n")

@@ -214,7 +214,8 @@ def _search(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, 
     tags, score = best_labels(emissions.transpose(0, 1), mask.T, *edges, 0 if shared else 1)
     first, last = _edges(mask)
     potentials = emissions + first[..., None] * _finite(start) + last[..., None] * _finite(end)
-    return tags * mask.long(), score.float(), potentials, _finite(transitions)
+    arcs = _finite(transitions)  # a constant is no output: a copy for each sentence
+    return tags * mask.long(), score.float(), potentials, arcs.expand(len(mask), -1, -1) if shared else arcs
 
 
 def _edges(mask: Bool[Tensor, "batch n"]) -> tuple[Tensor, Tensor]:
@@ -245,7 +246,7 @@ def decode_segments(segmenter: Segmenter, batch: TokenBatch) -> Decoded:
     last = (past == batch.mask.long().sum(1)[:, None, None]).double()
     first = (past - torch.arange(1, k + 1) == 0).double()
     scores = scores + first[..., None] * crf.start_transitions.double() + last[..., None] * crf.end_transitions.double()
-    return tags, score.float(), scores, crf.transitions.double()
+    return tags, score.float(), scores, crf.transitions.double().expand(len(tags), -1, -1)
 
 
 def _arriving(leaving: Float[Tensor, "batch n k c"]) -> Float[Tensor, "batch n k c"]:

@@ -110,9 +110,8 @@ class OnnxTagger:
             if len(words):
                 names = [task["tags"], task["potentials"], task["transitions"]]
                 best, potentials, transitions = self.session.run(names, inputs)
-                transitions = transitions[0] if transitions.ndim == 4 else transitions
                 how = _of_segments if task["kinds"] else _of_labels
-                answer = {"tags": _tags(task, best[0]), **how(task, best[0].tolist(), potentials[0], transitions)}
+                answer = {"tags": _tags(task, best[0]), **how(task, best[0].tolist(), potentials[0], transitions[0])}
             answers[task["tags"].removeprefix("tags_")] = answer
         return answers if len(answers) > 1 else answers["tags"]
 
