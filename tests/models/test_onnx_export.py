@@ -166,6 +166,8 @@ def test_equal_to_the_library_on_1000_sentences(name: str, corpus: list[Sentence
         assert plain.decoded(tags, [len(each) for each in part]) == own[first : first + size]
         torch.testing.assert_close(torch.from_numpy(scores[-1]), score_of(model, part).float(), atol=2e-3, rtol=1e-4)
         assert all((each[~inputs["mask"]] == 0).all() for each in tags), "0 where there is none"
+        names = [task[name] for task in plain.tasks for name in ("potentials", "transitions")]
+        assert {len(each) for each in plain.session.run(names, inputs)} == {size}
         first += size
     assert first == len(corpus) == 1000
     some = corpus[490:510]

@@ -215,7 +215,7 @@ def _search(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, 
     first, last = _edges(mask)
     potentials = emissions + first[..., None] * _finite(start) + last[..., None] * _finite(end)
     arcs = _finite(transitions)  # a constant is no output: a copy for each sentence
-    return tags * mask.long(), score.float(), potentials, arcs.expand(len(mask), -1, -1) if shared else arcs
+    return tags * mask.long(), score.float(), potentials, arcs.expand(mask.shape[0], -1, -1) if shared else arcs
 
 
 def _edges(mask: Bool[Tensor, "batch n"]) -> tuple[Tensor, Tensor]:
@@ -246,7 +246,7 @@ def decode_segments(segmenter: Segmenter, batch: TokenBatch) -> Decoded:
     last = (past == batch.mask.long().sum(1)[:, None, None]).double()
     first = (past - torch.arange(1, k + 1) == 0).double()
     scores = scores + first[..., None] * crf.start_transitions.double() + last[..., None] * crf.end_transitions.double()
-    return tags, score.float(), scores, crf.transitions.double().expand(len(tags), -1, -1)
+    return tags, score.float(), scores, crf.transitions.double().expand(tags.shape[0], -1, -1)
 
 
 def _arriving(leaving: Float[Tensor, "batch n k c"]) -> Float[Tensor, "batch n k c"]:
