@@ -25,7 +25,9 @@ OF_NETWORKS = """
 `dev.conll` is the last tenth of the training sentences, `train.conll` the rest; the best epoch is chosen on dev, and
 the model is not trained on dev afterwards. Settings are those of the named models, the same for every corpus below but
 where the command says otherwise. Runs of one seed differ from those of another by a tenth or two. A segmenter leaves
-out training sentences with a span of more than 10 tokens (16 of 8,043).
+out training sentences with a span of more than 10 tokens (16 of 8,043). grSemi-CRF is the network of Zhuo et al.:
+vectors of words, capitals and affixes, and the pyramid straight over them; the deeper one has LSTMs and characters
+below.
 """
 OF_PARTS_OF_SPEECH = "Accuracy of words, gold tokens."
 OF_ENTITIES = """

@@ -72,6 +72,8 @@ NETWORKS = [
     _network("bilstm-glove", "BiLSTM-CRF + GloVe", f"--model bilstm-crf {GLOVE}", 94.7),
     _network("grsemicrf", "grSemi-CRF", "--model grsemicrf", 93.9),
     _network("grsemicrf-glove", "grSemi-CRF + GloVe", f"--model grsemicrf {GLOVE}", 94.6),
+    _network("bilstm-grsemicrf", "BiLSTM, grSemi-CRF", "--model bilstm-grsemicrf", 93.9),
+    _network("bilstm-grsemicrf-glove", "BiLSTM, grSemi-CRF + GloVe", f"--model bilstm-grsemicrf {GLOVE}", 94.6),
 ]
 PARTS_OF_SPEECH = [
     _network("upos", "BiLSTM-CRF", "--model bilstm-crf", 94.6, EWT),

@@ -26,7 +26,16 @@ def test_a_model_becomes_a_folder(cli: Cli, model: Path, tmp_path: Path) -> None
 
 
 def test_the_folder_is_that_of_the_model_unless_named(cli: Cli, data: Path, tmp_path: Path) -> None:
-    command = ["train", data / "train.conll", "--out", tmp_path / "chunker", "--model", "grsemicrf", "--epochs", 1]
+    command = [
+        "train",
+        data / "train.conll",
+        "--out",
+        tmp_path / "chunker",
+        "--model",
+        "bilstm-grsemicrf",
+        "--epochs",
+        1,
+    ]
     assert cli(*command, "--quiet", *SMALL).status == 0
     assert cli("export", tmp_path / "chunker", "--onnx").status == 0
     described = json.loads((tmp_path / "chunker" / "onnx" / "model.json").read_text(encoding="utf-8"))
@@ -66,3 +75,19 @@ def test_without_the_extra(cli: Cli, model: Path, tmp_path: Path, monkeypatch: p
 def test_help_says_what_comes_out(cli: Cli) -> None:
     said = cli("export", "--help").out
     assert all(name in said for name in ("--onnx", "--force", "OUT", "onnxruntime"))
+
+
+def test_several_seeds_are_shown_and_exported_one_by_one(cli: Cli, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "seeds"
+    command = ["train", data / "dev.conll", "--seeds", 2, "--out", out, "--epochs", 1, "--feature-columns", "none"]
+    assert cli(*command, "--quiet", *SMALL).status == 0
+    shown = cli("info", out)
+    assert shown.status == 0 and "2 models that answer together" in shown.out and "seed-1  dev f1 " in shown.out
+    answer = cli("export", out, "--onnx")
+    assert answer.status == 0 and answer.out.count("model.onnx") == 2
+    words = ["May", "smiled"]
+    for i in range(2):
+        (wanted,) = load_tagger(out / f"seed-{i}").confidences([words])
+        found = OnnxTagger(out / "onnx" / f"seed-{i}").confidences(words)
+        assert found["tags"] == wanted.tags and found["tokens"] == pytest.approx(wanted.tokens, abs=1e-4)
+    assert load_tagger(out).tag(words), "the folder is as it was"

@@ -15,7 +15,8 @@ from trelliswork.data import read_conll
 from trelliswork.models.families import MODELS, TOKENISER
 from trelliswork.models.taggers.networks.presets import PRESETS
 
-NETWORK = ["--epochs", "1", "--segment-dim", "4", *SMALL]
+NETWORK = ["--epochs", "1", *SMALL]
+PYRAMID = ["--epochs", "1", "--segment-dim", "4", *SMALL[2:]]  # without an encoder, whose width would come first
 FEATURES = ["--max-iterations", "4", "--hidden-units", "3"]
 FUNCTION = "def attributes(sentence):\n    return [{'word': word} for word in sentence.words]\n"
 
@@ -63,7 +64,9 @@ def made_twice(cli: Cli, folder: Path, *command: object) -> None:
 
 def settings_of(model: str) -> list[str]:
     """Settings that make a model small; models that count and tokenisers have none."""
-    return NETWORK if model in PRESETS else [] if model in ("hmm", "naive-bayes", TOKENISER) else FEATURES
+    if model in PRESETS:
+        return PYRAMID if PRESETS[model].network.get("encoder") == "none" else NETWORK
+    return [] if model in ("hmm", "naive-bayes", TOKENISER) else FEATURES
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -38,7 +38,7 @@ def test_presets_are_settings_that_exist(name: str) -> None:
 
 def test_a_segmenter_is_trained_tagged_evaluated_and_shown(cli: Cli, small: Path, tmp_path: Path) -> None:
     out = tmp_path / "m"
-    trained = cli("train", small, "--model", "grsemicrf", "--max-length", 2, "--out", out, *QUICK)
+    trained = cli("train", small, "--model", "bilstm-grsemicrf", "--max-length", 2, "--out", out, *QUICK)
     assert trained.status == 0, trained.err
     assert "with spans of more than 2 tokens left out; --max-length" in trained.err
     assert isinstance(load(out), Segmenter)

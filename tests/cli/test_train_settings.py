@@ -38,7 +38,7 @@ SCRIPTS = ("我\tO\n北\tB-LOC\n京\tI-LOC\n", "ذهب\tO\nمحمد\tB-PER\n", "
            "👩\u200d👧\tO\nİstanbul\tB-LOC\n𝔘\tO\nß\tO\n")  # fmt: skip
 
 
-@pytest.mark.parametrize("model", ["bilstm-crf", "grsemicrf"])
+@pytest.mark.parametrize("model", ["bilstm-crf", "bilstm-grsemicrf"])
 def test_any_script_is_trained_and_tagged(cli: Cli, tmp_path: Path, model: str) -> None:
     path, out = tmp_path / "scripts.conll", tmp_path / "m"
     path.write_text("\n".join(SCRIPTS * 8) + "\n", encoding="utf-8")

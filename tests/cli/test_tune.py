@@ -197,7 +197,7 @@ def test_settings_that_cannot_be_trained_with_are_told(cli: Cli, small: Path, tm
 
 def test_a_longer_segment_keeps_more_sentences(cli: Cli, small: Path, tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
-    path.write_text("[space]\nmax_length = [2, 9]\n[model]\nname = 'grsemicrf'\nhidden = 8\nsegment_dim = 4\n")
+    path.write_text("[space]\nmax_length = [2, 9]\n[model]\nname = 'bilstm-grsemicrf'\nhidden = 8\nsegment_dim = 4\n")
     answer = cli("tune", small, "--config", path, "--out", tmp_path / "s", "--trials", "3", *QUICK)
     assert answer.status == 0, answer.err
     best = tomllib.loads((tmp_path / "s" / "best.toml").read_text())

@@ -5,6 +5,7 @@ The contract of a structure compares with enumeration; here its queries are comp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from torch import Tensor
 from tests.contract import extremes
 from tests.contract.base import BACKENDS, close
 from trelliswork.distributions.registry import OF_STRUCTURE
+from trelliswork.errors import ScoreError
 from trelliswork.structures.record import Structure
 from trelliswork.structures.registry import STRUCTURES
 
@@ -63,6 +65,20 @@ def test_both_solvers_agree(structure: Structure) -> None:
     close(fast.log_partition, plain.log_partition)
     close(fast.marginals, plain.marginals)
     close(fast.top_k(3)[1], plain.top_k(3)[1])
+
+
+@every_structure
+@pytest.mark.parametrize("other", [lambda part: part.numpy(), lambda part: part.tolist()], ids=["array", "list"])
+def test_scores_that_are_no_tensors_are_read_or_named(structure: Structure, other: Callable[[Tensor], Any]) -> None:
+    arguments = structure.example(lambda *shape: torch.zeros(shape, dtype=torch.float64))
+    wanted = OF_STRUCTURE[structure.name](**arguments).log_partition
+    for name in [name for name, part in arguments.items() if isinstance(part, Tensor)]:
+        given = {**arguments, name: other(arguments[name])}
+        if name in ("lengths", "target_lengths", "weights"):
+            close(OF_STRUCTURE[structure.name](**given).log_partition, wanted)
+        else:
+            with pytest.raises(ScoreError, match=f"{name} must be a tensor"):
+                OF_STRUCTURE[structure.name](**given)
 
 
 def test_extreme_scores_are_tried_on_every_structure() -> None:

@@ -52,6 +52,21 @@ def test_a_folder_of_models_is_an_ensemble(taggers: list[Tagger], sentences: lis
     assert loaded.tag(sentences) == Ensemble(taggers).tag(sentences)
 
 
+def test_what_the_members_are_and_what_is_exported(taggers: list[Tagger], tmp_path: Path) -> None:
+    for seed, tagger in enumerate(taggers):
+        tagger.metrics["dev"] = {"metric": "f1", "score": 0.5 + seed / 10}
+        tagger.save(tmp_path / f"seed-{seed}")
+    loaded = load_tagger(tmp_path)
+    described = loaded.describe()
+    assert described.kind.startswith("3 models that answer together, each a window network under a linear-chain CRF")
+    assert dict(described.sections)["members"] == {f"seed-{i}": f"dev f1 {50 + 10 * i}.00" for i in range(3)}
+    each = [{pair: score for score, *pair_ in t.describe().transitions for pair in [tuple(pair_)]} for t in taggers]
+    for score, before, after in described.transitions:
+        assert score == pytest.approx(sum(one[before, after] for one in each) / 3)
+    assert list(loaded.exported) == ["seed-0", "seed-1", "seed-2"]
+    assert list(taggers[0].exported.values()) == taggers[:1]
+
+
 def test_members_must_fit_together(taggers: list[Tagger], sentences: list[Sentence], config: TaggerConfig) -> None:
     with pytest.raises(TrellisworkError, match="got none"):
         Ensemble([])

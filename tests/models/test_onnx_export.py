@@ -162,15 +162,29 @@ def test_equal_to_the_library_on_1000_sentences(name: str, corpus: list[Sentence
         if isinstance(model, MultiTagger):
             part = [Sentence(each.words) for each in part]
         inputs = inputs_of(model, part)
-        outputs = plain.session.run(None, inputs)
-        assert plain.decoded(outputs, [len(each) for each in part]) == own[first : first + size]
-        torch.testing.assert_close(torch.from_numpy(outputs[-1]), score_of(model, part).float(), atol=2e-3, rtol=1e-4)
-        assert all((tags[~inputs["mask"]] == 0).all() for tags in outputs[::2]), "0 where there is none"
+        tags, scores = (plain.session.run([task[name] for task in plain.tasks], inputs) for name in ("tags", "score"))
+        assert plain.decoded(tags, [len(each) for each in part]) == own[first : first + size]
+        torch.testing.assert_close(torch.from_numpy(scores[-1]), score_of(model, part).float(), atol=2e-3, rtol=1e-4)
+        assert all((each[~inputs["mask"]] == 0).all() for each in tags), "0 where there is none"
+        names = [task[name] for task in plain.tasks for name in ("potentials", "transitions")]
+        assert {len(each) for each in plain.session.run(names, inputs)} == {size}
         first += size
     assert first == len(corpus) == 1000
     some = corpus[490:510]
     columns = None if isinstance(model, MultiTagger) else [each.features for each in some]
     assert plain.tag_all([each.words for each in some], columns) == own[490:510], "without the library"
+    for each in some[:8]:
+        found = plain.confidences(each.words, () if isinstance(model, MultiTagger) else each.features)
+        bare = Sentence(each.words)
+        for task, head in model.heads.items():
+            of_task = found[task] if task else found
+            (wanted,) = head.confidences([bare if isinstance(model, MultiTagger) else each])
+            assert of_task["tags"] == wanted.tags
+            assert of_task["tokens"] == pytest.approx(wanted.tokens, abs=1e-4)
+            assert [span[:3] for span in of_task["spans"]] == [(s.start, s.end, s.label) for s in wanted.spans]
+            assert [span[3] for span in of_task["spans"]] == pytest.approx(
+                [span.probability for span in wanted.spans], abs=1e-4
+            )
 
 
 @pytest.mark.parametrize("transitions", ["fixed", "network"])
@@ -188,6 +202,9 @@ def test_a_tagger_of_vectors(transitions: Any, tmp_path: Path) -> None:
     assert len({tag for tags in own for tag in tags}) > 2
     assert plain.tag_all([each.vectors.numpy() for each in labelled]) == own
     assert [plain.tag(each.vectors.numpy()) for each in labelled[:6]] == own[:6]
+    for each, answer in zip(labelled[:6], tagger.predict(labelled[:6]), strict=True):
+        tokens = plain.confidences(each.vectors.numpy())["tokens"]
+        assert tokens == pytest.approx([part.probability for part in answer.parts], abs=1e-4)
     assert "an array [n, 5]" in (folder / "README.md").read_text(encoding="utf-8")
 
 
@@ -218,7 +235,9 @@ def test_the_graph_says_what_it_is(exported: tuple[Tagger, Path]) -> None:
     props = {each.key: each.value for each in graph.metadata_props}
     assert props["library_version"] == graph.producer_version == __version__
     assert props["inputs"].split(",") == ["features", "mask", "forms", "spellings"]
-    assert [each.name for each in graph.graph.output] == props["outputs"].split(",") == ["tags", "score"]
+    assert [each.name for each in graph.graph.output] == props["outputs"].split(",") == [
+        "tags", "score", "potentials", "transitions",
+    ]  # fmt: skip
     assert all(each.doc_string for each in (*graph.graph.input, *graph.graph.output))
     described = json.loads((folder / "model.json").read_text(encoding="utf-8"))
     assert described["tasks"][0]["labels"] == tagger.labels.vocabulary.to_list()

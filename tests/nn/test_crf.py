@@ -6,16 +6,18 @@ import copy
 import itertools
 import math
 import pickle
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.utils.parametrize
 import torchcrf
 from torch import Tensor, nn
 
-from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.errors import ConstraintError, ScoreError, TrellisworkWarning
 from trelliswork.nn import CRF
 from trelliswork.tags.schemes import violations
 
@@ -860,3 +862,36 @@ def test_tags_named_twice() -> None:
 def test_a_crf_shows_its_tags_and_scheme() -> None:
     shown = repr(CRF.from_tags(["O", "B-X", "I-X"], scheme="IOB2", batch_first=True))
     assert shown == "CRF(num_tags=3, tags=['O', 'B-X', 'I-X'], scheme='IOB2')"
+
+
+def test_lengths_may_be_a_list_or_an_array() -> None:
+    crf, emissions = CRF(3, batch_first=True), torch.randn(2, 4, 3)
+    wanted = crf.decode(emissions, lengths=torch.tensor([4, 2]))
+    assert crf.decode(emissions, lengths=[4, 2]) == crf.decode(emissions, lengths=np.array([4, 2])) == wanted
+    with pytest.raises(ScoreError, match=r"lengths must be whole numbers of shape \(2,\)"):
+        crf.decode(emissions, lengths=[4, 2.5])
+    with pytest.raises(ScoreError, match="emissions must be a tensor; got ndarray"):
+        crf.decode(emissions.numpy())
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "lost"),
+    [
+        (["O", "B-X", "I-Y"], "IOB2", "I-Y"),
+        (["O", "B-X", "I-Y"], "IOBES", "B-X, I-Y"),
+        (["O", "S-X", "B-Y", "I-Y"], "IOBES", "B-Y, I-Y"),
+        (["O", "B-X", "I-X", "S-Y", "B-Y", "E-Y"], "IOBES", "B-X, I-X"),
+    ],
+)
+def test_a_tag_that_no_legal_sequence_has_is_a_warning(tags: list[str], scheme: str, lost: str) -> None:
+    with pytest.warns(TrellisworkWarning, match=f"no legal {scheme} sequence has {lost}:"):
+        crf = CRF.from_tags(tags, scheme, batch_first=True)
+    found = crf.marginals(torch.zeros(1, 5, len(tags)))[0].amax(0)
+    assert [tag for tag, best in zip(tags, found.tolist(), strict=True) if best == 0] == lost.split(", ")
+
+
+def test_tags_that_can_all_be_reached_are_no_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CRF.from_tags(["O", "B-X", "I-X", "E-X", "S-X", "S-Y"])
+        CRF.from_tags(["O", "I-X", "B-X"], "IOB1")

@@ -61,6 +61,12 @@ def test_unknown_heads_and_labels_are_summed_over() -> None:
         (lambda crf: crf(ARCS, HEADS, mask=MASK[:, 1:]), r"the mask must be \[batch, n\], without the root"),
         (lambda crf: crf(ARCS, HEADS, mask=MASK.flip(1)), "mask of row 1 has a hole"),
         (lambda crf: crf(ARCS, torch.tensor([[3, 0, 2, 2], [0, 1, 0, 0]]), mask=MASK), "no arcs cross"),
+        (lambda crf: crf(ARCS, HEADS[:, :3], mask=MASK), r"heads must be \[..., 2, 4\]; got \(2, 3\)"),
+        (lambda crf: crf(ARCS, HEADS[:1], mask=MASK), r"heads must be \[..., 2, 4\]; got \(1, 4\)"),
+        (lambda crf: crf(ARCS, HEADS.tolist(), mask=MASK), "heads must be a tensor; got list"),
+        (lambda crf: crf(ARCS, HEADS, LABELS, NAMES[:, 1:], mask=MASK), r"labels must be \[..., 2, 4\]; got \(2, 3\)"),
+        (lambda crf: crf(ARCS.numpy(), HEADS), "arcs must be a tensor; got ndarray"),
+        (lambda crf: ProjectiveTree(ARCS).log_prob(HEADS[:, 1:]), r"heads must be \[..., 2, 4\]"),
         (lambda crf: BiaffineScorer(0), "sizes must be positive"),
     ],
 )

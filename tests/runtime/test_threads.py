@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
-from trelliswork.runtime.threads import WORTH_SPLITTING, n_threads, over_rows, row_ranges, side_by_side, use_threads
+from trelliswork.data import Sentence
+from trelliswork.models import Tagger, TaggerConfig
+from trelliswork.runtime.threads import (
+    SMALL,
+    WORTH_SPLITTING,
+    n_threads,
+    one_thread_if_small,
+    over_rows,
+    row_ranges,
+    side_by_side,
+    use_threads,
+)
 
 
 @pytest.mark.parametrize(
@@ -61,3 +73,27 @@ def test_the_number_of_threads_without_torch(two_threads: None, monkeypatch: pyt
     assert n_threads() == 3
     monkeypatch.delenv("OMP_NUM_THREADS")
     assert n_threads() >= 1
+
+
+def test_small_work_has_one_thread_and_others_keep_theirs(two_threads: None) -> None:
+    other = ThreadPoolExecutor(1)
+    assert other.submit(torch.get_num_threads).result() == 2
+    with one_thread_if_small(SMALL - 1):
+        assert (n_threads(), other.submit(torch.get_num_threads).result()) == (1, 2)
+        with one_thread_if_small(SMALL - 1):
+            assert n_threads() == 1
+        assert n_threads() == 1
+    assert n_threads() == 2
+    with one_thread_if_small(SMALL):
+        assert n_threads() == 2
+    with pytest.raises(ZeroDivisionError), one_thread_if_small(0):
+        1 // 0  # noqa: B018
+    assert n_threads() == 2
+
+
+def test_a_sentence_is_tagged_by_one_thread(two_threads: None) -> None:
+    tagger, seen = Tagger.from_data([Sentence(("Ann", "sings"), ("B-X", "O"))] * 2, TaggerConfig(hidden=4)), []
+    tagger.encoder.register_forward_hook(lambda *_: seen.append(n_threads()))
+    tagger.predict("Ann sings")
+    assert set(seen) == {1}
+    assert n_threads() == 2

@@ -333,4 +333,4 @@ def test_kill_9_of_a_real_run(command: list[str], tmp_path: Path, capsys: pytest
     assert weights(out) == weights(whole)
     capsys.readouterr()
     assert run([*command, str(out), "--resume"]) == 2
-    assert "its training is finished, there is nothing to resume" in capsys.readouterr().err
+    assert "its training is finished after 8 epochs, there is nothing to resume" in capsys.readouterr().err

@@ -24,7 +24,7 @@ from trelliswork.models.storage import CONFIG, check_output
 from trelliswork.models.taggers.column_taggers import predicted_columns
 from trelliswork.models.tokenisers.recipe import hold_out as hold_out_texts
 from trelliswork.training.exclusive import exclusive
-from trelliswork.training.folder_names import CheckpointFolder
+from trelliswork.training.folder_names import HISTORY, CheckpointFolder
 
 HELD_OUT = 10  # one sentence in so many is held out when there is no dev file
 
@@ -42,8 +42,8 @@ def check_folder(out: Path, force: bool, resume: bool = False) -> None:
     """Refuse early what could not or should not be written."""
     check_output(out)
     unfinished, is_model = CheckpointFolder(out).exists, (out / CONFIG).exists()
-    if resume and is_model and not unfinished:
-        raise OutputError(f"{out}: its training is finished, there is nothing to resume; train anew with --force")
+    if resume and is_model and not unfinished and not (out / HISTORY).is_file():
+        raise OutputError(f"{out}: holds a model without a run to resume; train anew with --force")
     if resume or force:
         return
     if unfinished:

@@ -106,7 +106,8 @@ def _all_seeds(recipe: Recipe, options: Options, folders: Sequence[Path]) -> See
     rows: list[SeedRow] = []
     for seed, folder in enumerate(folders, options["seed"]):
         with exclusive(folder):
-            _, found = learn(recipe, Run(folder, seed, progress_of(options, folder.name), options["resume"]), options)
+            run = Run(folder, seed, progress_of(options, folder.name), options["resume"], of_several=True)
+            _, found = learn(recipe, run, options)
         rows.append(SeedRow(seed, found.best_score, None, found.best_epoch, found.seconds))
         if found.interrupted:
             break

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.checks import cast, check_edges, flat_lengths, one_dtype, refuse_not_scores
+from trelliswork.distributions.checks import (
+    cast,
+    check_edges,
+    check_tensor,
+    check_tensors,
+    flat_lengths,
+    one_dtype,
+    refuse_not_scores,
+)
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.masks import Layout
@@ -22,6 +31,7 @@ def promote(
     emissions: Tensor, transitions: Tensor, start: Tensor | None, end: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The four score tensors in one dtype, shapes checked; a missing start or end scores 0."""
+    check_tensors(emissions=emissions, transitions=transitions, start=start, end=end)
     if emissions.dim() < 2 or 0 in emissions.shape[-2:]:
         raise ScoreError(
             f"emissions must be [batch, n, c] with n >= 1 and c >= 1; got {tuple(emissions.shape)}; "
@@ -42,12 +52,13 @@ def promote(
 
 
 def layout_of(
-    batch_shape: torch.Size, n: int, device: torch.device, lengths: Tensor | None, mask: Tensor | None
+    batch_shape: torch.Size, n: int, device: torch.device, lengths: Tensor | Sequence[int] | None, mask: Tensor | None
 ) -> Layout:
     """Lengths (or a mask) as a `Layout` of flat rows; every row has at least one position."""
     if lengths is not None and mask is not None:
         raise ScoreError("give lengths or a mask, not both")
     if mask is not None:
+        check_tensor("mask", mask)
         if mask.shape != (*batch_shape, n):
             raise ScoreError(f"mask must be {(*batch_shape, n)}, True at valid positions; got {tuple(mask.shape)}")
         layout = Layout.of_mask(cast(mask, torch.bool).to(device).reshape(-1, n))

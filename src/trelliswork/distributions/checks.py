@@ -26,6 +26,13 @@ def check_tensor(name: str, value: Any) -> None:
         raise ScoreError(f"{name} must be a tensor; got {type(value).__name__}; call torch.tensor() on it")
 
 
+def check_tensors(**parts: Any) -> None:
+    """The same of several by name, as far as they are given."""
+    for name, part in parts.items():
+        if part is not None:
+            check_tensor(name, part)
+
+
 def check_floating(dtype: torch.dtype) -> None:
     if not dtype.is_floating_point:
         raise ScoreError(f"scores must be floating point; got {dtype}; call .float() on them")

@@ -13,7 +13,7 @@ from torch.distributions import constraints
 from trelliswork.distributions import tree_inputs as inputs
 from trelliswork.distributions.base import Backend, StructuredDistribution, weighted_sum
 from trelliswork.distributions.centring import centred_by_word
-from trelliswork.distributions.checks import flat_lengths, named_place, refuse_not_scores
+from trelliswork.distributions.checks import check_tensor, flat_lengths, named_place, refuse_not_scores
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Bool, Float, Int
@@ -124,6 +124,7 @@ class DependencyTree(StructuredDistribution):
 
     def _read(self, value: Tensor, check: bool) -> Int[Tensor, "*samples *batch n"]:
         """Heads that form no tree of this family are an error that names the row."""
+        check_tensor("heads", value)
         expected = self.batch_shape + self.event_shape
         if not check and value.dtype == torch.long and value.is_cpu and value.shape == expected:
             return value

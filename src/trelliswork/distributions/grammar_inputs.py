@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.checks import cast, check_floating, flat_lengths, refuse_not_scores
+from trelliswork.distributions.checks import cast, check_floating, check_tensors, flat_lengths, refuse_not_scores
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.kernel_math import first_not_a_score
@@ -29,6 +29,7 @@ def productions(
     lengths: Tensor | None,
 ) -> Productions:
     """The scores in one dtype, shapes checked; what is missing comes from the grammar."""
+    check_tensors(lexical=lexical, rules=rules, root=root, nodes=nodes)
     size, n_rules = len(grammar.symbols), grammar.n_rules
     if lexical.dim() != 3 or 0 in lexical.shape[:2] or lexical.shape[2] != grammar.n_lexical:
         raise ScoreError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.checks import check_edges, is_whole, one_dtype, refuse_not_scores
+from trelliswork.distributions.checks import check_edges, check_tensors, is_whole, one_dtype, refuse_not_scores
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Int
 
@@ -22,6 +22,7 @@ def promote(
     segments: Tensor, transitions: Tensor | None, start: Tensor | None, end: Tensor | None
 ) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
     """The score tensors in one dtype, shapes checked; a missing start or end scores 0."""
+    check_tensors(segments=segments, transitions=transitions, start=start, end=end)
     if segments.dim() < 3 or 0 in segments.shape[-3:]:
         raise ScoreError(
             f"segments must be [batch, n, k, c] with n, k, c >= 1; got {tuple(segments.shape)}; "
@@ -42,6 +43,7 @@ def check_factors(
     ends: Tensor | None,
 ) -> None:
     """The shapes of factored scores."""
+    check_tensors(tokens=tokens, durations=durations, starts=starts, ends=ends)
     if tokens.dim() < 2 or 0 in tokens.shape[-2:]:
         raise ScoreError(f"tokens must be [batch, n, c] with n, c >= 1; got {tuple(tokens.shape)}")
     c = tokens.shape[-1]

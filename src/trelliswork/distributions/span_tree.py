@@ -19,6 +19,7 @@ from trelliswork.distributions.centring import centred_spans
 from trelliswork.distributions.checks import (
     cast,
     check_floating,
+    check_tensor,
     flat_lengths,
     known_rows,
     label_index,
@@ -64,6 +65,7 @@ class SpanTree(StructuredDistribution):
         backend: Backend = "auto",
         validate_args: bool | None = None,
     ):
+        check_tensor("spans", spans)
         if spans.dim() < 3 or spans.shape[-3] != spans.shape[-2] or 0 in spans.shape[-3:]:
             raise ScoreError(
                 f"spans must be [batch, n, n, c] with n, c >= 1; got {tuple(spans.shape)}; "

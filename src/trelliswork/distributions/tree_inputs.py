@@ -5,12 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from trelliswork.distributions.checks import check_floating, known_values, real_values
+from trelliswork.distributions.checks import check_floating, check_tensors, known_values, real_values
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Bool, Int
 
 
 def check_shape(arcs: Tensor, labels: Tensor | None) -> None:
+    check_tensors(arcs=arcs, labels=labels)
     if arcs.dim() < 2 or arcs.shape[-1] != arcs.shape[-2] or arcs.shape[-1] < 2:
         raise ScoreError(
             f"arcs must be [batch, n+1, n+1] with n >= 1 words; got {tuple(arcs.shape)}; "

@@ -78,11 +78,11 @@ class WeightedCFG(StructuredDistribution):
                 raise ScoreError("give sentences, or lexical scores [batch, n, lexical symbols]; got neither")
             lexical = grammar.lexical_scores(given, unknown)
         self.grammar = grammar
+        table = _table_of(grammar)
+        self._parts = inputs.productions(grammar, table, lexical, rules, root, nodes, lengths)
         dtype = lexical.dtype
         for part in (rules, root, nodes):
             dtype = dtype if part is None else torch.promote_types(dtype, part.dtype)
-        table = _table_of(grammar)
-        self._parts = inputs.productions(grammar, table, lexical, rules, root, nodes, lengths)
         lengths_found = self._parts.lengths.tolist()
         self.sentences = [[str(i) for i in range(n)] for n in lengths_found] if given is None else given
         if [len(each) for each in self.sentences] != lengths_found:

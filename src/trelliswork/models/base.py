@@ -142,6 +142,7 @@ class Model:
             return sentences_in(given, self.tokeniser or RuleTokeniser())
         if isinstance(given, Sentence):
             return [given]
+        given = list(given)
         is_word = [isinstance(each, str) for each in given]
         if any(is_word) and not all(is_word):
             raise TrellisworkError("expected words or sentences, got a mixture; give a list of one kind")
@@ -209,4 +210,9 @@ class Model:
     @property
     def heads(self) -> Mapping[str, Any]:
         """The model of each task by name; one of a single task stands alone, under the empty name."""
+        return {"": self}
+
+    @property
+    def exported(self) -> Mapping[str, Any]:
+        """The models that `export` writes, by the names of their folders; one alone needs no name."""
         return {"": self}

@@ -35,6 +35,28 @@ class VectorFile(Settings):
 
 
 @dataclass(frozen=True)
+class TrainedNetwork(Settings):
+    """What a network begins with."""
+
+    PANEL = TrainingConfig.PANEL
+
+    init: str | None = setting(
+        None, "Begin with the network in this folder: its settings, and its weights as far as words and labels are the "
+        "same. The data may have new ones.", option=True, metavar="DIR",
+        goes_with={"kind": ("Tagger", "Segmenter")},
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Machine(Settings):
+    """Where a network is trained."""
+
+    PANEL = TrainingConfig.PANEL
+
+    device: str = setting("cpu", "Where to train", choices=("cpu", "cuda", "mps"), option=True)
+
+
+@dataclass(frozen=True)
 class UntaggedFile(Settings):
     """What hidden units are pre-trained on."""
 
@@ -88,7 +110,7 @@ FAMILIES = (
         "Networks",
         "trelliswork.models.taggers.networks.recipe:NetworkRecipe",
         {name: preset.phrase for name, preset in PRESETS.items()},
-        (VectorFile,), (TaggerConfig,), (TrainingConfig,),
+        (VectorFile, TrainedNetwork), (TaggerConfig,), (TrainingConfig, Machine),
     ),
     Family(
         "Over features",
@@ -117,6 +139,22 @@ MODELS = tuple(name for family in FAMILIES for name in family.phrases)
 def family_of(name: str) -> Family:
     """The family of a model; the first one for a name that nobody knows."""
     return next((family for family in FAMILIES if name in family.phrases), FAMILIES[0])
+
+
+def models_with(option: str, options: Mapping[str, Any]) -> list[str]:
+    """The models that use an option, beside the others that are given."""
+    return [name for family in FAMILIES if option in family.options for name in family.phrases
+            if name not in PRESETS or _network_uses(name, option, options)]  # fmt: skip
+
+
+def _network_uses(name: str, option: str, options: Mapping[str, Any]) -> bool:
+    """Whether a network has the parts that read a setting; the options may have chosen others than the name says."""
+    preset, config = PRESETS[name], TaggerConfig()
+    values = {**vars(config), **preset.network, "kind": preset.kind}
+    chosen = {each: options[each] for each in values if options.get(each) is not None}
+    values |= chosen if name == options["model"] else {}
+    wanted = {about.option: about.goes_with for each in family_of(name).settings for _, about in settings_in(each)}
+    return all(values[each] in allowed for each, allowed in wanted[option].items())
 
 
 def recipe_of(options: Mapping[str, Any]) -> Recipe:

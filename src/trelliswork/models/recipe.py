@@ -51,6 +51,7 @@ class Run(NamedTuple):
     progress: Progress
     resume: bool = False
     on_score: Callable[[int, float | None], None] | None = None
+    of_several: bool = False  # whether other seeds are trained beside it; a finished one is then passed over
 
 
 class Result(Protocol):

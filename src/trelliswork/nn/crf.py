@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +12,12 @@ from torch import Tensor, nn
 
 from trelliswork.distributions import LinearChain
 from trelliswork.distributions.base import Backend, uses_kernels
-from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.distributions.checks import check_tensors
+from trelliswork.errors import ConstraintError, ScoreError, TrellisworkWarning
 from trelliswork.nn.structured import check_reduction, mask_of, reduce
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Bool, Float, Int
-from trelliswork.tags.schemes import allowed_transitions, violations
+from trelliswork.tags.schemes import allowed_transitions, unreachable, violations
 
 INF = float("inf")
 UNKNOWN = -100
@@ -60,14 +62,21 @@ class CRF(nn.Module):
     def from_tags(
         cls, tags: Sequence[str], scheme: str = "IOBES", batch_first: bool = False, *, backend: Backend = "auto"
     ) -> CRF:
-        """A layer for named tags that forbids the transitions their scheme forbids (IOB1, IOB2, IOBES, plain)."""
+        """A layer for named tags that forbids the transitions their scheme forbids (IOB1, IOB2, IOBES, plain).
+
+        A tag that no legal sequence can have, such as I-Y without B-Y, is a warning.
+        """
         if len(set(tags)) < len(tags):
             repeated = ", ".join(tag for tag, n in Counter(tags).items() if n > 1)
             raise ScoreError(f"tags must differ from one another; got {repeated} more than once; name each tag once")
         crf = cls(len(tags), batch_first, backend=backend)
         crf.tags, crf.scheme = tuple(tags), scheme
         if scheme.lower() != "plain":
-            inside, first, last = allowed_transitions(list(tags), scheme)
+            allowed = inside, first, last = allowed_transitions(list(tags), scheme)
+            if lost := unreachable(tags, *allowed):
+                problem = f"no legal {scheme} sequence has {', '.join(lost)}: their probability is always 0"
+                fix = "add the tags that spans of these kinds begin and end with, or drop them"
+                warnings.warn(f"{problem}; {fix}", TrellisworkWarning, stacklevel=2)
             crf.allowed_transitions = torch.tensor(inside)
             crf.allowed_start, crf.allowed_end = torch.tensor(first), torch.tensor(last)
         return crf
@@ -312,6 +321,7 @@ class CRF(nn.Module):
         self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, lengths: Tensor | None
     ) -> Tensor | None:
         """The mask, which may be given as lengths; shapes are checked."""
+        check_tensors(emissions=emissions, tags=tags, mask=mask)
         if emissions.dim() != 3:
             raise ScoreError(f"emissions must have dimension of 3, got {emissions.dim()}")
         *shape, c = emissions.shape
@@ -328,7 +338,7 @@ class CRF(nn.Module):
         if lengths is None:
             return mask
         batch, n = shape if self.batch_first else reversed(shape)
-        return self._rows(mask_of(lengths, mask, batch, n))
+        return self._rows(mask_of(lengths, mask, batch, n, emissions.device))
 
     def _decode_fast(self, emissions: Tensor, mask: Tensor | None) -> list[list[int]] | None:
         """Lists straight from the kernel; None where that does not apply."""

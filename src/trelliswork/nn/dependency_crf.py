@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from trelliswork.distributions import ProjectiveTree, SpanningTree
 from trelliswork.distributions.base import Backend
+from trelliswork.distributions.checks import check_tensor, whole_values
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import check_reduction, lengths_of, reduce, require_possible
@@ -50,7 +51,8 @@ class DependencyCRF(nn.Module):
         if (label_scores is None) != (labels is None):
             raise ScoreError("label_scores and labels belong together; give both or none")
         trees = self.distribution(arcs, label_scores, mask=mask, lengths=lengths)
-        value = heads if labels is None else torch.stack([heads, labels], -1)
+        heads = whole_values("heads", heads, trees.valid.shape)
+        value = heads if labels is None else torch.stack([heads, whole_values("labels", labels, heads.shape)], -1)
         unknown = (value < 0) & (trees.valid if trees.labels is None else trees.valid[..., None])
         found = trees.log_prob_of_set(value) if bool(unknown.any()) else trees.log_prob(value)
         require_possible(
@@ -95,6 +97,7 @@ class DependencyCRF(nn.Module):
         lengths: Int[Tensor, "batch"] | None = None,
     ) -> DependencyTree:
         """The distribution over trees, with every query of `ProjectiveTree` or `SpanningTree`."""
+        check_tensor("arcs", arcs)
         family = ProjectiveTree if self.projective else SpanningTree
         lengths = lengths_of(mask, lengths, torch.Size((*arcs.shape[:-2], arcs.shape[-1] - 1)), ", without the root")
         return family(arcs, label_scores, lengths=lengths, single_root=self.single_root, backend=self.backend)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from trelliswork.distributions import SemiMarkov
 from trelliswork.distributions.base import Backend
+from trelliswork.distributions.checks import check_tensor
 from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import check_reduction, lengths_of, reduce
 from trelliswork.runtime.shapes import Bool, Float, Int
@@ -204,6 +205,7 @@ class SemiCRF(nn.Module):
     # --- parts -----------------------------------------------------------------------------------------------
 
     def _validate(self, scores: Tensor) -> None:
+        check_tensor("scores", scores)
         k, c, dim = self.max_length, self.num_labels, self.encoding_dim
         if dim is not None:
             fine, wanted = scores.dim() == 3 and scores.shape[2] == dim, f"[batch, n, {dim}] (encodings)"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from trelliswork.distributions.chain_inputs import layout_of
+from trelliswork.distributions.checks import check_tensor
 from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.runtime.shapes import Bool, Float, Int
 
@@ -29,18 +30,23 @@ def reduce(log_likelihood: Float[Tensor, "batch"], reduction: str, n_tokens: Cal
     return log_likelihood.mean() if reduction == "mean" else log_likelihood.sum() / n_tokens()
 
 
-def mask_of(lengths: Tensor, mask: Tensor | None, batch: int, n: int) -> Bool[Tensor, "batch n"]:
+def mask_of(
+    lengths: Tensor | Sequence[int], mask: Tensor | None, batch: int, n: int, device: torch.device
+) -> Bool[Tensor, "batch n"]:
     """The mask that lengths stand for, lengths checked; only one of both may be given."""
-    layout = layout_of(torch.Size([batch]), n, lengths.device, lengths, mask)
-    return torch.arange(n, device=lengths.device) < layout.lengths[:, None]
+    layout = layout_of(torch.Size([batch]), n, device, lengths, mask)
+    return torch.arange(n, device=device) < layout.lengths[:, None]
 
 
 def lengths_of(
-    mask: Tensor | None, lengths: Tensor | None, shape: torch.Size, note: str = ""
+    mask: Tensor | None, lengths: Tensor | Sequence[int] | None, shape: torch.Size, note: str = ""
 ) -> Int[Tensor, "batch"] | None:
     """The lengths that a mask of this shape stands for, for layers whose rows are padded on the right."""
     if mask is None:
-        return lengths
+        if lengths is None or isinstance(lengths, Tensor):
+            return lengths
+        return layout_of(shape[:-1], shape[-1], torch.device("cpu"), lengths, None).lengths
+    check_tensor("mask", mask)
     if mask.shape != shape:
         raise ScoreError(f"the mask must be [batch, n]{note}, {tuple(shape)}; got {tuple(mask.shape)}")
     layout = layout_of(shape[:-1], shape[-1], mask.device, lengths, mask)

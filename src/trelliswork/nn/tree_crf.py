@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.distributions.base import Backend
+from trelliswork.distributions.checks import check_tensor
 from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.errors import ScoreError
 from trelliswork.nn.structured import check_reduction, lengths_of, reduce, require_possible
@@ -42,6 +43,7 @@ class TreeCRF(nn.Module):
         mask: Bool[Tensor, "batch n"] | None = None,
     ) -> SpanTree:
         """p(tree | scores), with every query of `SpanTree`."""
+        check_tensor("spans", spans)
         if spans.shape[-1] != self.num_labels:
             raise ScoreError(f"spans must score {self.num_labels} labels; got {tuple(spans.shape)}")
         return SpanTree(spans, lengths=lengths_of(mask, lengths, spans.shape[:-2]), backend=self.backend)

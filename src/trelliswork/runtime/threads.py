@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+SMALL = 500_000_000  # multiply-adds of a network, at most: some sentences, of which each takes many short operations
 WORTH_SPLITTING = 4_000_000  # multiply-adds (a millisecond); below, a thread is not worth waking
 
 
@@ -27,6 +29,24 @@ def use_threads(n: int) -> None:
     os.environ["OMP_NUM_THREADS"] = str(n)
     if (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(n)
+
+
+@contextmanager
+def one_thread_if_small(work: int) -> Iterator[None]:
+    """Inside, torch has one thread for `work` multiply-adds that are done before others would be awake.
+
+    It is the number of the calling thread that changes: other threads that use torch, to train say, keep theirs.
+    """
+    torch = sys.modules.get("torch") if work < SMALL else None
+    before = 1 if torch is None else int(torch.get_num_threads())
+    if torch is None or before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _cores() -> int:

@@ -106,6 +106,31 @@ def allowed_transitions(tags: Sequence[str], scheme: str) -> tuple[list[list[boo
     return pairs, starts, ends
 
 
+def unreachable(
+    tags: Sequence[str], allowed: Sequence[Sequence[bool]], first: Sequence[bool], last: Sequence[bool]
+) -> list[str]:
+    """The tags that are in no legal sequence, with what `allowed_transitions` gives.
+
+    >>> tags = ["O", "B-X", "I-Y"]
+    >>> unreachable(tags, *allowed_transitions(tags, "IOB2"))
+    ['I-Y']
+    """
+    backwards = list(zip(*allowed, strict=True))
+    both = _closure(allowed, first) & _closure(backwards, last)
+    return [tag for i, tag in enumerate(tags) if i not in both]
+
+
+def _closure(allowed: Sequence[Sequence[bool]], first: Sequence[bool]) -> set[int]:
+    """What can be reached from the first ones."""
+    waiting = [i for i, begins in enumerate(first) if begins]
+    found = set(waiting)
+    while waiting:
+        new = [j for j, follows in enumerate(allowed[waiting.pop()]) if follows and j not in found]
+        found.update(new)
+        waiting += new
+    return found
+
+
 def _misfit(tag: str, scheme: str) -> str | None:
     prefix, _ = split_tag(tag)
     if prefix in _PREFIXES[scheme]:

@@ -29,6 +29,7 @@ from trelliswork.tags.scheme_rules import (
     part_of,
     span_patterns,
     split_tag,
+    unreachable,
     violations,
 )
 
@@ -46,6 +47,7 @@ __all__ = [
     "spans_of",
     "split_tag",
     "tags_of",
+    "unreachable",
     "violations",
 ]
 

@@ -17,13 +17,22 @@ from trelliswork.training.progress import EpochRecord
 from trelliswork.training.result import TrainingResult
 
 METRICS = "metrics.json"
+LONGER = ("epochs", "patience")  # settings that a finished run may go on with
 
 
 def finished_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingResult | None:
-    """How the run in a folder went, if it is finished; that it was made with other settings is an error.
+    """How the run in a folder went, if its history ends with the last epoch or without patience."""
+    found = earlier_run(folder, model, config)
+    if found is None:
+        return None
+    n_epochs = len(found.history)
+    return found if n_epochs >= config.epochs or n_epochs - found.best_epoch >= config.patience else None
 
-    It is finished when it has left a model, a history that ends with the last epoch or without patience, and no
-    checkpoint.
+
+def earlier_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingResult | None:
+    """How the run in a folder went that has left a model, a history and no checkpoint.
+
+    That it was made with other settings is an error; more epochs or patience are what it may go on with.
     """
     if CheckpointFolder(folder).folder.exists() or not (folder / HISTORY).is_file():
         return None
@@ -41,8 +50,6 @@ def finished_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingRe
     }
     now = {"settings": _plain(config.to_dict()), "model": json.loads(json.dumps(network))}
     refuse_differences(then, now, str(folder), "finished")
-    if len(history) < config.epochs and len(history) - best < config.patience:
-        return None
     score = next((record.score for record in history if record.epoch == best), None)
     return TrainingResult(history, best, score)
 
@@ -55,7 +62,7 @@ def _section(holder: Mapping[str, Any], name: str, folder: Path) -> Mapping[str,
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in NO_MATTER}
+    return {name: value for name, value in settings.items() if name not in (*NO_MATTER, *LONGER)}
 
 
 def read_history(path: Path) -> list[EpochRecord]:

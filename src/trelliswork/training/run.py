@@ -27,6 +27,7 @@ from trelliswork.training.failures import (
     refuse_bad_value,
 )
 from trelliswork.training.fingerprint import fingerprint, refuse_differences
+from trelliswork.training.finished import earlier_run
 from trelliswork.training.folder_names import HISTORY
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.objectives import make_objective
@@ -105,6 +106,10 @@ class Run:
             if n_threads != torch.get_num_threads():
                 now = torch.get_num_threads()
                 shown.note(f"the run had {n_threads} threads and has {now}: sums round otherwise, weights will too")
+        elif (before := earlier_run(self.checkpoint.out, self.module, self.config)) is not None:
+            self._go_on(before, self.checkpoint.out)
+            done = f"finished after {len(before.history)} epochs"
+            shown.note(f"{done}: going on to {self.config.epochs} from its best model, with a new optimizer")
         self._checkpoint_at = time.monotonic() + self.config.checkpoint_every
 
     def _resume(self, checkpoint: Checkpoint) -> int:
@@ -119,6 +124,23 @@ class Run:
             raise ModelError(f"{checkpoint.folder}: written by another version; train anew without --resume") from error
         self._write_history("w", self.result.history)
         return n_threads
+
+    def _go_on(self, before: TrainingResult, folder: Path) -> None:
+        """Take the best model of a run that was finished, as if the next epoch were one of its own."""
+        stored = type(self.module).load(folder)  # type: ignore[attr-defined]
+        try:
+            self.module.load_state_dict(stored.state_dict())
+        except RuntimeError as error:
+            problem = "expected the data that the model there was trained on, got words or tags of other data"
+            raise ModelError(f"{folder}: {problem}; give the same, or start from it with --init") from error
+        self.result, n_epochs = before, len(before.history)
+        self.model.metrics["dev"] = stored.metrics.get("dev", {})
+        score = before.best_score if before.best_score is not None else float(before.best_epoch)
+        state = {"score": score, "epoch": before.best_epoch, "epochs_offered": n_epochs}
+        self.best.load(state, {name: tensor.detach().clone() for name, tensor in self.module.state_dict().items()})
+        self.position = Position(epoch=n_epochs + 1)
+        self.schedule.go_to(n_epochs * len(self._steps(1)))
+        self.checkpoint_best()
 
     def write_checkpoint(self) -> None:
         """Leave all that the next step depends on on disk."""
@@ -286,9 +308,13 @@ class Run:
             self.model.metrics["dev"] = scores
             if self.dev:
                 self._save()
-            if self.checkpoint is not None:
-                self.checkpoint.write_best(record.epoch, self.best.weights)
+            self.checkpoint_best()
         self._write_history("w" if record.epoch == 1 else "a", [record])
+
+    def checkpoint_best(self) -> None:
+        """Leave the best weights on disk, for the checkpoints that name them."""
+        if self.checkpoint is not None:
+            self.checkpoint.write_best(self.best.epoch, self.best.weights)
 
     def _save(self) -> None:
         self.model.metrics["training"] = {

@@ -37,7 +37,10 @@ def export(
 
     The ONNX graph takes the indices of tokens and gives the best tags
     and their score. Beside it are the vocabularies and labels, and a
-    Python file that tags text with numpy and onnxruntime alone.
+    Python file that tags text with numpy and onnxruntime alone, with
+    the probability of each tag and span if asked. The models of several
+    seeds become a graph each, in folders of their names: the mean of
+    their probabilities is that of all together.
 
     \b
     Examples:
@@ -57,7 +60,12 @@ def export(
             print(note)
         print(f"{target} ({target.stat().st_size / 1e6:.1f} MB)")
         return
-    named(f"{NETWORKS}:check_export" if onnx else f"{FEATURES}:check_python")(target, force=force)
-    named(f"{NETWORKS}:export_onnx" if onnx else f"{FEATURES}:export_python")(load_tagger(model), target, force=force)
-    size = sum(path.stat().st_size for path in target.iterdir()) / 1e6
-    print(f"{target}: {', '.join(sorted(path.name for path in target.iterdir()))} ({size:.1f} MB)")
+    check = named(f"{NETWORKS}:check_export" if onnx else f"{FEATURES}:check_python")
+    write = named(f"{NETWORKS}:export_onnx" if onnx else f"{FEATURES}:export_python")
+    folders = {target / name: each for name, each in load_tagger(model).exported.items()}
+    for place in folders:
+        check(place, force=force)
+    for place, each in folders.items():
+        write(each, place, force=force)
+        size = sum(path.stat().st_size for path in place.iterdir()) / 1e6
+        print(f"{place}: {', '.join(sorted(path.name for path in place.iterdir()))} ({size:.1f} MB)")

@@ -15,7 +15,8 @@ from trelliswork.cli.tasks import chosen_columns
 from trelliswork.data import Choices
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.families import FAMILIES, MODELS, SHARED, family_of
+from trelliswork.models.families import FAMILIES, MODELS, SHARED, models_with
+from trelliswork.models.taggers.networks.presets import PRESETS
 
 MODEL_HELP = "\n".join(
     f"{family.title}. {'; '.join(f'{name}: {phrase}' for name, phrase in family.phrases.items())}."
@@ -45,7 +46,9 @@ def train(
     model: ModelName = "window",
     config: ConfigFile = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that is already in DIR.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped in DIR.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run in DIR: one that was stopped, or to more --epochs.")
+    ] = False,
     tensorboard: Annotated[
         str | None,
         typer.Option(
@@ -83,6 +86,8 @@ def train(
       trelliswork train all.txt --model multi-task --tag-columns 2,3 --tasks pos,chunk --out both
       trelliswork train chunker/config.toml --seed 1 --out again
       trelliswork train chunks.txt --model bilstm-crf --tensorboard runs --out chunker; tensorboard --logdir runs
+      trelliswork train chunks.txt --model bilstm-crf --epochs 40 --resume --out chunker
+      trelliswork train more.txt --model bilstm-crf --init chunker --out newer
       trelliswork train chunks.txt --model crf --c2 0.5 --out chunker
       trelliswork train chunks.txt --model hmm --smoothing 0.5 --out quick
       trelliswork train chunks.txt --model crf --features my.module:attributes --out chunker
@@ -118,21 +123,22 @@ def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:
         options[name] = parse_column(options[name], "--" + name.replace("_", "-"))
     if options["model"] not in MODELS:
         raise TrellisworkError(f"expected a model, one of {', '.join(MODELS)}; got {options['model']!r}")
-    refuse_unused(given, options["model"])
+    refuse_unused(given, options)
     for name in ("train", "out"):
         if options[name] is None:
             raise TrellisworkError(f"expected {_MISSING[name]}; see trelliswork {ctx.info_name} --help")
     return options
 
 
-def refuse_unused(given: Mapping[str, Any], model: str) -> None:
-    """Refuse a setting that the model does not have, and say which models do."""
+def refuse_unused(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Refuse a setting that the model does not use, and say which models do."""
+    model, encoder = options["model"], options.get("encoder")
     for name in given.keys() - {*SHARED, "pretrain"}:  # recipes say that it needs hucrf
-        users = [family for family in FAMILIES if name in family.options]
-        if users and family_of(model) not in users:
-            option = "--" + name.replace("_", "-")
-            others = ", ".join(each for family in users for each in family.phrases)
-            raise TrellisworkError(f"{option} is not used by --model {model}; leave it out, or choose one of {others}")
+        users = models_with(name, options)
+        if users and model not in users:
+            option, others = "--" + name.replace("_", "-"), ", ".join(users)
+            which = f"{model} with --encoder {encoder}" if encoder and model in PRESETS else model
+            raise TrellisworkError(f"{option} is not used by --model {which}; leave it out, or choose one of {others}")
 
 
 def refuse_code(file: str, stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -43,6 +43,7 @@ class ChainTagger(SentenceTagger):
 
         `pins` holds, for each sentence, tags that are known: `{0: "B-NP"}` says that the first token begins an NP.
         """
+        sentences = self.sentences_of(sentences)
         with self.evaluating():
             chain = self.chain(sentences)
             return chain if pins is None or not any(pins) else chain.constrain(self._allowed(sentences, pins, chain))

@@ -58,9 +58,27 @@ class Ensemble(AveragedTagger):
         return found
 
     def describe(self, top: int = 20) -> Description:
-        folders = ", ".join(self.folders)
-        place = f"{Path(self.folders[0]).parent}: " if self.folders else ""
-        raise TrellisworkError(f"{place}expected one model, got the folders of several; name one: {folders}")
+        """What the members are, which is the same for all; transitions are means."""
+        each = [tagger.describe(top) for tagger in self.taggers]
+        scores = {
+            name: f"dev {dev.get('metric', 'score')} {100 * dev['score']:.2f}" if dev.get("score") is not None else "-"
+            for name, dev in ((name, tagger.metrics.get("dev") or {}) for name, tagger in self.exported.items())
+        }
+        sums: dict[tuple[str, str], float] = {}
+        for described in each:
+            for score, before, after in described.transitions:
+                sums[before, after] = sums.get((before, after), 0.0) + score / len(each)
+        return Description(
+            f"{len(each)} models that answer together, each {each[0].kind}",
+            each[0].labels, {**each[0].record, "members": scores}, each[0].settings,
+            [("members", scores), *each[0].sections], sorted(((s, *pair) for pair, s in sums.items()), reverse=True),
+        )  # fmt: skip
+
+    @property
+    def exported(self) -> Mapping[str, Any]:
+        names = [Path(folder).name for folder in self.folders]
+        names = names or [f"model-{i}" for i in range(1, len(self.taggers) + 1)]
+        return dict(zip(names, self.taggers, strict=True))
 
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
         """Each tagger in a folder of its own."""

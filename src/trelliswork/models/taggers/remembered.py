@@ -19,6 +19,9 @@ class Remembered(dict[str, list[int]]):
         super().__init__()
         self._make, self._limit = make, limit
 
+    def __reduce__(self) -> tuple[type[Remembered], tuple[Callable[[str], list[int]], int]]:
+        return Remembered, (self._make, self._limit)  # a copy works its numbers out again
+
     def __missing__(self, word: str) -> list[int]:
         if len(self) >= self._limit:
             self.clear()

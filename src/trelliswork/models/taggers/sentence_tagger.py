@@ -23,6 +23,7 @@ from trelliswork.models.taggers.gold import broken_note, in_scheme_of, require_k
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.scores import examined, score, score_text
 from trelliswork.models.taggers.span_choice import check_threshold, choose_spans
+from trelliswork.runtime.threads import one_thread_if_small
 from trelliswork.tags.schemes import tags_of
 
 if TYPE_CHECKING:
@@ -119,13 +120,13 @@ class SentenceTagger(Model):
         >>> tagger.tag([["Ann", "sings"], ["Stop"]]), tagger.tag("Ann sings.")       # doctest: +SKIP
         ([['B-NP', 'B-VP'], ['B-VP']], ['B-NP', 'B-VP', 'O'])
         """
-        given = self.sentences_of(sentences)
+        given, one = self.sentences_of(sentences), is_one(sentences)
         if threshold is None:
             found = self._tag_all(given, pins)
         else:
             chosen = zip(given, self.spans(given, threshold, pins), strict=True)
             found = [self._spelled(spans, len(sentence)) for sentence, spans in chosen]
-        return list(chain.from_iterable(found)) if is_one(sentences) else found
+        return list(chain.from_iterable(found)) if one else found
 
     def _tag_all(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[list[str]]:
         return self._in_batches(sentences, pins, self._best_tags, empty=list)
@@ -214,6 +215,7 @@ class SentenceTagger(Model):
 
     def evaluate(self, sentences: Sequence[Sentence], *, threshold: float | None = None) -> dict[str, Any]:
         """Scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
+        sentences = self.sentences_of(sentences)
         gold = [tags_of_gold(sentence) for sentence in sentences]
         found = self.tag(sentences) if threshold is None else self.tag(sentences, threshold=threshold)
         return evaluate_tags(gold, found, self.labels.data_scheme)
@@ -249,12 +251,14 @@ class SentenceTagger(Model):
         empty: Callable[[], Result],
     ) -> list[Result]:
         """Apply `answer` to batches of like length; results in the order given, `empty()` for no words."""
+        sentences = self.sentences_of(sentences)
         if pins is not None and len(pins) != len(sentences):
             raise TrellisworkError(f"expected pins for {len(sentences)} sentences; got {len(pins)}; use {{}} for none")
         results = [empty() for _ in sentences]
         filled = [i for i, sentence in enumerate(sentences) if len(sentence)]
         lengths = [len(sentences[i]) for i in filled]
-        with self.evaluating():
+        work = min(sum(lengths), TAGGING_BUDGET) * self.n_parameters
+        with self.evaluating(), one_thread_if_small(work):
             for batch in token_budget_batches(lengths, TAGGING_BUDGET, shuffle=False):
                 chosen = [filled[i] for i in batch]
                 pinned = None if pins is None else [pins[i] for i in chosen]

@@ -7,11 +7,18 @@ from typing import Literal, get_args
 
 from trelliswork.data.settings import Settings, setting
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.taggers.networks.parts import CHARACTERS, ENCODERS, SCORERS, SEGMENT_SCORERS
+from trelliswork.models.taggers.networks.parts import (
+    CHARACTERS,
+    ENCODERS,
+    SCORERS,
+    SEGMENT_SCORERS,
+    encoders_with,
+)
 from trelliswork.training.search_space import Around, Numbers
 
 Transitions = Literal["fixed", "network"]
 LabelScheme = Literal["IOBES", "data"]
+_OF_TAGS, _OF_SEGMENTS = {"kind": ("Tagger", "MultiTagger")}, {"kind": ("Segmenter",)}
 Normalization = Literal["global", "local"]
 Initialization = Literal["uniform", "normal", "literal"]
 
@@ -61,9 +68,12 @@ class TaggerConfig(Settings):
     pretrained: str = setting("", "An encoder of Hugging Face whose vectors go in as well.")
     tune_pretrained: bool = setting(True, "Train that encoder on.")
     encoder: str = setting("window", "What looks at the neighbours of a token", choices=tuple(ENCODERS), option=True)
-    window: int = setting(5, "Tokens that are seen at once.", option=True)
-    layers: int = setting(1, "Layers of the encoder.", at_least=1, option=True)
-    hidden: int = setting(300, "Hidden units (in each direction).", at_least=1, option=True, search=Around(3))
+    window: int = setting(5, "Tokens that are seen at once.", option=True, goes_with=encoders_with("window"))
+    layers: int = setting(1, "Layers of the encoder.", at_least=1, option=True, goes_with=encoders_with("layers"))
+    hidden: int = setting(
+        300, "Hidden units (in each direction).", at_least=1, option=True, goes_with=encoders_with("hidden"),
+        search=Around(3), searched_with=encoders_with("hidden"),
+    )  # fmt: skip
     heads: int = setting(4, "Heads of attention (transformer).", at_least=1)
     width: int = setting(3, "Words under a filter (dilated).", at_least=1)
     causal: bool = setting(False, "Filters end at the token (dilated).")
@@ -81,22 +91,32 @@ class TaggerConfig(Settings):
     unknown_dropout: float = setting(0.1, "Share of words read as unknown.", at_least=0, below=1, option=True)
     word_dropout: float = setting(0.0, "Share of tokens dropped.", at_least=0, below=1)
     embedding_dropout: float = setting(0.0, "Share of rows of the table of words dropped.", at_least=0, below=1)
-    scorer: str = setting("linear", "From vectors to scores of tags", choices=tuple(SCORERS), option=True)
+    scorer: str = setting(
+        "linear", "From vectors to scores of tags", choices=tuple(SCORERS), option=True, goes_with=_OF_TAGS
+    )
     hidden_units: int = setting(100, "Binary units of the scorer hidden-units.", at_least=1)
     tensor_slices: int = setting(4, "Comparisons of the scorer tensor.", at_least=1)
     transitions: Transitions = setting("fixed", "What scores pairs of tags", choices=get_args(Transitions))
-    pretrain_epochs: int = setting(0, "Passes of the layers over words without tags (deep).", at_least=0, option=True)
+    pretrain_epochs: int = setting(
+        0, "Passes of the layers over words without tags (deep).", at_least=0, option=True,
+        goes_with={"encoder": ("deep",)},
+    )  # fmt: skip
     segments: str = setting("pyramid", "What sees segments (semi-CRFs)", choices=tuple(SEGMENT_SCORERS))
     segment_dim: int = setting(
         100, "Width of segment vectors (semi-CRFs).", at_least=1, option=True, search=Around(2),
-        searched_with={"kind": ("Segmenter",)},
+        goes_with=_OF_SEGMENTS, searched_with=_OF_SEGMENTS,
     )  # fmt: skip
-    max_length: int = setting(10, "Tokens of the longest segment (semi-CRFs).", at_least=1, option=True)
-    initialization: Initialization = setting("uniform", "First weights by the fan-in", choices=get_args(Initialization))
-    label_scheme: LabelScheme = setting("IOBES", "Learn tags as", choices=get_args(LabelScheme), option=True)
-    constrained: bool = setting(
-        True, "Forbid illegal tag sequences (models over features, too).", option=True, off="unconstrained"
+    max_length: int = setting(
+        10, "Tokens of the longest segment (semi-CRFs).", at_least=1, option=True, goes_with=_OF_SEGMENTS
     )
+    initialization: Initialization = setting("uniform", "First weights by the fan-in", choices=get_args(Initialization))
+    label_scheme: LabelScheme = setting(
+        "IOBES", "Learn tags as", choices=get_args(LabelScheme), option=True, goes_with=_OF_TAGS
+    )
+    constrained: bool = setting(
+        True, "Forbid illegal tag sequences (models over features, too).", option=True, off="unconstrained",
+        goes_with=_OF_TAGS,
+    )  # fmt: skip
     normalization: Normalization = setting("global", "What sums to one", choices=get_args(Normalization))
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from trelliswork.models.base import Description, Rows
 
-ENCODERS = {"lstm": "an LSTM from both ends", "gru": "a GRU from both ends"}
+ENCODERS = {"lstm": "an LSTM from both ends", "gru": "a GRU from both ends", "none": "word vectors"}
 
 
 def network_described(

@@ -235,16 +235,17 @@ def form_with_vector(word: str, vocabulary: Vocabulary) -> str:
 
 def word_parts(config: TaggerConfig) -> dict[str, Callable[[str], str]]:
     """The features that a word alone determines, by name, in the order of the tables."""
-
-    def form(word: str) -> str:
-        return normalize(word, lowercase=config.lowercase, digits_to_zero=config.digits_to_zero)
-
+    form = partial(normalize, lowercase=config.lowercase, digits_to_zero=config.digits_to_zero)
     parts: dict[str, Callable[[str], str]] = {"word": form, "capitals": capitals}
     for length in config.prefix_lengths:
-        parts[f"prefix{length}"] = lambda word, length=length: prefix_of(form(word), length)  # type: ignore[misc]
+        parts[f"prefix{length}"] = partial(_affix, form=form, cut=prefix_of, length=length)
     for length in config.suffix_lengths:
-        parts[f"suffix{length}"] = lambda word, length=length: suffix_of(form(word), length)  # type: ignore[misc]
+        parts[f"suffix{length}"] = partial(_affix, form=form, cut=suffix_of, length=length)
     return parts
+
+
+def _affix(word: str, form: Callable[[str], str], cut: Callable[[str, int], str], length: int) -> str:
+    return cut(form(word), length)
 
 
 def _vocabulary(counts: Counter[str], min_count: int) -> Vocabulary:

@@ -35,6 +35,12 @@ ENCODERS = {
     "none": Part("encoders:IdentityEncoder"),
 }
 
+
+def encoders_with(name: str) -> dict[str, tuple[str, ...]]:
+    """The encoders that read a setting, as `goes_with` has them."""
+    return {"encoder": tuple(encoder for encoder, part in ENCODERS.items() if name in part.settings.values())}
+
+
 # Made with the width of what goes in and the number of labels.
 SCORERS = {
     "linear": Part("scorers:LinearScorer", "initialization"),

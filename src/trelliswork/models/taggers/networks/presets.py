@@ -38,7 +38,13 @@ PRESETS: dict[str, Preset] = {
         learning=_LONGER,
     ),
     "grsemicrf": Preset(
-        "whole segments, through a gated recursive pyramid",
+        "whole segments, through a gated recursive pyramid over word vectors",
+        kind="Segmenter",
+        network={"encoder": "none", "segments": "pyramid", "word_dim": 100, "dropout": 0.4},
+        learning=_LONGER,
+    ),
+    "bilstm-grsemicrf": Preset(
+        "the same pyramid over LSTMs and characters",
         kind="Segmenter",
         network={"encoder": "lstm", "segments": "pyramid", **_RECURRENT, "dropout": 0.4},
         learning=_LONGER,

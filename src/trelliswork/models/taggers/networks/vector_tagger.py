@@ -30,6 +30,7 @@ from trelliswork.nn.crf import CRF
 from trelliswork.nn.encoders.deep import Activation, DeepEncoder
 from trelliswork.nn.rbm import PretrainingConfig, Visible
 from trelliswork.nn.scorers import HiddenUnitScorer, LinearScorer, TransitionScorer
+from trelliswork.runtime.threads import one_thread_if_small
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -176,7 +177,7 @@ class VectorTagger(StoredNetwork):
     def distribution(self, sequences: Sequence[VectorSequence]) -> LinearChain:
         """p(labels | vectors) of a batch; values are indices into `labels`."""
         self._check(sequences)
-        with self.evaluating():
+        with self.evaluating(), one_thread_if_small(sum(map(len, sequences)) * self.n_parameters):
             return self._chain(*_padded([each.vectors for each in sequences]))
 
     def tag(self, sequences: Sequence[VectorSequence]) -> list[list[str]]:

@@ -18,7 +18,17 @@ MEANING = {
     "vectors": "the values of each place",
     "attributes": "indices of the attributes that the templates make of a token; 0 for one that is not known",
 }
-AXES = {"spellings": ("words", "characters"), "ngrams": ("words", "ngrams")}
+OUTPUTS = {
+    "tags": "the best tags, as indices into the labels",
+    "score": "the score of the best tags",
+    "potentials": "scores of labels, start and end included; of a segmenter, of the segments of 1, 2, ... tokens",
+    "transitions": "scores of pairs of labels, [from, to]",
+    "pairs": "scores of pairs of labels at each step, [from, to]",
+}
+AXES = {
+    "spellings": ("words", "characters"), "ngrams": ("words", "ngrams"), "score": ("batch",), "transitions": ("batch",),
+    "pairs": ("batch", "steps"),
+}  # fmt: skip
 OF_TOKENS = ("batch", "n")
 
 
@@ -36,11 +46,9 @@ def describe(decoder: Graph) -> dict[str, Any]:
 
 def axes_of(name: str) -> tuple[str, ...]:
     """Names of the axes that are free."""
-    return AXES.get(name, ("batch",) if name.startswith("score") else OF_TOKENS)
+    return AXES.get(name if name in MEANING else name.partition("_")[0], OF_TOKENS)
 
 
 def meaning_of(name: str) -> str:
     """An input or output in words."""
-    if name in MEANING:
-        return MEANING[name]
-    return "the score of the best tags" if name.startswith("score") else "the best tags, as indices into the labels"
+    return MEANING.get(name) or OUTPUTS[name.partition("_")[0]]

@@ -24,7 +24,7 @@ from trelliswork.errors import ModelError, OutputError, TrellisworkError
 from trelliswork.models.export_folder import check_folder, whole_folder
 from trelliswork.models.taggers.networks.onnx_export import onnx_tagger
 from trelliswork.models.taggers.networks.onnx_export.description import axes_of, describe, meaning_of
-from trelliswork.models.taggers.networks.onnx_export.graphs import GRAPHS, Graph
+from trelliswork.models.taggers.networks.onnx_export.graphs import GRAPHS, N_OUTPUTS, Graph
 from trelliswork.models.taggers.networks.onnx_export.readme import readme
 
 OPSET = 17
@@ -109,7 +109,7 @@ def _try(decoder: Graph, file: Path) -> None:
             found = session.run(None, {name: each.numpy() for name, each in inputs.items()})
         except Exception as error:
             raise ModelError(f"the graph of this model does not run ({error}); train another model") from error
-        for score, other in zip(own[1::2], found[1::2], strict=True):
+        for score, other in zip(own[1::N_OUTPUTS], found[1::N_OUTPUTS], strict=True):
             if not torch.allclose(score, torch.from_numpy(other), atol=1e-2, rtol=1e-3):
                 raise ModelError("the graph of this model gives other scores than the model; train another model")
 

@@ -20,22 +20,34 @@ from trelliswork.models.taggers.networks.template_features import parse_template
 from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
 from trelliswork.models.taggers.networks.word_ngrams import LONGEST
 from trelliswork.nn.inputs import TokenBatch
+from trelliswork.tags.schemes import SpanPattern, span_patterns, split_tag
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
 IMPOSSIBLE = -1e30  # -inf of what a scheme forbids; finite, so that no runtime makes NaN of it
+N_OUTPUTS = 4  # of a task
 ROLES = "BIES"  # in the order of the roles of `best_segments`
 
 
 class Task(NamedTuple):
-    """What comes out: names of the two outputs, and the labels that the first one counts."""
+    """What comes out: the names of its outputs, the labels that the first one counts, and what makes confidences.
+
+    `potentials` score labels at tokens, or segments by their first token, length and kind; `transitions` score pairs.
+    `same_tag` lists for each label those that mean the same tag; `patterns` says for each kind of span which labels
+    spell it (see `SpanPattern`), and `kinds` are those of segments.
+    """
 
     tags: str
     score: str
+    potentials: str
+    transitions: str
     labels: list[str]
     scheme: str
     data_scheme: str
+    same_tag: list[list[int]]
+    patterns: dict[str, list[dict[str, Any]]]
+    kinds: list[str]
 
 
 class Graph(nn.Module, ABC):
@@ -57,7 +69,7 @@ class Graph(nn.Module, ABC):
 
     @abstractmethod
     def decode(self, given: dict[str, Any]) -> tuple[Tensor, ...]:
-        """Tags [batch, n], 0 behind the last token, and their score [batch], of each task in turn."""
+        """Tags [batch, n], 0 behind the last token, their score [batch], and all scores, of each task in turn."""
 
     @abstractmethod
     def reading(self) -> dict[str, Any]:
@@ -65,7 +77,7 @@ class Graph(nn.Module, ABC):
 
     @property
     def outputs(self) -> list[str]:
-        return [name for task in self.tasks for name in (task.tags, task.score)]
+        return [str(name) for task in self.tasks for name in task[:N_OUTPUTS]]
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         return self.decode(dict(zip(self.inputs, inputs, strict=True)))
@@ -86,9 +98,8 @@ class ChainGraph(Graph):
 
     @staticmethod
     def tasks_of(model: Any) -> list[Task]:
-        ends = {name: f"_{name}" if name else "" for name in model.heads}
         return [
-            _task(head.labels, f"tags{ends[name]}", f"score{ends[name]}", head.labels.vocabulary.to_list())
+            _task(head.labels, head.labels.vocabulary.to_list(), _outputs(head.pairs is not None, head.config, name))
             for name, head in model.heads.items()
         ]
 
@@ -119,7 +130,8 @@ class SegmentGraph(ChainGraph):
     @staticmethod
     def tasks_of(model: Any) -> list[Task]:
         of_kinds = [f"{role}-{kind}" if kind else role for kind in model.kinds[1:] for role in ROLES]
-        return [_task(model.labels, "tags", "score", [OUTSIDE, *of_kinds])._replace(scheme="IOBES")]
+        task = _task(model.labels, [OUTSIDE, *of_kinds], _outputs(False, model.config, ""))
+        return [task._replace(scheme="IOBES", kinds=model.kinds)]
 
     def decode(self, given: dict[str, Any]) -> tuple[Tensor, ...]:
         return decode_segments(self.model, TokenBatch(**given))
@@ -136,7 +148,9 @@ class VectorGraph(Graph):
 
     @staticmethod
     def tasks_of(model: Any) -> list[Task]:
-        return [Task("tags", "score", model.labels.to_list(), "plain", "plain")]
+        names = model.labels.to_list()
+        outputs = _outputs(model.pairs is not None, None, "")
+        return [Task(*outputs, names, "plain", "plain", [[i] for i in range(len(names))], {}, [])]
 
     def decode(self, given: dict[str, Any]) -> tuple[Tensor, ...]:
         return decode_vectors(self.model, **given)
@@ -149,11 +163,27 @@ class VectorGraph(Graph):
 GRAPHS: dict[str, type[Graph]] = {"chain": ChainGraph, "segments": SegmentGraph, "vectors": VectorGraph}
 
 
-def _task(labels: Labels, tags: str, score: str, names: list[str]) -> Task:
-    return Task(tags, score, names, labels.scheme, labels.data_scheme)
+def _outputs(by_place: bool, config: Any, task: str) -> tuple[str, str, str, str]:
+    """Names of outputs; those of several tasks have theirs behind them."""
+    by_place = by_place or getattr(config, "normalization", "") == "local"
+    names = ("tags", "score", "potentials", "pairs" if by_place else "transitions")
+    return tuple(f"{name}_{task}" if task else name for name in names)  # type: ignore[return-value]
 
 
-Decoded = tuple[Tensor, Tensor]  # tags [batch, n], 0 behind the last token, and scores [batch]
+def _task(labels: Labels, names: list[str], outputs: tuple[str, str, str, str]) -> Task:
+    tags = labels.vocabulary.to_list()
+    kinds = sorted({split_tag(tag)[1] for tag in tags if tag != OUTSIDE}) if labels.has_spans else []
+    patterns = {kind: [_plain(each) for each in span_patterns(tags, labels.scheme, kind)] for kind in kinds}
+    return Task(*outputs, names, labels.scheme, labels.data_scheme, labels.same_tag, patterns, [])
+
+
+def _plain(pattern: SpanPattern) -> dict[str, Any]:
+    return {name: sorted(each) if isinstance(each, frozenset) else each for name, each in vars(pattern).items()}
+
+
+# Tags [batch, n], 0 behind the last token, and scores [batch]; then the scores of labels, in which those of the first
+# and the last token have start and end, and of pairs of labels [from, to].
+Decoded = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def decode_chain(tagger: Tagger, vectors: Float[Tensor, "batch n d"], batch: TokenBatch) -> Decoded:
@@ -182,7 +212,16 @@ def _search(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor, 
     arcs = transitions.expand(1, 1, -1, -1) if shared else transitions.transpose(0, 1)
     edges = _finite(arcs.transpose(2, 3)), _finite(start), _finite(end)
     tags, score = best_labels(emissions.transpose(0, 1), mask.T, *edges, 0 if shared else 1)
-    return tags * mask.long(), score.float()
+    first, last = _edges(mask)
+    potentials = emissions + first[..., None] * _finite(start) + last[..., None] * _finite(end)
+    arcs = _finite(transitions)  # a constant is no output: a copy for each sentence
+    return tags * mask.long(), score.float(), potentials, arcs.expand(mask.shape[0], -1, -1) if shared else arcs
+
+
+def _edges(mask: Bool[Tensor, "batch n"]) -> tuple[Tensor, Tensor]:
+    """1 at the first token of each sentence, and at its last."""
+    place = torch.arange(mask.shape[1])
+    return (place == 0).double().expand(mask.shape), (place + 1 == mask.long().sum(1, keepdim=True)).double()
 
 
 def decode_segments(segmenter: Segmenter, batch: TokenBatch) -> Decoded:
@@ -192,7 +231,8 @@ def decode_segments(segmenter: Segmenter, batch: TokenBatch) -> Decoded:
     k = crf.max_length
     scores = segmenter(batch).double()
     short = torch.arange(1, k + 1)[:, None] <= torch.tensor(crf.max_lengths)
-    arriving = _arriving(torch.where(short, scores, IMPOSSIBLE))
+    scores = torch.where(short, scores, IMPOSSIBLE)
+    arriving = _arriving(scores)
     kinds, roles, score = best_segments(
         arriving.transpose(0, 1),
         batch.mask.T,
@@ -202,7 +242,11 @@ def decode_segments(segmenter: Segmenter, batch: TokenBatch) -> Decoded:
         IMPOSSIBLE,
     )
     tags = torch.where(batch.mask & (kinds > 0), len(ROLES) * (kinds - 1) + roles + 1, 0)
-    return tags, score.float()
+    past = torch.arange(batch.mask.shape[1])[:, None] + torch.arange(1, k + 1)
+    last = (past == batch.mask.long().sum(1)[:, None, None]).double()
+    first = (past - torch.arange(1, k + 1) == 0).double()
+    scores = scores + first[..., None] * crf.start_transitions.double() + last[..., None] * crf.end_transitions.double()
+    return tags, score.float(), scores, crf.transitions.double().expand(tags.shape[0], -1, -1)
 
 
 def _arriving(leaving: Float[Tensor, "batch n k c"]) -> Float[Tensor, "batch n k c"]:

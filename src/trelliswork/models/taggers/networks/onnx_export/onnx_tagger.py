@@ -1,6 +1,7 @@
 """Tag text with an exported Trelliswork model. Needs numpy and onnxruntime, not Trelliswork.
 
 python onnx_tagger.py "Ann lives in Paris ."       # in the exported folder
+python onnx_tagger.py --confidence "Ann lives ."   # with the probability of each tag and of its span
 python onnx_tagger.py < tokens.txt                 # a token a line, its columns behind it; empty lines between
 
 >>> tagger = OnnxTagger("ner-onnx")                                         # doctest: +SKIP
@@ -77,24 +78,42 @@ class OnnxTagger:
         """The same of some at once."""
         columns = [()] * len(sentences) if columns is None else columns
         filled = [i for i, words in enumerate(sentences) if len(words)]
-        answers = self.decoded([np.zeros((len(sentences), 0), np.int64)] * 2 * len(self.tasks), [0] * len(sentences))
+        answers = self.decoded([np.zeros((len(sentences), 0), np.int64)] * len(self.tasks), [0] * len(sentences))
         if filled:
-            outputs = self.session.run(None, self.inputs([sentences[i] for i in filled], [columns[i] for i in filled]))
+            inputs = self.inputs([sentences[i] for i in filled], [columns[i] for i in filled])
+            outputs = self.session.run([task["tags"] for task in self.tasks], inputs)
             found = self.decoded(outputs, [len(sentences[i]) for i in filled])
             for i, answer in zip(filled, found, strict=True):
                 answers[i] = answer
         return answers
 
     def decoded(self, outputs: Sequence[Array], lengths: Sequence[int]) -> list[Any]:
-        """Tags from what the graph gives, which is tags and score of each task in turn."""
+        """Tags from what the graph gives for each task."""
         answers = []
         for row, n in enumerate(lengths):
             tags = {
                 task["tags"].removeprefix("tags_"): _tags(task, found[row, :n])
-                for task, found in zip(self.tasks, outputs[::2], strict=True)
+                for task, found in zip(self.tasks, outputs, strict=True)
             }
             answers.append(tags if len(tags) > 1 else tags["tags"])
         return answers
+
+    def confidences(self, words: Words | Array, columns: Columns = ()) -> Any:
+        """The tags of one sentence with the probability of each, and its spans (start, end, kind, probability).
+
+        Of several tasks, a dictionary.
+        """
+        inputs = self.inputs([words], [columns]) if len(words) else {}
+        answers = {}
+        for task in self.tasks:
+            answer: dict[str, Any] = {"tags": [], "tokens": [], "spans": []}
+            if len(words):
+                names = [task["tags"], task["potentials"], task["transitions"]]
+                best, potentials, transitions = self.session.run(names, inputs)
+                how = _of_segments if task["kinds"] else _of_labels
+                answer = {"tags": _tags(task, best[0]), **how(task, best[0].tolist(), potentials[0], transitions[0])}
+            answers[task["tags"].removeprefix("tags_")] = answer
+        return answers if len(answers) > 1 else answers["tags"]
 
     # From words to numbers
 
@@ -244,9 +263,113 @@ def rewritten(labels: Sequence[str], scheme: str) -> list[str]:
     return tags[1:]
 
 
+# Probabilities, by sums over all answers
+
+
+def _lse(scores: Array, axis: int) -> Array:
+    """log Σ exp along an axis."""
+    highest = scores.max(axis, keepdims=True)
+    found: Array = np.log(np.exp(scores - highest).sum(axis)) + highest.squeeze(axis)
+    return found
+
+
+def _of_labels(task: dict[str, Any], best: list[int], scores: Array, transitions: Array) -> dict[str, Any]:
+    """Of a chain: scores [n, c]; transitions [c, c] or [n-1, c, c]."""
+    n = len(scores)
+    arcs = [transitions if transitions.ndim == 2 else transitions[t] for t in range(n - 1)]
+
+    def arriving(sums: Array, t: int) -> Array:
+        """From sums over what ends at the token before to those at t."""
+        return _lse(sums[:, None] + arcs[t - 1], 0) + scores[t]
+
+    before, after = [scores[0]], [np.zeros_like(scores[0])]
+    for t in range(1, n):
+        before.append(arriving(before[-1], t))
+        after.insert(0, _lse(arcs[n - 1 - t] + scores[n - t] + after[0], 1))
+    total = _lse(before[-1], 0)
+    shares = np.exp(np.stack(before) + np.stack(after) - total)
+    tokens = [float(min(shares[t, task["same_tag"][label]].sum(), 1.0)) for t, label in enumerate(best)]
+
+    def probability(pattern: dict[str, Any], start: int, end: int) -> float:
+        """P(the labels of tokens start..end-1 and beside them are as the pattern says)."""
+        if (start == 0 and not pattern["at_start"]) or (end == n and not pattern["at_end"]):
+            return 0.0
+        longer = [pattern["first"], *[pattern["inside"]] * (end - start - 2), pattern["last"]]
+        here = [pattern["single"]] if end - start == 1 else longer
+        sums = scores[0] if start == 0 else arriving(_only(before[start - 1], pattern["before"]), start)
+        sums = _only(sums, here[0])
+        for t in range(start + 1, end):
+            sums = _only(arriving(sums, t), here[t - start])
+        sums = sums if end == n else _only(arriving(sums, end) + after[end], pattern["after"])
+        return float(min(np.exp(_lse(sums, 0) - total), 1.0))
+
+    spans = [] if not task["patterns"] else spans_in([task["labels"][label] for label in best])
+    found = [(i, j, kind, sum(probability(each, i, j) for each in task["patterns"][kind])) for i, j, kind in spans]
+    return {"tokens": tokens, "spans": found}
+
+
+def _only(scores: Array, labels: Sequence[int] | None) -> Array:
+    if labels is None:
+        return scores
+    found = np.full_like(scores, -1e30)
+    found[list(labels)] = scores[list(labels)]
+    return found
+
+
+def _of_segments(task: dict[str, Any], best: list[int], scores: Array, transitions: Array) -> dict[str, Any]:
+    """Of segments: scores [n, k, c] by first token, length and kind; transitions [c, c]."""
+    n, k, c = scores.shape
+    entered, left = [np.zeros(c)], [np.zeros(c)]  # on the way to a token, and from one to the end
+    for t in range(1, n + 1):
+        ending = _lse(np.stack([entered[t - d] + scores[t - d, d - 1] for d in range(1, min(k, t) + 1)]), 0)
+        entered.append(_lse(ending[:, None] + transitions, 0))
+        first = n - t
+        going = _lse(np.stack([scores[first, d - 1] + left[d - 1] for d in range(1, min(k, t) + 1)]), 0)
+        left.insert(0, _lse(transitions + going, 1))
+    total = _lse(ending, 0)
+    shares = np.zeros((n, k, c))
+    for i in range(n):
+        for d in range(1, min(k, n - i) + 1):
+            shares[i, d - 1] = np.exp(entered[i] + scores[i, d - 1] + left[i + d] - total)
+    spans = spans_in([task["labels"][label] for label in best])
+    starts, kinds = list(range(n)), [0] * n
+    for i, j, kind in spans:
+        starts[i:j], kinds[i:j] = [i] * (j - i), [task["kinds"].index(kind)] * (j - i)
+    tokens = [_share_of_token(shares, t, kinds[t], starts[t] == t) for t in range(n)]
+    found = [(i, j, kind, float(min(shares[i, j - i - 1, kinds[i]], 1.0))) for i, j, kind in spans]
+    return {"tokens": tokens, "spans": found}
+
+
+def _share_of_token(shares: Array, t: int, kind: int, begins: bool) -> float:
+    """P(a segment of this kind begins at the token), or goes on there."""
+    if begins:
+        return float(min(shares[t, :, kind].sum(), 1.0))
+    earlier = range(max(0, t - shares.shape[1] + 1), t)
+    return float(min(sum(shares[i, t - i :, kind].sum() for i in earlier), 1.0))
+
+
+def spans_in(labels: Sequence[str]) -> list[tuple[int, int, str]]:
+    """The spans (start, end, kind) that labels spell.
+
+    >>> spans_in(["B-PER", "E-PER", "O", "S-LOC"]), spans_in(["B-X", "I-X", "B-X"])
+    ([(0, 2, 'PER'), (3, 4, 'LOC')], [(0, 2, 'X'), (2, 3, 'X')])
+    """
+    found: list[tuple[int, int, str]] = []
+    for i, (before, label) in enumerate(pairwise(["O", *labels])):
+        if label == "O":
+            continue
+        kind = label[2:]
+        if found and label[0] in "IEL" and before[0] in "BI" and before[2:] == kind:
+            found[-1] = (found[-1][0], i + 1, kind)
+        else:
+            found.append((i, i + 1, kind))
+    return found
+
+
 def main(arguments: Sequence[str]) -> None:
-    """Print each token and its tags."""
+    """Print each token and its tags; with --confidence, the probability of the tag and of the span behind it."""
     tagger = OnnxTagger(Path(__file__).parent)
+    sure, arguments = "--confidence" in arguments, [each for each in arguments if each != "--confidence"]
     given = [[(word,) for word in text.split()] for text in arguments] or sentences_of(sys.stdin)
     for tokens in given:
         if len(set(map(len, tokens))) > 1:
@@ -254,9 +377,18 @@ def main(arguments: Sequence[str]) -> None:
                 f"expected as many columns for each token, got others in {tokens[0][0]} ...; mend the file"
             )
         words, *columns = map(list, zip(*tokens, strict=True)) if tokens else [[]]
-        tags = tagger.tag(words, columns)
-        rows = zip(*tags.values(), strict=True) if isinstance(tags, dict) else ((tag,) for tag in tags)
+        tags = tagger.confidences(words, columns) if sure else tagger.tag(words, columns)
+        by_task = tags if len(tagger.tasks) > 1 else {"tags": tags}
+        rows: Any = zip(*by_task.values(), strict=True)
+        if sure:
+            rows = zip(*(column for answer in by_task.values() for column in _columns(answer)), strict=True)
         print("".join("\t".join((*token, *row)) + "\n" for token, row in zip(tokens, rows, strict=True)))
+
+
+def _columns(answer: dict[str, Any]) -> list[list[str]]:
+    spans = {i: f"{each[3]:.4f}" for each in answer["spans"] for i in range(each[0], each[1])}
+    tokens = [f"{each:.4f}" for each in answer["tokens"]]
+    return [answer["tags"], tokens, [spans.get(i, "-") for i in range(len(tokens))]]
 
 
 def sentences_of(lines: Iterable[str]) -> Iterator[list[tuple[str, ...]]]:

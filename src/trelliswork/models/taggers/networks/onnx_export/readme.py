@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trelliswork.models.taggers.networks.onnx_export.description import axes_of, meaning_of
+from trelliswork.models.taggers.networks.onnx_export.description import MEANING, axes_of, meaning_of
 
 _TEXT = """# A {kind} as an ONNX graph
 
@@ -30,7 +30,8 @@ _USE = """    pip install numpy onnxruntime
 or in Python:
 
     from onnx_tagger import OnnxTagger
-    OnnxTagger(".").tag(["Ann", "sings"]{columns})"""
+    OnnxTagger(".").tag(["Ann", "sings"]{columns})
+    OnnxTagger(".").confidences(["Ann", "sings"]{columns})    # with the probability of each tag and of each span"""
 
 _USE_OF_VECTORS = """    from onnx_tagger import OnnxTagger
     OnnxTagger(".").tag(vectors)    # an array [n, {dim}]"""
@@ -41,7 +42,8 @@ _READING = """In every vocabulary row 0 fills up and row 1 is for what is not in
 
 def readme(description: Mapping[str, Any]) -> str:
     """What the folder holds, and how to use it."""
-    outputs = [name for task in description["tasks"] for name in (task["tags"], task["score"])]
+    names = ("tags", "score", "potentials", "transitions")
+    outputs = [task[name] for task in description["tasks"] for name in names]
     rows = [("input", name) for name in description["inputs"]] + [("output", name) for name in outputs]
     of_vectors = "vectors" in description["inputs"]
     return _TEXT.format(
@@ -61,7 +63,10 @@ def _use(n_columns: int) -> str:
 
 
 def _shape(name: str) -> str:
-    last = {"features": ["features"], "attributes": ["templates"], "vectors": ["values"]}.get(name, [])
+    of_labels = {"potentials": ["labels"], "transitions": ["labels", "labels"], "pairs": ["labels", "labels"]}
+    last = {"features": ["features"], "attributes": ["templates"], "vectors": ["values"], **of_labels}.get(
+        name if name in MEANING else name.partition("_")[0], []
+    )
     return f"[{', '.join([*axes_of(name), *last])}]"
 
 
