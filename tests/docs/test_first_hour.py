@@ -1,26 +1,48 @@
-"""The commands of the README's quick start, run as printed in a fresh folder."""
+"""Every command of the README, run as printed in a fresh folder, and its Python; what is printed is compared."""
 
 from __future__ import annotations
 
+import gzip
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
+import torch
 
 import trelliswork
+from trelliswork.cli.main import run
+from trelliswork.data import Sentence, conll_text, json_text, read_conll
 from trelliswork.data.corpus import builtin_corpus, write_corpus
+from trelliswork.text import Document
 
 README = Path(__file__).parents[2] / "README.md"
 SOURCES = Path(trelliswork.__file__).parents[1]
 
 
+QUICK = "trelliswork check train.conll"  # of the block that trains on the corpus of the demo
+
+
+def fenced() -> list[tuple[str, str]]:
+    """The language and the text of each block of the README."""
+    return re.findall(r"^```(\w*)\n(.*?)^```$", README.read_text(encoding="utf-8"), re.S | re.M)
+
+
+def commands() -> list[list[str]]:
+    """The lines with a prompt of each block that has some."""
+    blocks = [text for language, text in fenced() if not language]
+    found = [[line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")] for block in blocks]
+    return [lines for lines in found if lines]
+
+
 def quick_start() -> list[str]:
-    """The lines with a prompt of the block that trains on the corpus of the demo."""
-    blocks = re.findall(r"^```\n(.*?)^```", README.read_text(encoding="utf-8"), re.S | re.M)
-    (block,) = [each for each in blocks if "$ trelliswork check train.conll" in each]
-    return [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
+    (block,) = [each for each in commands() if QUICK in each[0]]
+    return block
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +84,133 @@ def test_what_is_printed_has_the_form_of_the_readme(printed: dict[str, str]) -> 
         return re.sub(r" [<>]?\d+%", "", line)
 
     assert without_numbers(pretty.splitlines()[0]) == without_numbers(shown)
+
+
+# What makes the commands of the other blocks take a second each, and what the last line of their output looks like.
+SMALL = ["--epochs", "1", "--hidden", "8", "--word-dim", "4"]
+SHORTER = {
+    "train chunks.txt": ["--max-iterations", "5"],
+    "train train.conll": [*SMALL],
+    "tune train.conll": ["--epochs", "1", "--trials", "1", "--hidden", "8"],
+    "train en.conllu": SMALL,
+    "train zh.conllu": ["--max-iterations", "20"],
+    "train ner.jsonl": SMALL,
+    "convert old.crfsuite": ["--out", "converted"],
+}
+PRINTED = {
+    "train chunks.txt": "next:  trelliswork predict chunker FILE --confidence",
+    "explain": "written: votes.html",
+    "convert": "converted",
+    "train train.conll": "next:   trelliswork predict chunker FILE --confidence   (all together)",
+    "tune": "next:  trelliswork evaluate search/best FILE",
+    "predict chunker": ".",
+    "export": "chunker-onnx",
+    "train en.conllu": "next:  trelliswork predict pos FILE --confidence",
+    "train zh.conllu": "next:  trelliswork predict words FILE --text",
+    "train ner.jsonl": "next:  trelliswork predict ner FILE --confidence",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the README speaks of."""
+    write_corpus(builtin_corpus(sizes=(60, 10, 10)), tmp_path)
+    monkeypatch.chdir(tmp_path)
+    sentences = [replace(each, features=each.features[:1]) for each in read_conll("train.conll")]
+    Path("chunks.txt").write_text("".join(conll_text(each, delimiter=" ") for each in sentences))
+    Path("train.conll").write_text("".join(conll_text(Sentence(each.words, each.tags)) for each in sentences))
+    Path("dev.conll").write_text("".join(conll_text(Sentence(each.words, each.tags)) for each in sentences[:9]))
+    Path("new.conll").write_text("Dr\nJordan\nsmiled\n.\n")
+    Path("new.txt").write_text("Dr NNP\nJordan NNP\nsmiled VBD\n. .\n")
+    vectors = sorted({word.lower() for each in sentences for word in each.words})
+    Path("glove.txt.gz").write_bytes(gzip.compress("".join(f"{word} 0.1 0.2\n" for word in vectors).encode()))
+    for name, texts in (("en", ENGLISH), ("zh", CHINESE), ("zh-dev", CHINESE)):
+        Path(f"{name}.conllu").write_text("".join(map(treebank, texts * 8)), encoding="utf-8")
+    Path("news.txt").write_text("Ann left. Bob, too.\n")
+    Path("ner.jsonl").write_text("".join(map(json_text, sentences)))
+    return tmp_path
+
+
+ENGLISH = [("Ann left Oslo.", ["Ann", "left", "Oslo", "."]), ("Bob, too!", ["Bob", ",", "too", "!"])]
+CHINESE = [("我爱北京。", ["我", "爱", "北京", "。"]), ("猫爱上海。", ["猫", "爱", "上海", "。"])]
+
+
+def treebank(given: tuple[str, list[str]]) -> str:
+    text, words = given
+    (sentence,) = Document.aligned(text, [words]).sentences
+    touches = [after is not None and token.end == after.start for token, after in zip_longest(sentence, sentence[1:])]
+    rows = [
+        f"{i}\t{word}\t_\t{'NOUN' if word.isalpha() else 'PUNCT'}" + "\t_" * 5 + ("\tSpaceAfter=No" if touch else "\t_")
+        for i, (word, touch) in enumerate(zip(words, touches, strict=True), 1)
+    ]
+    return f"# text = {text}\n" + "\n".join(rows) + "\n\n"
+
+
+def test_every_other_command_works_as_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In this process: importing it for each would take longer than all of them."""
+    pytest.importorskip("onnx")
+    pytest.importorskip("optuna")
+    n_run = 0
+    for block in commands():
+        if QUICK in block[0]:
+            continue
+        for line in block:
+            name, *arguments = shlex.split(line, comments=True)
+            assert name == "trelliswork", line
+            if arguments[0] == "convert":
+                assert run(["export", "chunker", "old.crfsuite", "--crfsuite"]) == 0
+            if arguments[0] == "predict" and arguments[1] == "words":
+                (folder / "new.txt").write_text("猫爱北京。\n", encoding="utf-8")
+            if arguments[:2] == ["train", "train.conll"]:
+                shutil.rmtree(folder / "chunker")  # of the block before
+            capsys.readouterr()
+            added = next((more for start, more in SHORTER.items() if " ".join(arguments).startswith(start)), [])
+            status = run([*arguments, *added])
+            out, err = capsys.readouterr()
+            assert status == 0, f"{line}\n{err}"
+            wanted = [text for start, text in PRINTED.items() if " ".join(arguments).startswith(start)]
+            shown = [each for each in out.splitlines() if each.strip()]
+            assert not wanted or wanted[0] in shown[-1], f"{line}\n{out}"
+            n_run += 1
+    assert n_run >= 12
+    assert "<mark" in Path("news.html").read_text(encoding="utf-8")
+    assert "1\t猫\t" in Path("new.conllu").read_text(encoding="utf-8") and "\t北京\t" in Path("new.conllu").read_text()
+    assert (folder / "ner" / "tokeniser").is_dir() and (folder / "chunker-onnx" / "model.onnx").is_file()
+
+
+def test_the_python_of_the_readme_gives_the_numbers_in_its_comments() -> None:
+    (block,) = [text for language, text in fenced() if language == "python"]
+    names: dict[str, object] = {}
+    n_compared = 0
+    for line in block.splitlines():
+        code, _, comment = line.partition("  # ")
+        exec(code, names)
+        if not re.match(r"[\d\[]|tensor", comment):
+            continue
+        target, is_assigned, _ = code.partition(" = ")
+        value = names[target] if is_assigned and target.isidentifier() else eval(code, names)
+        assert numbers(value) == pytest.approx(numbers_in(comment.partition(":")[0]), abs=6e-5), line
+        n_compared += 1
+    assert n_compared == 6
+
+
+def numbers(value: object) -> list[float]:
+    """All numbers in tensors, lists and tuples of them."""
+    if isinstance(value, torch.Tensor):
+        return [float(each) for each in value.detach().flatten()]
+    return [number for each in value for number in numbers(each)] if isinstance(value, list | tuple) else [float(value)]  # type: ignore[arg-type]
+
+
+def numbers_in(text: str) -> list[float]:
+    return [float(each) for each in re.findall(r"-?\d+\.?\d*", text)]
+
+
+def test_the_demo_prints_what_the_readme_says() -> None:
+    """The numbers are those of the whole corpus, the words are always the same."""
+    text = README.read_text(encoding="utf-8")
+    block = text[text.index("1. Data: 2,000") : text.index("   In [May DATE")]
+    source = (SOURCES / "trelliswork/cli/commands/demo.py").read_text(encoding="utf-8")
+    for heading in ("Results on the test part, in per cent", "One sentence, with the probability of each name"):
+        assert heading in block and heading in source
+    for title in ("most frequent tag of each word", "neural CRF", "accuracy  precision  recall     F1"):
+        assert title in block and title in source
