@@ -154,3 +154,19 @@ def test_the_exponential_keeps_its_digits_inside_fast_code() -> None:
     row = -np.random.default_rng(0).uniform(0, 700, 20_000)
     np.testing.assert_allclose(exps(row), np.exp(row), rtol=4.5e-16, atol=0)
     np.testing.assert_allclose(logs(-row), np.log(-row), rtol=4.5e-16, atol=0)
+
+
+@kernel(EXACT)
+def shifted(x, by):
+    return x + by
+
+
+@kernel(EXACT)
+def shifted_twice(x, by):
+    return shifted(shifted(x, 1), by)
+
+
+def test_a_number_that_is_written_out_compiles_nothing_of_its_own() -> None:
+    assert shifted_twice(3, 4) == 8
+    assert shifted(3, 4) == 7
+    assert len(shifted.signatures) == 1

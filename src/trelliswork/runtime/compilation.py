@@ -8,10 +8,11 @@ So each kernel names one of the sets below, which give all three. `docs/decision
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba
-from numba import extending
+from numba import extending, types
 
 from trelliswork.runtime.kernel_cache import KernelCache
 
@@ -38,9 +39,24 @@ def kernel(arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Callabl
         compiled = numba.njit(**options(arithmetic, inline))(function)
         if hasattr(compiled, "_cache"):  # not under NUMBA_DISABLE_JIT
             compiled._cache = KernelCache(function, arithmetic)
+            compiled.get_call_template = partial(_call_with_variables, compiled.get_call_template)
         return compiled
 
     return decorate
+
+
+def _call_with_variables(template_of: Callable[..., Any], arguments: Any, keywords: Any) -> Any:
+    """How kernels call a kernel: a number that is written out, as in `fill(0, n)`, is an integer like any other.
+
+    numba would compile the kernel once for 0 and once for variables.
+    """
+    return template_of(
+        tuple(map(_variable, arguments)), {name: _variable(each) for name, each in dict(keywords).items()}
+    )
+
+
+def _variable(kind: Any) -> Any:
+    return types.unliteral(kind) if isinstance(kind, types.IntegerLiteral) else kind
 
 
 def overload(

@@ -19,7 +19,7 @@ def choose_rows(scores, added, done, parents, decisions, best):
     n_rows, beam, a = added.shape
     codes, fullest = np.empty(best.shape[1], np.int64), 0
     for row in range(n_rows):
-        size = 0 * a  # an integer variable, so that `offer` is compiled once
+        size = 0
         for place in range(beam):
             here = scores[row, place]
             if done[row, place]:
@@ -54,7 +54,7 @@ def chain_beams(emissions, arrivals, end, lengths, decisions, scores):
     for row in range(n_rows):
         totals[0], size = 0.0, 1
         for t in range(lengths[row]):
-            found = 0 * c  # an integer variable, so that `offer` is compiled once
+            found = 0
             for place in range(size):
                 last = tags[t - 1, place] if t > 0 else c
                 for d in range(c):
