@@ -53,7 +53,6 @@ def warm_start(model: NeuralTagger, source: NeuralTagger, seed: int) -> tuple[Ne
         found.inputs.lookup.tables[place].load_state_dict(model.inputs.lookup.tables[place].state_dict())
     labels = _Labels(_names(source), _names(found))
     fresh = _copy(found, source, labels)
-    found.metrics, found.tokeniser = model.metrics, model.tokeniser
     known, now = source.features.vocabularies["word"], features.vocabularies["word"]
     shared = [name for name in labels.new if name in labels.old]
     taken = TakenOver(
