@@ -28,7 +28,7 @@ COMMANDS = {
     "check": Listed("check", "Look at tagged files before training on them."),
     "info": Listed("info", "Show what a model is."),
     "convert": Listed("convert", "Turn a CRFsuite model into a Trelliswork model."),
-    "export": Listed("export", "Write a network for programs without Trelliswork."),
+    "export": Listed("export", "Write a model for programs without Trelliswork."),
     "demo": Listed("demo", "See it all in half a minute, on text that comes with the package."),
     "warmup": Listed("warmup", "Compile the kernels now, so that no later command has to."),
 }
