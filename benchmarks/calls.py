@@ -129,10 +129,12 @@ def structures(quick: bool) -> Calls:
         ("span CKY argmax", trees, "best tree", "(32, 40, 10)", 50.0),
     ):
         yield contest(what, size, found[OURS][task], peer, found[peer][task], wanted)
-    problem, kind = dependency.Problem.of(8, 25), dependency.MATRIX_TREE
-    sides = (side(problem, kind)[dependency.ATTENTION] for side in (dependency.ours, dependency.torch_struct))
-    ours, theirs = sides
-    yield contest("TreeAttention, non-projective, with gradient", "(8, 25)", ours, peer, theirs, 3.0)
+    problem = dependency.Problem.of(8, 25)
+    for kind in (dependency.EISNER, dependency.MATRIX_TREE):
+        ours, theirs = (
+            side(problem, kind)[dependency.ATTENTION] for side in (dependency.ours, dependency.torch_struct)
+        )
+        yield contest(f"TreeAttention with gradient, {kind}", "(8, 25)", ours, peer, theirs, 3.0)
     for c, n in ((100, 100), (20, 500)):
         calls = automata.composed(automata.emissions(n, c), automata.transitions(c))["best path"]
         size = f"lattice ({n}, {c}) ∘ bigrams"
@@ -145,6 +147,7 @@ def structures(quick: bool) -> Calls:
 def jobs(quick: bool) -> Calls:
     """From a file to a saved model, and what it takes."""
     limit = {"max_iterations": 5} if quick else {}
+    run("train", "ours", c2=1.0, max_iterations=2)  # compiles
     peer, ours = run("train", "crfsuite", c2=1.0, **limit), run("train", "ours", c2=1.0, threads=2, **limit)
     seconds = {OURS: ours["seconds"], CRFSUITE: peer["seconds"]}
     yield Figures("from a file to a saved model, s", "two threads", seconds, {CRFSUITE: 4.5})

@@ -9,7 +9,6 @@ import torch
 
 from trelliswork.data import Sentence
 from trelliswork.models import Segmenter, Tagger, TaggerConfig
-from trelliswork.models.base import Model
 from trelliswork.nn import CRF
 
 
@@ -31,7 +30,7 @@ def compile_kernels() -> None:
         chain.top_k(2)
 
 
-def small_networks() -> Iterator[Model]:
+def small_networks() -> Iterator[Segmenter | Tagger]:
     """Networks that together call the kernels of every network."""
     sentences = [Sentence(("Ann", "Lee"), ("B-X", "I-X"))]
     sizes: dict[str, Any] = dict(word_dim=2, hidden=16, segment_dim=4)

@@ -122,10 +122,10 @@ def choose_by_kernel(
     parents, decisions = np.empty((batch, room), np.int64), np.empty((batch, room), np.int64)
     best = np.empty((batch, room))
     width = kernels.choose_rows(as_array(scores), as_array(exact(added)), resting, parents, decisions, best)
-    if width < room:
-        parents, decisions, best = (each[:, : max(1, width)] for each in (parents, decisions, best))
-    moving = None if decisions.min(initial=0) >= 0 else torch.from_numpy(decisions >= 0)
-    return Choice(torch.from_numpy(parents), torch.from_numpy(decisions), torch.from_numpy(best), moving)
+    width = max(1, width)
+    taken = torch.from_numpy(decisions[:, :width])
+    moving = None if decisions[:, :width].min(initial=0) >= 0 else taken >= 0
+    return Choice(torch.from_numpy(parents[:, :width]), taken, torch.from_numpy(best[:, :width]), moving)
 
 
 def beam_search(
