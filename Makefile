@@ -19,7 +19,7 @@ demo: $(READY)   ## train, score, decode and explain on the built-in corpus; wri
 	$(BIN)/trelliswork demo --out demo-output
 
 test: lint       ## lint, type check and run every test
-	$(BIN)/python -m pytest -n 2 $(TESTS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
 
 # One case of each query of each structure, the layers of the package, a neural and a feature-based model from the
 # command line, and the parts of a network.
@@ -28,7 +28,7 @@ QUICK := tests/contract tests/semirings tests/metrics tests/draw tests/test_laye
 	tests/cli/test_evaluate.py tests/cli/test_help.py tests/structures/test_schemes.py
 
 quick: $(READY)  ## a representative part of the tests, in less than a minute once the kernels are compiled
-	$(BIN)/python -m pytest -n 2 --quick $(QUICK)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --quick $(QUICK)
 
 lint: $(READY)   ## ruff and mypy
 	$(BIN)/ruff check .

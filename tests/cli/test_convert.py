@@ -67,7 +67,7 @@ def test_a_dump_becomes_a_model_that_tags(cli: Cli, dump: Path, attributes: Path
     assert cli("evaluate", out, attributes).status == 0
     assert "--> -> B" in cli("info", out).out
     votes = cli("explain", out, attributes).out
-    assert "+0.194  w:a b" in votes and "+0.488  after A-->B" in votes and "+0.500   lead" in votes
+    assert "+0.194  w:a b" in votes and "+0.488  previous tag = A-->B" in votes and "+0.500   lead" in votes
     assert is_one_sentence(cli("convert", dump, "--out", out), "holds a model already; add --force")
     assert cli("convert", dump, "--out", out, "--force").status == 0
 

@@ -23,6 +23,7 @@ def add_two(x):
 def announcer(monkeypatch: pytest.MonkeyPatch) -> kernels.Announcer:
     """One that has heard of nothing yet, and has no patience."""
     fresh = kernels.Announcer()
+    monkeypatch.setattr(kernels.ANNOUNCER, "quiet", True)
     monkeypatch.setattr(kernels, "ANNOUNCER", fresh)
     monkeypatch.setattr(kernels, "PATIENCE", 0.0)
     kernels.event.register("numba:compile", fresh)

@@ -43,7 +43,7 @@ def files(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "t.conllu").write_text("\n\n".join("\n".join(block) for block in rows) + "\n\n")
     (tmp_path / "vectors.txt").write_text(". 1 2 3\nthe 0 1 0\n")
     (tmp_path / "template").write_text("U00:%x[0,0]\nB\n")
-    (tmp_path / "half.conll").write_text((tmp_path / "t.conll").read_text().replace("B-PER", "?"))
+    (tmp_path / "half.conll").write_text((tmp_path / "t.conll").read_text().replace("B-PER", "?", 5))
     (tmp_path / "rerun_attributes.py").write_text(FUNCTION)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -47,9 +47,7 @@ def test_a_folder_of_models_answers_together(
     assert together == cli("tag", model, text_file, "--pretokenised", "--confidence")
     assert len(Ensemble.load(tmp_path / "seeds").taggers) == 2
     assert cli("evaluate", tmp_path / "seeds", data / "test.conll").status == 0
-    for command in (["info", tmp_path / "seeds"], ["export", tmp_path / "seeds", "--onnx", tmp_path / "m.onnx"]):
-        answer = cli(*command)
-        assert answer.status == 2 and "expected" in answer.err and "Traceback" not in answer.err
+    assert "2 models that answer together" in cli("info", tmp_path / "seeds").out
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_templates_that_look_at_two_tags(cli: Cli, data: Path, tmp_path: Path) -
     assert answer.status == 0
     tagger = load_tagger(out)
     assert isinstance(tagger, FeatureTagger) and tagger.crf.parameters.n_pairs > 50
-    assert "B01:" in cli("explain", out, data / "test.conll", "--limit", 2).out
+    assert "column 2 = '.' after tag O" in cli("explain", out, data / "test.conll", "--limit", 2).out
     assert " -> " in cli("info", out, "--top-features", 50).out
 
 

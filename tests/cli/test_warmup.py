@@ -13,7 +13,8 @@ from trelliswork.structures import registry
 def test_warmup_of_every_structure(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warmup, "STRUCTURES", (registry.PROJECTIVE, registry.SPANNING))
     answer = cli("warmup", "--all")
-    assert [line.split(": ready after ")[0] for line in answer.out.splitlines()] == ["projective", "spanning"]
+    ready = [line.split(": ready after ")[0] for line in answer.out.splitlines()]
+    assert ready[-2:] == ["projective", "spanning"]  # before them, what taggers call, unless it is compiled already
     assert cli("warmup", "--all", "--quiet").out == ""
 
 

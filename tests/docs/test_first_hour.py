@@ -91,7 +91,7 @@ SMALL = ["--epochs", "1", "--hidden", "8", "--word-dim", "4"]
 SHORTER = {
     "train chunks.txt": ["--max-iterations", "5"],
     "train train.conll": [*SMALL],
-    "tune train.conll": ["--epochs", "1", "--trials", "1", "--hidden", "8"],
+    "tune train.conll": ["--epochs", "1", "--trials", "1", "--segment-dim", "8"],
     "train en.conllu": SMALL,
     "train zh.conllu": ["--max-iterations", "20"],
     "train ner.jsonl": SMALL,

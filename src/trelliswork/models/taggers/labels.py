@@ -185,3 +185,14 @@ def labels_described(labels: Labels, task: str = "") -> dict[str, str]:
 def record_of_labels(labels: Labels) -> dict[str, Any]:
     """The same for programs."""
     return {"labels": labels.vocabulary.to_list(), "tags": labels.data_tags, "scheme": labels.data_scheme}
+
+
+def missing_roles(tags: Sequence[str], scheme: str) -> list[str]:
+    """The tags that spans of the types of some tags may need beside these.
+
+    >>> missing_roles(["O", "I-X"], "IOB2")
+    ['B-X']
+    """
+    kinds = dict.fromkeys(split_tag(tag)[1] for tag in tags if tag != "O")
+    needed = [_join(role, kind) for kind in kinds for role in _ROLES.get(scheme, "")]
+    return [tag for tag in needed if tag not in tags]

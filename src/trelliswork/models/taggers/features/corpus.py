@@ -31,7 +31,7 @@ from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.counting import counted_parameters
 from trelliswork.models.taggers.features.learners.induction import Round, extended_corpus, induce
 from trelliswork.models.taggers.features.learners.learning import hidden_unit_learner, parameters_of
-from trelliswork.models.taggers.labels import Labels, tags_of_gold
+from trelliswork.models.taggers.labels import Labels, missing_roles, tags_of_gold
 from trelliswork.models.taggers.partial_tags import partial_gold, scheme_of
 from trelliswork.tags.schemes import canonical, infer_scheme, repaired
 
@@ -90,16 +90,21 @@ def gold_of(train: Sequence[Sentence], scheme: str | None, partial: bool, constr
 def _partly_known(
     train: Sequence[Sentence], tags: Sequence[Sequence[str]], scheme: str | None, constrained: bool
 ) -> Gold:
-    known, codes, sets = partial_gold(tags)
+    seen, codes, sets = partial_gold(tags)
     found = scheme_of(tags) if scheme is None else canonical(scheme)
-    legal = legal_of(list(known), found) if constrained else None
+    known = list(seen)
+    if constrained:
+        unseen = missing_roles(known, found)  # what an unknown tag may be, though no other token has it
+        known, sets = [*known, *unseen], np.pad(sets, ((0, 0), (0, len(unseen))))
+        sets[0] = True
+    legal = legal_of(known, found) if constrained else None
     if legal is not None:
         wrong = first_impossible(legal, np.array([len(each) for each in tags]), codes, sets)
         if wrong is not None:
             each = train[wrong]
             problem = f"no legal {found} tags fit {' '.join(tags[wrong])}"
             raise ConstraintError(f"{each.file or 'sentence'}:{each.line}: {problem}; {FIX}")
-    return Gold(Labels.from_stored(list(known), found, found), codes, sets, legal)
+    return Gold(Labels.from_stored(known, found, found), codes, sets, legal)
 
 
 @dataclass
