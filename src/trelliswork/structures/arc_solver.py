@@ -184,8 +184,9 @@ class ArcKernels(Solver):
     def best(self) -> tuple[Tensor, Tensor]:
         rows = self.rows if self._labels is None else self._over_best(self._labels)
         heads, possible = (each.to(self._given.scores.device) for each in self._best(rows))
-        labels = None if self._labels is None else below(self._labels, heads).argmax(-1)
-        return self._values(heads, labels), possible
+        if self._labels is None:
+            return heads, possible  # 0 at padding, which the kernel leaves as it is
+        return self._values(heads, below(self._labels, heads).argmax(-1)), possible
 
     def top_k(self, k: int) -> Drawn:
         heads, labels, scores = (each.to(self._given.scores.device) for each in self._top(self.labelled.parts, k))
