@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,15 @@ def test_a_new_model_does_not_keep_those_of_an_old_one(cli: Cli, data: Path, tmp
     again = [each for each in command(data, tmp_path / "m", *small) if each != "--predict-columns"]
     assert cli(*again).status == 0
     assert not (tmp_path / "m" / "columns").exists() and load(tmp_path / "m").column_taggers is None
+
+
+def test_taggers_take_the_place_of_others_in_a_folder(tmp_path: Path) -> None:
+    two = [Sentence(("a", "b"), ("X", "Y"), (("N", "V"), ("1", "2")))] * 3
+    ColumnTaggers.fit(two).save(tmp_path / "columns")
+    ColumnTaggers.fit([replace(each, features=each.features[1:]) for each in two]).save(tmp_path / "columns")
+    assert [each.name for each in (tmp_path / "columns").iterdir()] == ["01"]
+    (found,) = ColumnTaggers(folder=tmp_path / "columns").completed([Sentence(("a", "b"))])
+    assert found.features == (("1", "2"),)
 
 
 def test_what_cannot_be_predicted(cli: Cli, data: Path, tmp_path: Path) -> None:

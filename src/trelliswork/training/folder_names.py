@@ -14,14 +14,8 @@ STATE = "state.safetensors"  # in the checkpoint
 HISTORY = "history.jsonl"
 TOKENISER = "tokeniser"  # the folder of the tokeniser that a model reads raw text with
 COLUMNS = "columns"  # the folder of the taggers for columns that new text may lack
-OF_TRAINING = {
-    CHECKPOINT,
-    HISTORY,
-    SETTINGS,
-    LOCK,
-    TOKENISER,
-    COLUMNS,
-}  # what a run leaves in a folder before there is a model
+# What a run leaves in a folder before there is a model.
+OF_TRAINING = {CHECKPOINT, HISTORY, SETTINGS, LOCK, TOKENISER, COLUMNS}
 
 
 def is_stray(name: str) -> bool:

@@ -86,14 +86,15 @@ def predict(
     """Tag new text, with confidences and alternatives if wanted.
 
     FILE has the columns that the model was trained on (the tag column may
-    be missing), or is CSV with a header, or JSON lines or an array (.json). It comes back as it
-    is, byte for byte, with only the tags replaced or added; --format, or the
-    name of --out, writes something else. With --text it is plain text: the
-    tokeniser of the model, or rules, find sentences and words, and answers
-    have the places of words in the file. A blank line ends a paragraph,
-    other line breaks are white space. A model over attributes (see convert)
-    reads CRFsuite's data files. Everything is read as a stream. A model of
-    several tasks writes the tags of each, and for --top-k one after another.
+    be missing), or is CSV with a header, JSON lines or a JSON array. It
+    comes back as it is, byte for byte, with only the tags replaced or added;
+    --format, or the name of --out, writes something else. With --text it is
+    plain text: the tokeniser of the model, or rules, find sentences and
+    words, and answers have the places of words in the file. A blank line
+    ends a paragraph, other line breaks are white space. A model over
+    attributes (see convert) reads CRFsuite's data files. Everything is read
+    as a stream. A model of several tasks writes the tags of each, and for
+    --top-k one after another.
 
     --confidence adds the probability of each tag and of the span it is in:
     two columns, in CoNLL-U TagProb and SpanProb in MISC.

@@ -70,14 +70,17 @@ class ColumnTaggers:
         return [tuple(tuple(tags[i]) for tags in by_column) for i in range(len(bare))]
 
     def save(self, directory: str | Path) -> None:
-        """Write a model folder for each, in the place of others; where they are already, nothing is to be done."""
+        """Write a model folder for each, in the place of others; where they are already, nothing is to be done.
+
+        Those of a model that was there before are replaced one by one, so that none is missing after a kill.
+        """
         target = Path(directory)
         if self.folder is not None and self.folder.exists() and target.exists() and target.samefile(self.folder):
             return
-        taggers = self.taggers
-        shutil.rmtree(target, ignore_errors=True)
-        for i, tagger in enumerate(taggers, 1):
+        for i, tagger in enumerate(self.taggers, 1):
             tagger.save(target / f"{i:02d}")
+        for further in model_folders(target)[len(self.taggers) :]:
+            shutil.rmtree(further)
         self.folder = target
 
 
