@@ -26,7 +26,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork import Sentence
 from trelliswork.data.corpus import AnnotatedSentence, Event, builtin_corpus
 from trelliswork.models import Tagger, TaggerConfig
-from trelliswork.models.taggers.networks.neural_tagger import EncodedSentence
+from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.nn.scorers import RoleScorer
 from trelliswork.tags.schemes import spans_of
 from trelliswork.training import TrainingConfig, train

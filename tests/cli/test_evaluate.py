@@ -12,7 +12,7 @@ from tests.cli.pages import check_page, sections
 from trelliswork.cli.main import run
 from trelliswork.data import Sentence, conll_text, json_text, read_conll
 from trelliswork.models import FeatureTagger, Tagger
-from trelliswork.models.taggers.networks.features import normalize
+from trelliswork.models.networks.features import normalize
 from trelliswork.tags.schemes import convert
 
 

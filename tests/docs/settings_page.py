@@ -9,7 +9,8 @@ from typing import Any
 from trelliswork.cli.panels import Columns
 from trelliswork.data.settings import About, Settings, kinds_of, settings_in
 from trelliswork.models.families import FAMILIES
-from trelliswork.models.taggers.networks.parts import CHARACTERS, ENCODERS, SCORERS, SEGMENT_SCORERS
+from trelliswork.models.networks.parts import CHARACTERS, ENCODERS
+from trelliswork.models.taggers.networks.scorers import SCORERS, SEGMENT_SCORERS
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 HEAD = """# Settings

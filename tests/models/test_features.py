@@ -9,9 +9,9 @@ import pytest
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError
 from trelliswork.models import TaggerConfig
+from trelliswork.models.networks.features import TokenFeatures, capitals, normalize
+from trelliswork.models.networks.remembered import Remembered
 from trelliswork.models.taggers.labels import Labels
-from trelliswork.models.taggers.networks.features import TokenFeatures, capitals, normalize
-from trelliswork.models.taggers.remembered import Remembered
 from trelliswork.tags.schemes import convert
 
 

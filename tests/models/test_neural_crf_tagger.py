@@ -11,8 +11,8 @@ import torch
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig
-from trelliswork.models.taggers.networks.neural_tagger import PRETRAINING_RATE
-from trelliswork.models.taggers.networks.pretraining import pretrain_encoder
+from trelliswork.models.networks.pretraining import pretrain_encoder
+from trelliswork.models.networks.word_network import PRETRAINING_RATE
 from trelliswork.nn import PretrainingConfig
 from trelliswork.training import TrainingConfig, train
 from trelliswork.training.progress import Progress

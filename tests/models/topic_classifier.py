@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.models.base import Alternative, Answer, Description
 from trelliswork.models.loading import KINDS
-from trelliswork.models.taggers.networks.stored_network import StoredNetwork
+from trelliswork.models.networks.stored_network import StoredNetwork
 
 KINDS["TopicClassifier"] = f"{__name__}:TopicClassifier"
 

@@ -57,7 +57,7 @@ def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
         say(text, quiet=options["quiet"] and not text.startswith("note: "))  # what may be wrong is always told
 
     files = recipe.read_files()
-    read = read_texts if recipe.reads_text else read_data
+    read = read_texts if recipe.learns_from == "text" else read_data
     material = recipe.read(read(options, choices)._replace(files=files), note)
     recipe.begin(material, note)
     announce_compiling(quiet=options["quiet"])

@@ -18,6 +18,10 @@ class Sentence:
     Of raw text, `text` is the sentence as it is written, `offsets` the place (start, end) of each word in the whole
     text, and `multiword` the tokens that are several words: the first, one behind the last, and how it is written.
 
+    Of a treebank, `heads` has the head of each word, words counted from 1 and 0 being the root, with the labels of the
+    arcs as `tags`; or `brackets` has the constituents, outermost first, as (start, end, label) with `end` exclusive,
+    with the parts of speech as `tags`. `columns` are further columns by their names (UPOS, XPOS, FEATS).
+
     >>> len(Sentence(("Ann", "sings"), ("B-PER", "O"), (("NNP", "VBZ"),)))
     2
     """
@@ -32,6 +36,9 @@ class Sentence:
     text: str = field(default="", compare=False, repr=False)
     offsets: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
     multiword: tuple[tuple[int, int, str], ...] = field(default=(), compare=False, repr=False)
+    heads: tuple[int, ...] | None = None
+    brackets: tuple[tuple[int, int, str], ...] | None = None
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.words)

@@ -11,6 +11,7 @@ from trelliswork.lazy import lazy_names
 
 if TYPE_CHECKING:
     from trelliswork.models.loading import load, load_tagger
+    from trelliswork.models.networks.pretraining import pretrain_encoder
     from trelliswork.models.taggers.ensemble import Ensemble
     from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
     from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from trelliswork.models.taggers.networks.config import TaggerConfig
     from trelliswork.models.taggers.networks.dropout_average import DropoutAverage, token_calibration
     from trelliswork.models.taggers.networks.multi_tagger import MultiTagger
-    from trelliswork.models.taggers.networks.pretraining import pretrain_encoder
     from trelliswork.models.taggers.networks.segmenter import Segmenter
     from trelliswork.models.taggers.networks.tagger import Tagger
     from trelliswork.models.taggers.networks.vector_tagger import VectorTagger, VectorTaggerConfig
@@ -43,7 +43,7 @@ _HOME = {
     "VectorTaggerConfig": "taggers.networks.vector_tagger",
     "load": "loading",
     "load_tagger": "loading",
-    "pretrain_encoder": "taggers.networks.pretraining",
+    "pretrain_encoder": "networks.pretraining",
     "token_calibration": "taggers.networks.dropout_average",
 }
 

@@ -39,12 +39,16 @@ def count(n: int, noun: str) -> str:
 
 @dataclass(frozen=True)
 class PartProbability:
-    """A part of an answer, such as a token with its tag or a span: positions [start, end), label and probability."""
+    """A part of an answer, such as a token with its tag or a span: positions [start, end), label and probability.
+
+    Of an arc, `head` is the number of the head, words counted from 1 and 0 being the root.
+    """
 
     start: int
     end: int
     label: str
     probability: float
+    head: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,9 @@ class Alternative:
 class Answer:
     """What a model predicts for one input.
 
-    `value` is the prediction: a list of tags, or a label; of a model of several tasks a dict by task. `probability` is
+    `value` is the prediction: a list of tags, a list of (head, label), a bracketed tree, or a label; of a model of
+    several tasks a dict by task. `columns` has what it says of each word by the name of the CoNLL-U column (HEAD,
+    DEPREL, UPOS), if it is more than tags. `probability` is
     exact; it is None for a value that was chosen part by part, with a threshold. `parts` are the smallest parts of the
     value (tokens) and `spans` the larger ones, each with its exact probability. `alternatives` are the best values,
     the best first. `tasks` has the answer of each task, if there are several. `offsets` are the places (start, end) of
@@ -74,6 +80,7 @@ class Answer:
     alternatives: Sequence[Alternative] = ()
     tasks: Mapping[str, Answer] = field(default_factory=dict)
     offsets: Sequence[tuple[int, int]] = ()
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def span_offsets(self) -> list[tuple[int, int]]:
@@ -117,6 +124,7 @@ class Model:
     """The base of all models. `reads` says what inputs are: words, attributes or vectors."""
 
     reads: ClassVar[str] = "words"
+    learns_from: ClassVar[str] = "tags"  # and is judged by: tags, heads, brackets, or the tokens of a text
     explains: ClassVar[bool] = False  # whether `explain` tells which features voted for which tag
     answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
     graph: ClassVar[str] = ""  # what its ONNX graph is made of, if it can be exported: chain, segments or vectors

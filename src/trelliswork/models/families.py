@@ -6,11 +6,12 @@ A recipe is imported when a model of its family is trained, so that features nee
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from trelliswork.data.settings import Settings, setting, settings_in
 from trelliswork.lazy import named
+from trelliswork.models.networks.preset import Preset
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
@@ -93,6 +94,7 @@ class Family:
     data: tuple[type[Settings], ...] = ()
     model: tuple[type[Settings], ...] = ()
     training: tuple[type[Settings], ...] = ()
+    presets: Mapping[str, Preset] = field(default_factory=dict)  # of networks
 
     @property
     def settings(self) -> tuple[type[Settings], ...]:
@@ -105,12 +107,17 @@ class Family:
         return {about.option for config in self.settings for _, about in settings_in(config) if about.option}
 
 
+def phrases_of(presets: Mapping[str, Preset]) -> dict[str, str]:
+    """What each network is, in a few words."""
+    return {name: preset.phrase for name, preset in presets.items()}
+
+
 FAMILIES = (
     Family(
         "Networks",
-        "trelliswork.models.taggers.networks.recipe:NetworkRecipe",
-        {name: preset.phrase for name, preset in PRESETS.items()},
-        (VectorFile, TrainedNetwork), (TaggerConfig,), (TrainingConfig, Machine),
+        "trelliswork.models.taggers.networks.recipe:TaggerRecipe",
+        phrases_of(PRESETS),
+        (VectorFile, TrainedNetwork), (TaggerConfig,), (TrainingConfig, Machine), PRESETS,
     ),
     Family(
         "Over features",
@@ -144,16 +151,16 @@ def family_of(name: str) -> Family:
 def models_with(option: str, options: Mapping[str, Any]) -> list[str]:
     """The models that use an option, beside the others that are given."""
     return [name for family in FAMILIES if option in family.options for name in family.phrases
-            if name not in PRESETS or _network_uses(name, option, options)]  # fmt: skip
+            if name not in family.presets or _network_uses(family, name, option, options)]  # fmt: skip
 
 
-def _network_uses(name: str, option: str, options: Mapping[str, Any]) -> bool:
+def _network_uses(family: Family, name: str, option: str, options: Mapping[str, Any]) -> bool:
     """Whether a network has the parts that read a setting; the options may have chosen others than the name says."""
-    preset, config = PRESETS[name], TaggerConfig()
+    preset, config = family.presets[name], family.model[0]()
     values = {**vars(config), **preset.network, "kind": preset.kind}
     chosen = {each: options[each] for each in values if options.get(each) is not None}
     values |= chosen if name == options["model"] else {}
-    wanted = {about.option: about.goes_with for each in family_of(name).settings for _, about in settings_in(each)}
+    wanted = {about.option: about.goes_with for each in family.settings for _, about in settings_in(each)}
     return all(values[each] in allowed for each, allowed in wanted[option].items())
 
 

@@ -15,8 +15,7 @@ from trelliswork.cli.tasks import chosen_columns
 from trelliswork.data import Choices
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
-from trelliswork.models.families import FAMILIES, MODELS, SHARED, models_with
-from trelliswork.models.taggers.networks.presets import PRESETS
+from trelliswork.models.families import FAMILIES, MODELS, SHARED, family_of, models_with
 
 MODEL_HELP = "\n".join(
     f"{family.title}. {'; '.join(f'{name}: {phrase}' for name, phrase in family.phrases.items())}."
@@ -137,7 +136,7 @@ def refuse_unused(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         users = models_with(name, options)
         if users and model not in users:
             option, others = "--" + name.replace("_", "-"), ", ".join(users)
-            which = f"{model} with --encoder {encoder}" if encoder and model in PRESETS else model
+            which = f"{model} with --encoder {encoder}" if encoder and family_of(model).presets else model
             raise TrellisworkError(f"{option} is not used by --model {which}; leave it out, or choose one of {others}")
 
 

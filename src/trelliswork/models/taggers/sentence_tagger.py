@@ -9,9 +9,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from trelliswork.data import Sentence, token_budget_batches
-from trelliswork.errors import DataError, ModelError, TrellisworkError, is_out_of_memory
+from trelliswork.data import Sentence
+from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
+from trelliswork.models.batched import in_batches
 from trelliswork.models.loading import load
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.explanation import (
@@ -23,13 +24,10 @@ from trelliswork.models.taggers.gold import broken_note, in_scheme_of, require_k
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.scores import examined, score, score_text
 from trelliswork.models.taggers.span_choice import check_threshold, choose_spans
-from trelliswork.runtime.threads import one_thread_if_small
 from trelliswork.tags.schemes import tags_of
 
 if TYPE_CHECKING:
     from trelliswork.data.attributes.function import Function
-
-TAGGING_BUDGET = 4096  # tokens, padding included, that are tagged at a time
 
 Pins = Mapping[int, str]  # token, counted from 0 -> its tag
 Result = TypeVar("Result")
@@ -250,41 +248,7 @@ class SentenceTagger(Model):
         *,
         empty: Callable[[], Result],
     ) -> list[Result]:
-        """Apply `answer` to batches of like length; results in the order given, `empty()` for no words."""
-        sentences = self.sentences_of(sentences)
-        if pins is not None and len(pins) != len(sentences):
-            raise TrellisworkError(f"expected pins for {len(sentences)} sentences; got {len(pins)}; use {{}} for none")
-        results = [empty() for _ in sentences]
-        filled = [i for i, sentence in enumerate(sentences) if len(sentence)]
-        lengths = [len(sentences[i]) for i in filled]
-        work = min(sum(lengths), TAGGING_BUDGET) * self.n_parameters
-        with self.evaluating(), one_thread_if_small(work):
-            for batch in token_budget_batches(lengths, TAGGING_BUDGET, shuffle=False):
-                chosen = [filled[i] for i in batch]
-                pinned = None if pins is None else [pins[i] for i in chosen]
-                for i, result in zip(chosen, _sparing(answer, [sentences[i] for i in chosen], pinned), strict=True):
-                    results[i] = result
-        return results
-
-
-def _sparing(
-    answer: Callable[[Sequence[Sentence], Sequence[Pins] | None], list[Result]],
-    batch: Sequence[Sentence],
-    pins: Sequence[Pins] | None,
-) -> list[Result]:
-    """The answers of a batch; one that does not fit into memory is answered by halves, down to one sentence."""
-    try:
-        return answer(batch, pins)
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        if len(batch) == 1:
-            problem = f"expected a sentence that fits into memory, got one of {len(batch[0])} tokens"
-            fix = "split it, or allow more memory"
-            raise DataError(batch[0].file or "sentence", f"{problem}; {fix}", line=batch[0].line) from error
-    half = len(batch) // 2
-    first, second = (None, None) if pins is None else (pins[:half], pins[half:])
-    return _sparing(answer, batch[:half], first) + _sparing(answer, batch[half:], second)
+        return in_batches(self, self.sentences_of(sentences), pins, answer, empty=empty)
 
 
 def _answer(sentence: Sentence, tags: list[str], sure: Confidences | None, best: Sequence[Analysis]) -> Answer:

@@ -26,7 +26,7 @@ FOR_TAGGERS = {"resume": None, "tensorboard": None, "seeds": 1, "predict_columns
 class TokeniserRecipe(Recipe):
     """Learned in one go: there is nothing to resume."""
 
-    steps, unpruned_steps, reads_text = "iterations", 30, True
+    steps, unpruned_steps, learns_from = "iterations", 30, "text"
 
     def __init__(self, options: Options) -> None:
         self.options = options

@@ -20,13 +20,13 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import Answer, Description, Report
+from trelliswork.models.networks.description import network_described
+from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.stored_network import StoredNetwork
+from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
 from trelliswork.models.taggers.networks.config import TaggerConfig
-from trelliswork.models.taggers.networks.description import network_described
-from trelliswork.models.taggers.networks.features import TokenFeatures
-from trelliswork.models.taggers.networks.neural_tagger import EncodedSentence
-from trelliswork.models.taggers.networks.stored_network import StoredNetwork
 from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.tasks import task_names
 from trelliswork.models.taggers.sentence_tagger import Pins, is_one
@@ -59,6 +59,7 @@ class MultiTagger(StoredNetwork):
 
     # [S4, multi-task tagging]
     graph = "chain"
+    CONFIG = TaggerConfig
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Mapping[str, Labels]) -> None:
         super().__init__()

@@ -1,65 +1,39 @@
-"""What taggers that are networks have in common: inputs, an encoder, batches, their folder."""
+"""What taggers that are networks have in common."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import torch
-from torch import Tensor
 
 from trelliswork.data import Sentence, WordVectors
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description
+from trelliswork.models.networks.description import network_described
+from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.taggers.labels import Labels, labels_described, record_of_labels
 from trelliswork.models.taggers.networks.config import TaggerConfig
-from trelliswork.models.taggers.networks.description import network_described
-from trelliswork.models.taggers.networks.features import VECTOR, TokenFeatures
-from trelliswork.models.taggers.networks.network import load_vectors, make_dropout, make_encoder, make_inputs
-from trelliswork.models.taggers.networks.pretraining import pretrain_encoder
-from trelliswork.models.taggers.networks.stored_network import StoredNetwork
 from trelliswork.models.taggers.sentence_tagger import SentenceTagger
-from trelliswork.nn.inputs import TokenBatch
-from trelliswork.nn.rbm import PretrainingConfig
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
 
 _SMALL: dict[str, Any] = dict(
     word_dim=2, hidden=16, heads=2, layers=1, segment_dim=4, max_length=2, hidden_units=4, pretrain_epochs=0,
     pretrained="", templates=(), ngrams=(), min_count=1,
 )  # fmt: skip
-PRETRAINING_RATE = 5e-3  # of RBMs over real values, for which that of binary values is too large
 
 
-class EncodedSentence(NamedTuple):
-    """A sentence as indices: what the network reads and, if known, what it should answer."""
+class NeuralTagger(WordNetwork, SentenceTagger):
+    """Inputs and encoder; a subclass adds the structure."""
 
-    features: Int[Tensor, "n f"]
-    words: tuple[str, ...]
-    gold: Int[Tensor, " n"] | None
-
-    def __len__(self) -> int:
-        return self.features.shape[0]
-
-
-class NeuralTagger(StoredNetwork, SentenceTagger):
-    """Inputs and encoder; a subclass adds the structure. Trains with `trelliswork.training.train`."""
+    CONFIG = TaggerConfig
 
     def __init__(self, config: TaggerConfig, features: TokenFeatures, labels: Labels):
-        super().__init__()
-        self.config, self.features, self.labels = config, features, labels
-        self.inputs = make_inputs(config, features)
-        self.encoder = make_encoder(config, self.inputs.dim)
-        self.input_dropout = make_dropout(config, config.dropout)
-        self.hidden_dropout = make_dropout(config, config.hidden_dropout)
-
-    def knows(self, word: str) -> bool:
-        return self.features.knows(word)
+        super().__init__(config, features)
+        self.labels = labels
 
     @classmethod
     def from_data(
@@ -81,67 +55,12 @@ class NeuralTagger(StoredNetwork, SentenceTagger):
         config = replace(config or TaggerConfig(), vector_dim=0 if vectors is None else vectors.dim)
         labels = Labels.from_sentences(train, scheme=scheme, label_scheme=config.label_scheme)
         features = TokenFeatures.from_sentences(train, config, () if vectors is None else vectors.words)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            model = cls(config, features, labels)
-        model.begin(train, vectors, seed)
-        return model
+        return cls.initialised(train, vectors, seed, config, features, labels)
 
     @classmethod
     def from_material(cls, material: Material, config: TaggerConfig, options: Options, seed: int) -> Self:
         """A new model, as the command line asks for it."""
         return cls.from_data(material.train, config, scheme=material.scheme, vectors=material.files, seed=seed)
-
-    def begin(self, train: Sequence[Sentence], vectors: WordVectors | None, seed: int) -> None:
-        """First weights from pretrained vectors and from the training words, as far as the settings want them."""
-        if vectors is not None:
-            load_vectors(self.inputs.lookup.tables[self.features.names.index(VECTOR)], vectors)
-        if self.config.pretrain_epochs:
-            how = PretrainingConfig(epochs=self.config.pretrain_epochs, lr=PRETRAINING_RATE, seed=seed)
-            pretrain_encoder(self, train, how)
-
-    @property
-    def n_columns(self) -> int:
-        return self.features.n_columns
-
-    # Learning
-
-    @abstractmethod
-    def gold(self, sentence: Sentence) -> list[int]:
-        """The right answer, one number a token."""
-
-    @abstractmethod
-    def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
-        """-log p(tags | words), summed over the batch."""
-
-    def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedSentence]:
-        """Sentences as indices, to be reused from epoch to epoch."""
-        return [
-            EncodedSentence(features, sentence.words, torch.tensor(self.gold(sentence)) if with_tags else None)
-            for features, sentence in zip(self.features.encode_all(sentences), sentences, strict=True)
-        ]
-
-    def encoded(
-        self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
-    ) -> tuple[list[EncodedSentence], list[Tensor]]:
-        """Sentences as indices, and their right answers, which must be there."""
-        found = [
-            sentence if isinstance(sentence, EncodedSentence) else self.encode([sentence], with_tags=True)[0]
-            for sentence in batch
-        ]
-        gold = [sentence.gold for sentence in found if sentence.gold is not None]
-        if len(gold) != len(found):
-            raise TrellisworkError("expected tagged sentences, got one without; encode(..., with_tags=True)")
-        return found, gold
-
-    def token_batch(self, encoded: Sequence[EncodedSentence]) -> TokenBatch:
-        """Encoded sentences side by side, where the weights are."""
-        batch = self.features.batch([each.features for each in encoded], [each.words for each in encoded])
-        return batch.to(next(self.parameters()).device)
-
-    def encode_tokens(self, batch: TokenBatch) -> Float[Tensor, "batch n d"]:
-        """One vector per token that knows its neighbours."""
-        return self.hidden_dropout(self.encoder(self.input_dropout(self.inputs(batch)), batch.mask))
 
     # What it is
 
@@ -168,16 +87,11 @@ class NeuralTagger(StoredNetwork, SentenceTagger):
     # Disk
 
     def stored_config(self) -> dict[str, Any]:
-        config = {
-            "settings": self.config.to_dict(),
-            "scheme": self.labels.scheme,
-            "data_scheme": self.labels.data_scheme,
-            "labels": self.labels.vocabulary.to_list(),
-            "vocabularies": self.features.stored_vocabularies(),
-        }
-        if self.inputs.pretrained is not None:
-            config["pretrained"] = self.inputs.pretrained.to_dict()
-        return config
+        labels = self.labels
+        of_labels = {
+            "scheme": labels.scheme, "data_scheme": labels.data_scheme, "labels": labels.vocabulary.to_list(),
+        }  # fmt: skip
+        return super().stored_config() | of_labels
 
     @classmethod
     def from_stored(cls, config: Mapping[str, Any]) -> Self:

@@ -6,20 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A class of `trelliswork.models` with settings for its `TaggerConfig` and `TrainingConfig`."""
-
-    phrase: str
-    kind: Literal["Tagger", "Segmenter", "MultiTagger"] = "Tagger"
-    network: Mapping[str, Any] = field(default_factory=dict)
-    learning: Mapping[str, Any] = field(default_factory=dict)
-
+from trelliswork.models.networks.preset import Preset
 
 _RECURRENT = dict(word_dim=100, characters="cnn", hidden=200, dropout=0.5, hidden_dropout=0.4)
 _LIGHT = dict(hidden_dropout=0.2)

@@ -1,151 +1,43 @@
-"""`trelliswork train` with a network: vectors, the model that is named, changed by each option that is given."""
+"""`trelliswork train` with a tagger that is a network, which may begin with the weights of a trained one."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-import torch
-
-from trelliswork.data import WordVectors, read_vectors
-from trelliswork.data.crfsuite import is_crfsuite
-from trelliswork.data.settings import settings_given
-from trelliswork.errors import DataError, OutputError, TrellisworkError
-from trelliswork.models.base import count
-from trelliswork.models.loading import class_of, load
-from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
+from trelliswork.errors import TrellisworkError
+from trelliswork.models.loading import load
+from trelliswork.models.networks.preset import Preset
+from trelliswork.models.networks.recipe import NetworkRecipe
+from trelliswork.models.recipe import Note
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
-from trelliswork.models.taggers.networks.presets import PRESETS, Preset
+from trelliswork.models.taggers.networks.presets import PRESETS
 from trelliswork.models.taggers.networks.warm_start import warm_start
-from trelliswork.training.config import TrainingConfig
-from trelliswork.training.finished import finished_run
-from trelliswork.training.loop import train
-from trelliswork.training.result import TrainingResult
 
-
-class NetworkRecipe(Recipe):
-    """A class of networks with settings for the network and for its training."""
-
-    def __init__(self, options: Options) -> None:
-        if options.get("pretrain") is not None:
-            raise TrellisworkError(
-                f"--pretrain needs --model hucrf, got --model {options['model']}; add it or leave it out"
-            )
-        self.options, self.preset = options, PRESETS[options["model"]]
-        self.source = _trained(options["init"], options["model"]) if options.get("init") is not None else None
-        basis = self.preset.network if self.source is None else self.source.config.to_dict() | {"vector_dim": 0}
-        self.network = TaggerConfig(**{**basis, **settings_given(options, TaggerConfig)})
-        self.training = TrainingConfig(**{**self.preset.learning, **settings_given(options, TrainingConfig)})
-        self.kind: Any = class_of(self.preset.kind)
-        self.device = available(options.get("device") or "cpu")
-        self._model: Any = None
-
-    def settings(self) -> dict[str, Any]:
-        return {**self.network.to_dict(), **self.training.to_dict()}
-
-    def search_values(self) -> dict[str, Any]:
-        return {**self.settings(), "kind": self.preset.kind}
-
-    def read_files(self) -> WordVectors | None:
-        if is_crfsuite(self.options["train"]):
-            problem = "a network reads words, and this file has attributes; add --model crf"
-            raise DataError(self.options["train"], problem)
-        vectors = _read_word_vectors(self.options.get("vectors"), self.network.vector_dim)
-        if vectors is None and self.options.get("tune_vectors"):
-            raise TrellisworkError("--tune-vectors needs vectors to train on; add --vectors FILE or leave it out")
-        return vectors
-
-    def begin(self, material: Material, note: Note) -> None:
-        train = self.kind.learnable(material, self.network, self.options["train"], note)
-        self.material = material._replace(train=train)
-        self._choose_batches(note)
-        self._model = self._built(self.training.seed, note)
-        self.network = self._model.config  # now with the width of the vectors
-        for text in self._model.notes(train, material.dev):
-            note(text)
-        if material.files is not None:
-            self._describe_vectors(material.files, note)
-        note(f"model: {self._model.size}")
-
-    def _choose_batches(self, note: Note) -> None:
-        """Smaller batches for few sentences, unless their size is given."""
-        n_tokens = sum(map(len, self.material.train))
-        wanted = batch_tokens_for(n_tokens)
-        if self.options.get("batch_tokens") is None and wanted < self.training.batch_tokens:
-            self.training = replace(self.training, batch_tokens=wanted)
-            note(f"batches of {wanted} tokens, as there are only {n_tokens:,} (--batch-tokens)")
-
-    def _built(self, seed: int, note: Note = lambda text: None) -> Any:
-        """A new model; vectors that cover no word of the training data are an error."""
-        material, vectors = self.material, self.material.files
-        model = self.kind.from_material(material, self.network, self.options, seed)
-        if vectors is not None and model.features.coverage(material.train) == 0:
-            problem = "expected vectors of words of the training data, got none of them"
-            raise DataError(self.options["vectors"], f"{problem}; give vectors of its language")
-        if self.source is not None:
-            model, taken = warm_start(model, self.source, seed)
-            for text in taken.notes:
-                note(f"{self.options['init']}: {text}" if not text.startswith("note: ") else text)
-        material.told(model)
-        return model.to(self.device)
-
-    def _describe_vectors(self, vectors: WordVectors, note: Note) -> None:
-        file, n = self.options["vectors"], len(vectors.words)
-        share = self._model.features.coverage(self.material.train)
-        size = f"{count(n, 'vector')} of {vectors.dim} numbers"
-        note(f"{file}: {size}, for {100 * share:.1f}% of the training tokens")
-        if (vectors.n_announced or 0) > n:  # the file may have been cut
-            note(f"note: {file}: its first line promises {vectors.n_announced:,} vectors, it has {n:,}")
-
-    def learn(self, run: Run) -> tuple[Any, TrainingResult]:
-        training = replace(self.training, seed=run.seed)
-        model, self._model = self._model, None
-        if model is None or run.seed != self.training.seed:
-            model = self._built(run.seed)
-        if run.resume and run.folder is not None and (done := finished_run(run.folder, model, training)):
-            if not run.of_several:
-                raise OutputError(_finished(run.folder, done, training))
-            run.progress.note(f"seed {run.seed}: finished already")
-            return model, done
-        told = run.on_score
-        result = train(
-            model, self.material.train, self.material.dev, training, out=run.folder, resume=run.resume,
-            progress=run.progress, locked=True,
-            on_epoch=None if told is None else lambda record: told(record.epoch, record.score),
-        )  # fmt: skip
-        return model, result
-
-    def together(self) -> bool:
-        found: bool = self.kind.answers_together
-        return found
-
-
-FEWEST_BATCHES, FEWEST_TOKENS = 50, 100  # of an epoch; in a batch
-
-
-def batch_tokens_for(n_tokens: int) -> int:
-    """How many tokens make a batch at most, so that an epoch has steps enough to learn something.
-
-    >>> batch_tokens_for(4_000), batch_tokens_for(20_000)
-    (100, 400)
-    """
-    return max(FEWEST_TOKENS, n_tokens // FEWEST_BATCHES)
-
-
-def available(device: str) -> str:
-    """A device that torch can use here; others are an error."""
-    found = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}[device]
-    if not found:
-        raise TrellisworkError(
-            f"--device {device}: torch {torch.__version__} finds no such device here; leave it out for the CPU, or "
-            "install a torch that is built for it"
-        )
-    return device
-
-
+CAN_START = [name for name, preset in PRESETS.items() if preset.kind != "MultiTagger"]
 _STRUCTURE = ("encoder", "scorer", "segments", "transitions", "normalization")  # what makes models with names differ
+
+
+class TaggerRecipe(NetworkRecipe):
+    """Taggers and segmenters by name."""
+
+    PRESETS = PRESETS
+    source: NeuralTagger | None = None
+
+    def basis(self) -> Mapping[str, Any]:
+        if self.options.get("init") is None:
+            return super().basis()
+        self.source = _trained(self.options["init"], self.options["model"])
+        return self.source.config.to_dict() | {"vector_dim": 0}
+
+    def started(self, model: Any, seed: int, note: Note) -> Any:
+        if self.source is None:
+            return model
+        model, taken = warm_start(model, self.source, seed)
+        for text in taken.notes:
+            note(f"{self.options['init']}: {text}" if not text.startswith("note: ") else text)
+        return model
 
 
 def _trained(folder: str, name: str) -> NeuralTagger:
@@ -153,7 +45,7 @@ def _trained(folder: str, name: str) -> NeuralTagger:
     found: Any = load(folder)
     alike = [each for each, preset in PRESETS.items() if isinstance(found, NeuralTagger) and _fits(found, preset)]
     if name not in alike:
-        fix = f"choose --model {' or '.join(alike)}" if alike else f"give one of {', '.join(_CAN_START)}"
+        fix = f"choose --model {' or '.join(alike)}" if alike else f"give one of {', '.join(CAN_START)}"
         raise TrellisworkError(f"--init {folder} is not a network as --model {name} makes it; {fix}")
     return found
 
@@ -163,28 +55,3 @@ def _fits(model: NeuralTagger, preset: Preset) -> bool:
     ignored = () if preset.kind == "Segmenter" else ("segments",)
     same = all(getattr(made, each) == getattr(model.config, each) for each in _STRUCTURE if each not in ignored)
     return preset.kind == type(model).__name__ and same
-
-
-_CAN_START = [name for name, preset in PRESETS.items() if preset.kind != "MultiTagger"]
-
-
-def _finished(folder: Path, done: TrainingResult, training: TrainingConfig) -> str:
-    n_epochs = len(done.history)
-    more = f"--epochs {2 * n_epochs}" if n_epochs >= training.epochs else f"--patience {2 * training.patience}"
-    return (
-        f"{folder}: its training is finished after {n_epochs} epochs, there is nothing to resume; "
-        f"add {more} to go on, or train anew with --force"
-    )
-
-
-def _read_word_vectors(path: str | None, dim: int) -> WordVectors | None:
-    """The vectors in a file, which must have `dim` numbers each unless that is 0."""
-    if path is None:
-        if dim:
-            raise TrellisworkError(f"vector_dim is {dim} and there are no vectors; add --vectors FILE or set it to 0")
-        return None
-    vectors = read_vectors(path)
-    if dim not in (0, vectors.dim):
-        problem = f"expected vectors of {dim} numbers, as vector_dim says, got {vectors.dim}"
-        raise DataError(path, f"{problem}; give another file or leave vector_dim out")
-    return vectors

@@ -21,11 +21,11 @@ from trelliswork.data import VectorSequence, Vocabulary, token_budget_batches
 from trelliswork.data.settings import Settings, setting
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability
+from trelliswork.models.batched import BUDGET
+from trelliswork.models.networks.description import strongest_transitions
+from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.networks.config import Transitions
-from trelliswork.models.taggers.networks.description import strongest_transitions
-from trelliswork.models.taggers.networks.stored_network import StoredNetwork
-from trelliswork.models.taggers.sentence_tagger import TAGGING_BUDGET
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.encoders.deep import Activation, DeepEncoder
 from trelliswork.nn.rbm import PretrainingConfig, Visible
@@ -184,7 +184,7 @@ class VectorTagger(StoredNetwork):
         """The best labels of each sequence."""
         results: list[list[str]] = [[] for _ in sequences]
         filled = [i for i, each in enumerate(sequences) if len(each)]
-        for batch in token_budget_batches([len(sequences[i]) for i in filled], TAGGING_BUDGET, shuffle=False):
+        for batch in token_budget_batches([len(sequences[i]) for i in filled], BUDGET, shuffle=False):
             chosen = [filled[i] for i in batch]
             best = self.distribution([sequences[i] for i in chosen]).argmax.tolist()
             for i, row in zip(chosen, best, strict=True):

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trelliswork.models.taggers.networks.features import VECTOR, TokenFeatures, restore_vocabulary
+from trelliswork.models.networks.features import VECTOR, TokenFeatures, restore_vocabulary
 from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
 
 _TABLES, _LABELLED = ("inputs.lookup.", "inputs.characters.table.", "direct."), ("scorer.", "pairs.", "direct.", "crf.")

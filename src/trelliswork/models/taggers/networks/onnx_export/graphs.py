@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from trelliswork.data import Sentence
 from trelliswork.distributions.local import local_scores
+from trelliswork.models.networks.features import LONGEST_SPELLING
+from trelliswork.models.networks.template_features import parse_templates
+from trelliswork.models.networks.word_ngrams import LONGEST
 from trelliswork.models.taggers.labels import Labels
-from trelliswork.models.taggers.networks.features import LONGEST_SPELLING
 from trelliswork.models.taggers.networks.onnx_export.search import best_labels, best_segments
 from trelliswork.models.taggers.networks.segmenter import OUTSIDE, Segmenter
 from trelliswork.models.taggers.networks.tagger import Tagger
-from trelliswork.models.taggers.networks.template_features import parse_templates
 from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
-from trelliswork.models.taggers.networks.word_ngrams import LONGEST
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.tags.schemes import SpanPattern, span_patterns, split_tag
 

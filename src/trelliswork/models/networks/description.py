@@ -16,7 +16,7 @@ def network_described(
     """A network over words under some structure."""
     encoder = ENCODERS.get(model.config.encoder, f"a {model.config.encoder} network")
     under = f"a {structure}"
-    if model.config.normalization == "local":
+    if getattr(model.config, "normalization", "global") == "local":
         under = f"local normalisation{structure.partition(' CRF')[2]}"
     sizes = {name: f"{len(items):,} entries" for name, items in model.features.vocabularies.items()}
     settings = model.config.to_dict()

@@ -41,18 +41,6 @@ def encoders_with(name: str) -> dict[str, tuple[str, ...]]:
     return {"encoder": tuple(encoder for encoder, part in ENCODERS.items() if name in part.settings.values())}
 
 
-# Made with the width of what goes in and the number of labels.
-SCORERS = {
-    "linear": Part("scorers:LinearScorer", "initialization"),
-    "context": Part("scorers:ContextScorer", "initialization"),
-    "hidden-units": Part("scorers:HiddenUnitScorer", "initialization", n_hidden="hidden_units"),
-    "tensor": Part("scorers:TensorScorer", "initialization", slices="tensor_slices"),
-}
-SEGMENT_SCORERS = {
-    "pyramid": Part("scorers:PyramidScorer", "max_length", hidden="segment_dim"),
-    "endpoints": Part("scorers:EndpointScorer", "max_length", hidden="segment_dim"),
-}
-
 # Made with the number of characters.
 CHARACTERS = {
     "none": None,

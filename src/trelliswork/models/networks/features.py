@@ -21,10 +21,10 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.choices import WORDS_ALONE
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.taggers.networks.config import TaggerConfig
-from trelliswork.models.taggers.networks.template_features import TemplateFeatures, parse_templates
-from trelliswork.models.taggers.networks.word_ngrams import WordNgrams
-from trelliswork.models.taggers.remembered import Remembered
+from trelliswork.models.networks.config import NetworkConfig
+from trelliswork.models.networks.remembered import Remembered
+from trelliswork.models.networks.template_features import TemplateFeatures, parse_templates
+from trelliswork.models.networks.word_ngrams import WordNgrams
 from trelliswork.nn.inputs import UNKNOWN, TokenBatch
 
 if TYPE_CHECKING:
@@ -74,14 +74,14 @@ class TokenFeatures:
 
     Index 0 is padding and 1 unknown in every vocabulary, as `trelliswork.nn.inputs.LookupTables` has it.
 
-        >>> features = TokenFeatures.from_sentences([Sentence(("Ann", "sings"))], TaggerConfig())
+        >>> features = TokenFeatures.from_sentences([Sentence(("Ann", "sings"))], NetworkConfig())
         >>> features.names[:3], features.encode(Sentence(("Bob", "sings"))).shape
         (['word', 'capitals', 'prefix2'], torch.Size([2, 8]))
     """
 
     def __init__(
         self,
-        config: TaggerConfig,
+        config: NetworkConfig,
         vocabularies: Mapping[str, Vocabulary],
         pretrained: Mapping[str, Any] | None = None,
     ):
@@ -103,7 +103,7 @@ class TokenFeatures:
         self.dims = [_width(name, config) for name in self.names]
 
     @classmethod
-    def from_stored(cls, config: TaggerConfig, stored: Mapping[str, Any]) -> TokenFeatures:
+    def from_stored(cls, config: NetworkConfig, stored: Mapping[str, Any]) -> TokenFeatures:
         """From the config.json of a model, which has `stored_vocabularies` and all of an encoder but its weights."""
         vocabularies = {name: restore_vocabulary(items) for name, items in stored["vocabularies"].items()}
         _check_order(list(vocabularies), config)
@@ -115,7 +115,7 @@ class TokenFeatures:
 
     @classmethod
     def from_sentences(
-        cls, sentences: Sequence[Sentence], config: TaggerConfig, words_with_vectors: Sequence[str] = ()
+        cls, sentences: Sequence[Sentence], config: NetworkConfig, words_with_vectors: Sequence[str] = ()
     ) -> TokenFeatures:
         """Count the values of each feature and keep the frequent ones."""
         words = Counter(word for sentence in sentences for word in sentence.words)
@@ -233,7 +233,7 @@ def form_with_vector(word: str, vocabulary: Vocabulary) -> str:
     return UNKNOWN_ITEM
 
 
-def word_parts(config: TaggerConfig) -> dict[str, Callable[[str], str]]:
+def word_parts(config: NetworkConfig) -> dict[str, Callable[[str], str]]:
     """The features that a word alone determines, by name, in the order of the tables."""
     form = partial(normalize, lowercase=config.lowercase, digits_to_zero=config.digits_to_zero)
     parts: dict[str, Callable[[str], str]] = {"word": form, "capitals": capitals}
@@ -261,7 +261,7 @@ def restore_vocabulary(items: Sequence[str]) -> Vocabulary:
     return Vocabulary.from_list(items, unknown=UNKNOWN_ITEM)
 
 
-def _check_order(names: list[str], config: TaggerConfig) -> None:
+def _check_order(names: list[str], config: NetworkConfig) -> None:
     """Refuse stored vocabularies that are not those of the settings, in the order in which the tables are read."""
     n_columns = sum(name.startswith("column") for name in names)
     expected = list(word_parts(config))
@@ -283,13 +283,13 @@ def _column(sentence: Sentence, i: int) -> tuple[str, ...]:
     return sentence.features[i]
 
 
-def _min_count(name: str, config: TaggerConfig) -> int:
+def _min_count(name: str, config: NetworkConfig) -> int:
     if name == "word":
         return config.min_count
     return config.affix_min_count if name.startswith(("prefix", "suffix")) else 1
 
 
-def _width(name: str, config: TaggerConfig) -> int:
+def _width(name: str, config: NetworkConfig) -> int:
     if name == "word":
         return config.word_dim
     if name == VECTOR:

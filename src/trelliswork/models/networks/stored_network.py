@@ -16,9 +16,9 @@ from trelliswork.errors import ModelError
 from trelliswork.models.base import Model
 from trelliswork.models.card import model_card
 from trelliswork.models.loading import with_kept
+from trelliswork.models.networks.size_guard import SizeGuard
 from trelliswork.models.recipe import Material, Note
 from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
-from trelliswork.models.taggers.networks.size_guard import SizeGuard
 
 
 class StoredNetwork(Model, nn.Module):

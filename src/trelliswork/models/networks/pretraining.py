@@ -1,4 +1,4 @@
-"""First weights of a tagger's hidden layers without tags."""
+"""First weights of hidden layers without tags."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from trelliswork.nn.encoders import DeepEncoder
 from trelliswork.nn.rbm import PretrainingConfig
 
 if TYPE_CHECKING:
-    from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
+    from trelliswork.models.networks.word_network import WordNetwork
 
 
 def pretrain_encoder(
-    tagger: NeuralTagger, sentences: Sequence[Sentence], config: PretrainingConfig | None = None
+    tagger: WordNetwork, sentences: Sequence[Sentence], config: PretrainingConfig | None = None
 ) -> list[float]:
     """Train the layers of a deep encoder as RBMs over the vectors that go in, which count as Gaussian;
     the reconstruction error of each layer. Tags are not looked at.

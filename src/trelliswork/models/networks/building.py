@@ -6,25 +6,23 @@ import torch
 from torch import nn
 
 from trelliswork.data import WordVectors
-from trelliswork.models.taggers.networks.config import TaggerConfig
-from trelliswork.models.taggers.networks.features import CHARACTERS, VECTOR, TokenFeatures
-from trelliswork.models.taggers.networks.parts import CHARACTERS as CHARACTER_INPUTS
-from trelliswork.models.taggers.networks.parts import ENCODERS, SCORERS, SEGMENT_SCORERS
+from trelliswork.models.networks.config import NetworkConfig
+from trelliswork.models.networks.features import CHARACTERS, VECTOR, TokenFeatures
+from trelliswork.models.networks.parts import CHARACTERS as CHARACTER_INPUTS
+from trelliswork.models.networks.parts import ENCODERS
 from trelliswork.nn.encoders import TokenEncoder
 from trelliswork.nn.encoders.pretrained import PretrainedEncoder
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.nn.inputs import (
     UNKNOWN,
-    DirectConnections,
     LookupTables,
     NgramBag,
     TokenInputs,
     VariationalDropout,
 )
-from trelliswork.nn.scorers import TransitionScorer
 
 
-def make_inputs(config: TaggerConfig, features: TokenFeatures) -> TokenInputs:
+def make_inputs(config: NetworkConfig, features: TokenFeatures) -> TokenInputs:
     """The vectors that go in."""
     lookup = LookupTables(
         features.sizes,
@@ -41,7 +39,7 @@ def make_inputs(config: TaggerConfig, features: TokenFeatures) -> TokenInputs:
     return TokenInputs(lookup, characters, ngrams, make_pretrained(config, features), word_dropout=config.word_dropout)
 
 
-def make_pretrained(config: TaggerConfig, features: TokenFeatures) -> PretrainedEncoder | None:
+def make_pretrained(config: NetworkConfig, features: TokenFeatures) -> PretrainedEncoder | None:
     """The encoder that `pretrained` names; a stored model has all but the weights of it, and needs no hub."""
     if not config.pretrained:
         return None
@@ -52,35 +50,13 @@ def make_pretrained(config: TaggerConfig, features: TokenFeatures) -> Pretrained
     return found.requires_grad_(config.tune_pretrained)
 
 
-def make_direct_connections(config: TaggerConfig, features: TokenFeatures, n_labels: int) -> DirectConnections | None:
-    """What scores labels past the network, if there are templates."""
-    return DirectConnections(features.n_attributes, n_labels) if config.templates else None
-
-
-def make_encoder(config: TaggerConfig, dim: int) -> TokenEncoder:
+def make_encoder(config: NetworkConfig, dim: int) -> TokenEncoder:
     """What looks at the neighbours of tokens."""
     found: TokenEncoder = ENCODERS[config.encoder].make(config, dim)
     return found
 
 
-def make_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:
-    """From vectors of tokens to scores of labels."""
-    found: nn.Module = SCORERS[config.scorer].make(config, dim, n_labels)
-    return found
-
-
-def make_transition_scorer(config: TaggerConfig, dim: int, n_labels: int) -> TransitionScorer | None:
-    """What scores pairs of labels by the input; None if they score the same everywhere."""
-    return TransitionScorer(dim, n_labels) if config.transitions == "network" else None
-
-
-def make_segment_scorer(config: TaggerConfig, dim: int, n_labels: int) -> nn.Module:
-    """From vectors of tokens to scores of segments."""
-    found: nn.Module = SEGMENT_SCORERS[config.segments].make(config, dim, num_labels=n_labels)
-    return found
-
-
-def make_dropout(config: TaggerConfig, share: float) -> nn.Module:
+def make_dropout(config: NetworkConfig, share: float) -> nn.Module:
     """The same dimensions at all tokens where a recurrent network carries them on, others at each token elsewhere."""
     return VariationalDropout(share) if "cell" in ENCODERS[config.encoder].settings else nn.Dropout(share)
 

@@ -1,0 +1,170 @@
+"""`trelliswork train` with a network: vectors, the model that is named, changed by each option that is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from trelliswork.data import WordVectors, read_vectors
+from trelliswork.data.crfsuite import is_crfsuite
+from trelliswork.data.settings import settings_given
+from trelliswork.errors import DataError, OutputError, TrellisworkError
+from trelliswork.models.base import count
+from trelliswork.models.loading import class_of
+from trelliswork.models.networks.preset import Preset
+from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
+from trelliswork.training.config import TrainingConfig
+from trelliswork.training.finished import finished_run
+from trelliswork.training.loop import train
+from trelliswork.training.result import TrainingResult
+
+
+class NetworkRecipe(Recipe):
+    """A class of networks with settings for the network and for its training; a subclass brings the names."""
+
+    PRESETS: ClassVar[Mapping[str, Preset]]
+
+    def __init__(self, options: Options) -> None:
+        if options.get("pretrain") is not None:
+            raise TrellisworkError(
+                f"--pretrain needs --model hucrf, got --model {options['model']}; add it or leave it out"
+            )
+        self.options, self.preset = options, self.PRESETS[options["model"]]
+        self.kind: Any = class_of(self.preset.kind)
+        self.network = self.kind.CONFIG(**{**self.basis(), **settings_given(options, self.kind.CONFIG)})
+        self.training = TrainingConfig(**{**self.preset.learning, **settings_given(options, TrainingConfig)})
+        self.device = available(options.get("device") or "cpu")
+        self._model: Any = None
+
+    def basis(self) -> Mapping[str, Any]:
+        """The settings of the network that no option changes."""
+        return self.preset.network
+
+    def settings(self) -> dict[str, Any]:
+        return {**self.network.to_dict(), **self.training.to_dict()}
+
+    def search_values(self) -> dict[str, Any]:
+        return {**self.settings(), "kind": self.preset.kind}
+
+    def read_files(self) -> WordVectors | None:
+        if is_crfsuite(self.options["train"]):
+            problem = "a network reads words, and this file has attributes; add --model crf"
+            raise DataError(self.options["train"], problem)
+        vectors = _read_word_vectors(self.options.get("vectors"), self.network.vector_dim)
+        if vectors is None and self.options.get("tune_vectors"):
+            raise TrellisworkError("--tune-vectors needs vectors to train on; add --vectors FILE or leave it out")
+        return vectors
+
+    def begin(self, material: Material, note: Note) -> None:
+        train = self.kind.learnable(material, self.network, self.options["train"], note)
+        self.material = material._replace(train=train)
+        self._choose_batches(note)
+        self._model = self._built(self.training.seed, note)
+        self.network = self._model.config  # now with the width of the vectors
+        for text in self._model.notes(train, material.dev):
+            note(text)
+        if material.files is not None:
+            self._describe_vectors(material.files, note)
+        note(f"model: {self._model.size}")
+
+    def _choose_batches(self, note: Note) -> None:
+        """Smaller batches for few sentences, unless their size is given."""
+        n_tokens = sum(map(len, self.material.train))
+        wanted = batch_tokens_for(n_tokens)
+        if self.options.get("batch_tokens") is None and wanted < self.training.batch_tokens:
+            self.training = replace(self.training, batch_tokens=wanted)
+            note(f"batches of {wanted} tokens, as there are only {n_tokens:,} (--batch-tokens)")
+
+    def _built(self, seed: int, note: Note = lambda text: None) -> Any:
+        """A new model; vectors that cover no word of the training data are an error."""
+        material, vectors = self.material, self.material.files
+        model = self.kind.from_material(material, self.network, self.options, seed)
+        if vectors is not None and model.features.coverage(material.train) == 0:
+            problem = "expected vectors of words of the training data, got none of them"
+            raise DataError(self.options["vectors"], f"{problem}; give vectors of its language")
+        model = self.started(model, seed, note)
+        material.told(model)
+        return model.to(self.device)
+
+    def started(self, model: Any, seed: int, note: Note) -> Any:
+        """A new model with the weights that it begins with."""
+        return model
+
+    def _describe_vectors(self, vectors: WordVectors, note: Note) -> None:
+        file, n = self.options["vectors"], len(vectors.words)
+        share = self._model.features.coverage(self.material.train)
+        size = f"{count(n, 'vector')} of {vectors.dim} numbers"
+        note(f"{file}: {size}, for {100 * share:.1f}% of the training tokens")
+        if (vectors.n_announced or 0) > n:  # the file may have been cut
+            note(f"note: {file}: its first line promises {vectors.n_announced:,} vectors, it has {n:,}")
+
+    def learn(self, run: Run) -> tuple[Any, TrainingResult]:
+        training = replace(self.training, seed=run.seed)
+        model, self._model = self._model, None
+        if model is None or run.seed != self.training.seed:
+            model = self._built(run.seed)
+        if run.resume and run.folder is not None and (done := finished_run(run.folder, model, training)):
+            if not run.of_several:
+                raise OutputError(_finished(run.folder, done, training))
+            run.progress.note(f"seed {run.seed}: finished already")
+            return model, done
+        told = run.on_score
+        result = train(
+            model, self.material.train, self.material.dev, training, out=run.folder, resume=run.resume,
+            progress=run.progress, locked=True,
+            on_epoch=None if told is None else lambda record: told(record.epoch, record.score),
+        )  # fmt: skip
+        return model, result
+
+    def together(self) -> bool:
+        found: bool = self.kind.answers_together
+        return found
+
+
+FEWEST_BATCHES, FEWEST_TOKENS = 50, 100  # of an epoch; in a batch
+
+
+def batch_tokens_for(n_tokens: int) -> int:
+    """How many tokens make a batch at most, so that an epoch has steps enough to learn something.
+
+    >>> batch_tokens_for(4_000), batch_tokens_for(20_000)
+    (100, 400)
+    """
+    return max(FEWEST_TOKENS, n_tokens // FEWEST_BATCHES)
+
+
+def available(device: str) -> str:
+    """A device that torch can use here; others are an error."""
+    found = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}[device]
+    if not found:
+        raise TrellisworkError(
+            f"--device {device}: torch {torch.__version__} finds no such device here; leave it out for the CPU, or "
+            "install a torch that is built for it"
+        )
+    return device
+
+
+def _finished(folder: Path, done: TrainingResult, training: TrainingConfig) -> str:
+    n_epochs = len(done.history)
+    more = f"--epochs {2 * n_epochs}" if n_epochs >= training.epochs else f"--patience {2 * training.patience}"
+    return (
+        f"{folder}: its training is finished after {n_epochs} epochs, there is nothing to resume; "
+        f"add {more} to go on, or train anew with --force"
+    )
+
+
+def _read_word_vectors(path: str | None, dim: int) -> WordVectors | None:
+    """The vectors in a file, which must have `dim` numbers each unless that is 0."""
+    if path is None:
+        if dim:
+            raise TrellisworkError(f"vector_dim is {dim} and there are no vectors; add --vectors FILE or set it to 0")
+        return None
+    vectors = read_vectors(path)
+    if dim not in (0, vectors.dim):
+        problem = f"expected vectors of {dim} numbers, as vector_dim says, got {vectors.dim}"
+        raise DataError(path, f"{problem}; give another file or leave vector_dim out")
+    return vectors

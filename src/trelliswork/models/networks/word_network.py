@@ -1,0 +1,127 @@
+"""What networks over words have in common, whatever they answer: inputs, an encoder, vocabularies, batches."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from trelliswork.data import Sentence, WordVectors
+from trelliswork.errors import TrellisworkError
+from trelliswork.models.networks.building import load_vectors, make_dropout, make_encoder, make_inputs
+from trelliswork.models.networks.config import NetworkConfig
+from trelliswork.models.networks.features import VECTOR, TokenFeatures
+from trelliswork.models.networks.pretraining import pretrain_encoder
+from trelliswork.models.networks.stored_network import StoredNetwork
+from trelliswork.models.recipe import Material, Options
+from trelliswork.nn.inputs import TokenBatch
+from trelliswork.nn.rbm import PretrainingConfig
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+PRETRAINING_RATE = 5e-3  # of RBMs over real values, for which that of binary values is too large
+
+
+class EncodedSentence(NamedTuple):
+    """A sentence as indices: what the network reads and, if known, what it should answer, a row for each token."""
+
+    features: Int[Tensor, "n f"]
+    words: tuple[str, ...]
+    gold: Int[Tensor, "n *parts"] | None
+
+    def __len__(self) -> int:
+        return self.features.shape[0]
+
+
+class WordNetwork(StoredNetwork):
+    """Inputs and encoder; a subclass adds scores and a structure. Trains with `trelliswork.training.train`."""
+
+    CONFIG: ClassVar[type[NetworkConfig]]
+
+    def __init__(self, config: Any, features: TokenFeatures):
+        super().__init__()
+        self.config, self.features = config, features
+        self.inputs = make_inputs(config, features)
+        self.encoder = make_encoder(config, self.inputs.dim)
+        self.input_dropout = make_dropout(config, config.dropout)
+        self.hidden_dropout = make_dropout(config, config.hidden_dropout)
+
+    @classmethod
+    @abstractmethod
+    def from_material(cls, material: Material, config: Any, options: Options, seed: int) -> Self:
+        """A new model, as the command line asks for it."""
+
+    @classmethod
+    def initialised(cls, train: Sequence[Sentence], vectors: WordVectors | None, seed: int, *parts: Any) -> Self:
+        """A new model of `parts` (what `__init__` takes), whose first weights depend on `seed` alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = cls(*parts)
+        model.begin(train, vectors, seed)
+        return model
+
+    def begin(self, train: Sequence[Sentence], vectors: WordVectors | None, seed: int) -> None:
+        """First weights from pretrained vectors and from the training words, as far as the settings want them."""
+        if vectors is not None:
+            load_vectors(self.inputs.lookup.tables[self.features.names.index(VECTOR)], vectors)
+        if self.config.pretrain_epochs:
+            how = PretrainingConfig(epochs=self.config.pretrain_epochs, lr=PRETRAINING_RATE, seed=seed)
+            pretrain_encoder(self, train, how)
+
+    def knows(self, word: str) -> bool:
+        return self.features.knows(word)
+
+    @property
+    def n_columns(self) -> int:
+        return self.features.n_columns
+
+    # Learning
+
+    @abstractmethod
+    def gold(self, sentence: Sentence) -> list[Any]:
+        """The right answer, one number or one row of numbers a token."""
+
+    @abstractmethod
+    def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
+        """-log p(answer | words), summed over the batch."""
+
+    def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedSentence]:
+        """Sentences as indices, to be reused from epoch to epoch."""
+        return [
+            EncodedSentence(features, sentence.words, torch.tensor(self.gold(sentence)) if with_tags else None)
+            for features, sentence in zip(self.features.encode_all(sentences), sentences, strict=True)
+        ]
+
+    def encoded(
+        self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
+    ) -> tuple[list[EncodedSentence], list[Tensor]]:
+        """Sentences as indices, and their right answers, which must be there."""
+        found = [
+            sentence if isinstance(sentence, EncodedSentence) else self.encode([sentence], with_tags=True)[0]
+            for sentence in batch
+        ]
+        gold = [sentence.gold for sentence in found if sentence.gold is not None]
+        if len(gold) != len(found):
+            raise TrellisworkError("expected tagged sentences, got one without; encode(..., with_tags=True)")
+        return found, gold
+
+    def token_batch(self, encoded: Sequence[EncodedSentence]) -> TokenBatch:
+        """Encoded sentences side by side, where the weights are."""
+        batch = self.features.batch([each.features for each in encoded], [each.words for each in encoded])
+        return batch.to(next(self.parameters()).device)
+
+    def encode_tokens(self, batch: TokenBatch) -> Float[Tensor, "batch n d"]:
+        """One vector per token that knows its neighbours."""
+        return self.hidden_dropout(self.encoder(self.input_dropout(self.inputs(batch)), batch.mask))
+
+    # Disk
+
+    def stored_config(self) -> dict[str, Any]:
+        config = {"settings": self.config.to_dict(), "vocabularies": self.features.stored_vocabularies()}
+        if self.inputs.pretrained is not None:
+            config["pretrained"] = self.inputs.pretrained.to_dict()
+        return config
