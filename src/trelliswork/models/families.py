@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from trelliswork.data.settings import Settings, setting, settings_in
 from trelliswork.lazy import named
 from trelliswork.models.networks.preset import Preset
+from trelliswork.models.parsers.config import ParserConfig
+from trelliswork.models.parsers.presets import PRESETS as PARSERS
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
@@ -118,6 +120,12 @@ FAMILIES = (
         "trelliswork.models.taggers.networks.recipe:TaggerRecipe",
         phrases_of(PRESETS),
         (VectorFile, TrainedNetwork), (TaggerConfig,), (TrainingConfig, Machine), PRESETS,
+    ),
+    Family(
+        "Parsers",
+        "trelliswork.models.parsers.recipe:ParserRecipe",
+        phrases_of(PARSERS),
+        (VectorFile,), (ParserConfig,), (TrainingConfig, Machine), PARSERS,
     ),
     Family(
         "Over features",

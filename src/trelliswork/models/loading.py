@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # imported when a folder asks for it, so that a model over features needs no network.
 KINDS = {
     "AttributeTagger": "trelliswork.models.taggers.features.attribute_tagger:AttributeTagger",
+    "BiaffineParser": "trelliswork.models.parsers.biaffine:BiaffineParser",
     "CharacterTokeniser": "trelliswork.models.tokenisers.tokeniser:CharacterTokeniser",
     "Ensemble": "trelliswork.models.taggers.ensemble:Ensemble",
     "FeatureTagger": "trelliswork.models.taggers.features.tagger:FeatureTagger",

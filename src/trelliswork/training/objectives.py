@@ -1,13 +1,13 @@
 """What training makes small. A model gives the distribution of a batch and its gold value, an objective the loss.
 
 likelihood   -log p(gold), the model's own `loss`, on its fast path
-local        -log p of each tag given the gold one before it, normalised token by token (chains only)
+local        -log p of each tag given the gold one before it, or of each head alone, normalised token by token
 perceptron   the score of the best value less that of gold
 margin       the same, where every value but gold is helped by its cost
 risk         the expected cost
 
-The cost of a value is the number of tokens that have another label than gold or, of segments, lie in a segment that
-gold does not have.
+The cost of a value is the number of tokens that have another label (of trees: another head or label) than gold or, of
+segments, lie in a segment that gold does not have.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.distributions import LinearChain, SemiMarkov
+from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.distributions.local import locally_normalised
 from trelliswork.errors import TrellisworkError
 from trelliswork.training.trainable import Trainable
@@ -26,11 +27,18 @@ from trelliswork.training.trainable import Trainable
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-Structure: TypeAlias = LinearChain | SemiMarkov
+INF = float("inf")
+Structure: TypeAlias = LinearChain | SemiMarkov | DependencyTree
 
 
 def local(found: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
-    """-log p of the tags where each is a softmax given the one before it, as in a maximum-entropy Markov model."""
+    """-log p of the tags where each is a softmax given the one before it, as in a maximum-entropy Markov model.
+
+    Of trees, each word chooses its head, and the label of the arc, alone: Dozat and Manning (2017), Deep biaffine
+    attention for neural dependency parsing.
+    """
+    if isinstance(found, DependencyTree):
+        return _heads_alone(found, gold)
     if not isinstance(found, LinearChain):
         raise TrellisworkError(
             "the objective local needs a tag for each token, got segments; train a tagger, or choose another objective"
@@ -45,9 +53,7 @@ def perceptron(found: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
 
 def margin(found: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
     """max_y (score(y) + cost(y)) - score(gold), never below 0."""
-    costs = costs_of(found, gold)
-    scores = found.emissions if isinstance(found, LinearChain) else found.segments
-    return _best_score(_with_scores(found, scores + costs)) - found.score(gold)
+    return _best_score(_helped(found, costs_of(found, gold))) - found.score(gold)
 
 
 def risk(found: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
@@ -77,18 +83,51 @@ def make_objective(name: str, model: Trainable) -> Callable[[Any], Tensor]:
 
 
 def costs_of(found: Structure, gold: Tensor) -> Tensor:
-    """The cost of each label of each token [batch, n, c], or of each segment [batch, n, k, c]."""
+    """The cost of each label of each token [batch, n, c], of each segment [batch, n, k, c], or of each arc.
+
+    Costs of arcs are shaped like the scores of their labels, or like those of arcs without labels.
+    """
     if isinstance(found, LinearChain):
         right = torch.nn.functional.one_hot(gold.clamp(min=0), found.emissions.shape[-1])
         return (1 - right).to(found.emissions.dtype) * found.valid[..., None]
+    if isinstance(found, DependencyTree):
+        return _costs_of_arcs(found, gold)
     parts = found.to_parts(gold)
     n_tokens = torch.arange(1, parts.shape[-2] + 1, device=parts.device, dtype=parts.dtype)
     return (1 - parts) * n_tokens[:, None]
+
+
+def _costs_of_arcs(found: DependencyTree, gold: Tensor) -> Tensor:
+    costs = torch.ones_like(found.arcs if found.labels is None else found.labels)
+    pairs = gold[..., None] if found.labels is None else gold
+    words = torch.arange(1, found.n + 1, device=gold.device)
+    rows = torch.arange(len(gold), device=gold.device)[:, None]
+    costs[(rows, pairs[..., 0], words, *pairs[..., 1:].unbind(-1))] = 0
+    return costs
+
+
+def _heads_alone(found: DependencyTree, gold: Tensor) -> Float[Tensor, " batch"]:
+    """-Σ_m log p(head of m, label of m), a softmax over all heads (and labels) of m alone."""
+    n, scores = found.n, found.arcs if found.labels is None else found.arcs[..., None] + found.labels
+    places = torch.arange(n + 1, device=gold.device)
+    real = torch.nn.functional.pad(found.valid, (1, 0), value=True)[..., None] & (places[:, None] != places)
+    scores = scores.masked_fill(~real if found.labels is None else ~real[..., None], -INF)
+    by_word = scores.transpose(1, 2)[:, 1:].flatten(2).log_softmax(-1)  # [batch, n, (n+1) * labels]
+    chosen = gold if found.labels is None else gold[..., 0] * found.labels.shape[-1] + gold[..., 1]
+    log_probs = by_word.gather(-1, chosen[..., None])[..., 0]
+    return -log_probs.masked_fill(~found.valid, 0.0).sum(-1)
 
 
 def _best_score(found: Any) -> Float[Tensor, " batch"]:
     return found.score(found.argmax)
 
 
-def _with_scores(found: Any, scores: Tensor) -> Structure:
-    return found._like(scores, found.transitions, found.start, found.end)
+def _helped(found: Structure, costs: Tensor) -> Structure:
+    """The same structure, its scores raised by the costs."""
+    if isinstance(found, DependencyTree):
+        if found.labels is None:
+            return found._like(found.arcs + costs, None, found.lengths)
+        return found._like(found.arcs, found.labels + costs, found.lengths)
+    if isinstance(found, LinearChain):
+        return found._like(found.emissions + costs, found.transitions, found.start, found.end)
+    return found._like(found.segments + costs, found.transitions, found.start, found.end)

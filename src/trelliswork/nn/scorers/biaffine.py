@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
-from trelliswork.runtime.shapes import Float
+from trelliswork.nn.inputs.dropout import VariationalDropout
+from trelliswork.runtime.shapes import Float, Int
 
 
 class BiaffineScorer(nn.Module):
@@ -15,6 +16,9 @@ class BiaffineScorer(nn.Module):
 
     The root's x is a parameter of its own, so scores are [batch, n+1, n+1] as `DependencyCRF` wants them. With
     `num_labels` the result is a pair: arcs, and labels[h, m, y] = u'_h · W_y v'_m + a_y · u'_h + b_y · v'_m + c_y.
+    `dropout` is variational, on the vectors u and v.
+
+    Dozat and Manning (2017), Deep biaffine attention for neural dependency parsing.
 
     >>> arcs, labels = BiaffineScorer(200, num_labels=30)(torch.zeros(2, 7, 200))
     >>> arcs.shape, labels.shape
@@ -28,6 +32,7 @@ class BiaffineScorer(nn.Module):
         *,
         arc_dim: int = 128,
         label_dim: int = 64,
+        dropout: float = 0.0,
         initialization: FanInScheme = "uniform",
     ):
         super().__init__()
@@ -35,6 +40,7 @@ class BiaffineScorer(nn.Module):
             raise ScoreError(f"sizes must be positive; got dim {dim}, arc_dim {arc_dim}, label_dim {label_dim}")
         self.num_labels = num_labels
         self.root = nn.Parameter(torch.zeros(dim))
+        self.dropout = VariationalDropout(dropout)
         self.arc_head, self.arc_dependent = nn.Linear(dim, arc_dim), nn.Linear(dim, arc_dim)
         self.arc_bilinear = nn.Linear(arc_dim, arc_dim)  # W v + b: its bias is that of heads
         if num_labels:
@@ -44,13 +50,41 @@ class BiaffineScorer(nn.Module):
 
     def forward(self, encoded: Float[Tensor, "batch n d"]) -> Tensor | tuple[Tensor, Tensor]:
         """Scores of arcs [batch, n+1, n+1], and of labels [batch, n+1, n+1, l] if there are any."""
-        nodes = torch.cat([self.root.expand(len(encoded), 1, -1), encoded], 1)
-        arcs = self.arc_head(nodes).relu() @ self.arc_bilinear(self.arc_dependent(nodes).relu()).transpose(1, 2)
-        if not self.num_labels:
-            return arcs
-        heads, dependents = _with_one(self.label_head(nodes).relu()), _with_one(self.label_dependent(nodes).relu())
-        turned = self.label_bilinear(dependents).unflatten(-1, (self.num_labels, -1))
-        return arcs, torch.einsum("bhd,bmyd->bhmy", heads, turned)
+        nodes = self.nodes(encoded)
+        arcs = self.arcs(nodes)
+        return arcs if not self.num_labels else (arcs, self.labels(nodes, nodes))
+
+    def nodes(self, encoded: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n+1 d"]:
+        """The vectors of the words behind that of the root."""
+        return torch.cat([self.root.expand(len(encoded), 1, -1), encoded], 1)
+
+    def arcs(self, nodes: Float[Tensor, "batch n+1 d"]) -> Float[Tensor, "batch n+1 n+1"]:
+        """Scores of all arcs."""
+        heads = self.dropout(self.arc_head(nodes).relu())
+        dependents = self.dropout(self.arc_dependent(nodes).relu())
+        return heads @ self.arc_bilinear(dependents).transpose(1, 2)
+
+    def labels(
+        self, heads: Float[Tensor, "batch h d"], dependents: Float[Tensor, "batch m d"]
+    ) -> Float[Tensor, "batch h m l"]:
+        """Scores of the labels of all arcs between some nodes and others."""
+        return torch.einsum("bhd,bmyd->bhmy", self._of_heads(heads), self._turned(dependents))
+
+    def labels_at(
+        self, nodes: Float[Tensor, "batch n+1 d"], heads: Int[Tensor, "batch n"]
+    ) -> Float[Tensor, "batch n l"]:
+        """Scores of the labels of each word's arc from the head that it has."""
+        chosen = self._of_heads(nodes)
+        chosen = chosen.gather(1, heads[..., None].expand(-1, -1, chosen.shape[-1]))
+        return torch.einsum("bmd,bmyd->bmy", chosen, self._turned(nodes[:, 1:]))
+
+    def _of_heads(self, nodes: Tensor) -> Tensor:
+        return _with_one(self.dropout(self.label_head(nodes).relu()))
+
+    def _turned(self, nodes: Tensor) -> Float[Tensor, "batch m l d"]:
+        """W_y v of each node as a dependent, for each label."""
+        dependents = _with_one(self.dropout(self.label_dependent(nodes).relu()))
+        return self.label_bilinear(dependents).unflatten(-1, (self.num_labels, -1))
 
 
 def _with_one(vectors: Tensor) -> Tensor:

@@ -1,0 +1,1 @@
+"""Parsers: models whose answer is a tree over the words."""

@@ -1,0 +1,207 @@
+"""A graph-based dependency parser: every arc has a score, and a tree the sum of them.
+
+    >>> parser = BiaffineParser.from_data(train_sentences)                     # doctest: +SKIP
+    >>> train(parser, train_sentences, dev_sentences, out="parser")            # doctest: +SKIP
+    >>> tw.load("parser").predict([["Ann", "sings"]])[0].value                 # doctest: +SKIP
+    [(2, 'nsubj'), (0, 'root')]
+
+p(heads, labels | words) = p(heads | words) Π_m p(label of m | head of m, m). The first factor sums over all trees with
+one root, projective or not, and the second is a choice of one label for each arc.
+
+Dozat and Manning (2017), Deep biaffine attention for neural dependency parsing; Koo, Globerson, Carreras and Collins
+(2007), Structured prediction models via the matrix-tree theorem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from trelliswork.data import Sentence, Vocabulary
+from trelliswork.distributions.dependency_tree import DependencyTree
+from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.word_network import EncodedSentence
+from trelliswork.models.parsers.config import ParserConfig
+from trelliswork.models.parsers.dependency_parser import DependencyParser, Parsed, Pins, heads_of
+from trelliswork.models.parsers.pins import allowed_arcs, pinned_labels
+from trelliswork.models.parsers.projectivity import crosses
+from trelliswork.nn.dependency_crf import DependencyCRF
+from trelliswork.nn.inputs import TokenBatch
+from trelliswork.nn.scorers.biaffine import BiaffineScorer
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+CHUNK = 1 << 23  # scores of labels in memory at a time
+INF = float("inf")
+
+
+class Scores(NamedTuple):
+    """Of a batch: `arcs` sum out the labels, and `best` is the log probability of the best label of each arc."""
+
+    arcs: Float[Tensor, "batch n+1 n+1"]
+    best: Float[Tensor, "batch n+1 n+1"]
+    labels: Int[Tensor, "batch n+1 n+1"]
+
+
+class BiaffineParser(DependencyParser):
+    """Biaffine scores of arcs and labels over the encoder, and a CRF over trees."""
+
+    CONFIG = ParserConfig
+
+    def __init__(
+        self,
+        config: ParserConfig,
+        features: TokenFeatures,
+        labels: Vocabulary,
+        tags: Mapping[str, Vocabulary] | None = None,
+    ):
+        super().__init__(config, features, labels, tags)
+        self.scorer = BiaffineScorer(
+            self.encoder.dim, len(labels), arc_dim=config.arc_dim, label_dim=config.label_dim,
+            dropout=config.score_dropout, initialization=config.initialization,
+        )  # fmt: skip
+        self.crf = DependencyCRF(projective=config.trees == "projective")
+
+    @property
+    def STRUCTURE(self) -> str:  # type: ignore[override]  # noqa: N802
+        return f"CRF over {'projective' if self.crf.projective else 'all'} dependency trees"
+
+    @classmethod
+    def settled(cls, config: ParserConfig, train: Sequence[Sentence]) -> ParserConfig:
+        if config.trees != "auto":
+            return config
+        crossing = any(crosses(heads_of(each)) for each in train)
+        return replace(config, trees="non-projective" if crossing else "projective")
+
+    # Learning
+
+    def tree_loss(
+        self,
+        vectors: Float[Tensor, "batch n d"],
+        heads: Int[Tensor, "batch n"],
+        labels: Int[Tensor, "batch n"],
+        tokens: TokenBatch,
+    ) -> Float[Tensor, ""]:
+        """-log p(heads | words) - Σ log p(label | arc)."""
+        nodes = self.scorer.nodes(vectors)
+        of_labels = self.scorer.labels_at(nodes, heads)[tokens.mask]
+        log_likelihood = self.crf(self.scorer.arcs(nodes), heads, mask=tokens.mask)
+        return F.cross_entropy(of_labels, labels[tokens.mask], reduction="sum") - log_likelihood
+
+    def scored(
+        self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
+    ) -> tuple[DependencyTree, Int[Tensor, "batch n 2"]]:
+        """p(heads, labels | words) of a batch and its gold trees, for objectives other than the likelihood."""
+        encoded, rows = self.encoded(batch)
+        tokens = self.token_batch(encoded)
+        gold = pad_sequence(list(rows), batch_first=True)[..., :2]
+        return self._labelled(self.encode_tokens(tokens), tokens), gold.to(tokens.mask.device)
+
+    def _labelled(self, vectors: Float[Tensor, "batch n d"], tokens: TokenBatch) -> DependencyTree:
+        nodes = self.scorer.nodes(vectors)
+        labels = self.scorer.labels(nodes, nodes).log_softmax(-1)
+        return self.crf.distribution(self.scorer.arcs(nodes), labels, mask=tokens.mask)
+
+    # Answers
+
+    def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> DependencyTree:
+        """p(heads, labels | words, pins) of a batch, with every query: entropy, samples, k best, and so on."""
+        with self.evaluating():
+            tokens = self.token_batch(self.encode(self.sentences_of(sentences)))
+            found = self._labelled(self.encode_tokens(tokens), tokens)
+            return found if pins is None else self._pinned(found, sentences, pins)
+
+    def _pinned(self, found: DependencyTree, sentences: Sequence[Sentence], pins: Sequence[Pins]) -> DependencyTree:
+        assert found.labels is not None
+        allowed = allowed_arcs(sentences, pins, found.n)[..., None].expand(found.labels.shape).clone()
+        for row, word, label in pinned_labels(sentences, pins, self.labels):
+            only = torch.zeros(allowed.shape[-1], dtype=torch.bool)
+            only[label] = True
+            allowed[row, :, word + 1] &= only
+        return found.constrain(allowed.to(found.labels.device))
+
+    def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
+        tokens = self.token_batch(self.encode(batch))
+        vectors = self.encode_tokens(tokens)
+        nodes = self.scorer.nodes(vectors)
+        scores = self._scores(nodes, batch, pins)
+        trees = self.crf.distribution(scores.arcs, mask=tokens.mask)
+        heads = self._best_heads(trees, scores, tokens)
+        words = torch.arange(1, heads.shape[1] + 1)
+        labels, log_shares = (each[torch.arange(len(heads))[:, None], heads, words] for each in scores[2:0:-1])
+        lengths, tags = list(map(len, batch)), self.tags_of(vectors, list(map(len, batch)))
+        found = [
+            [(head, self.labels[label]) for head, label in zip(row[:n], of[:n], strict=True)]
+            for row, of, n in zip(heads.tolist(), labels.tolist(), lengths, strict=True)
+        ]
+        best = self._best_trees(vectors, tokens, batch, pins, top_k) if top_k else [()] * len(batch)
+        if not sure:
+            return [Parsed(arcs, best=best[i], tags=tags[i]) for i, arcs in enumerate(found)]
+        shares = log_shares.exp() * trees.arc_marginals[torch.arange(len(heads))[:, None], heads, words]
+        whole = (trees.log_prob(heads) + (log_shares * tokens.mask).sum(1)).exp().tolist()
+        sure_of = [row[:n] for row, n in zip(shares.tolist(), lengths, strict=True)]
+        return [Parsed(arcs, whole[i], sure_of[i], best[i], tags[i]) for i, arcs in enumerate(found)]
+
+    def _scores(
+        self, nodes: Float[Tensor, "batch n+1 d"], batch: Sequence[Sentence], pins: Sequence[Pins] | None
+    ) -> Scores:
+        """Scores of all arcs with what their labels add, as far as the pins allow them."""
+        arcs, (best, labels) = self.scorer.arcs(nodes), self._best_labels(nodes)
+        if pins is None or not any(pins):
+            return Scores(arcs, best, labels)
+        arcs = torch.where(allowed_arcs(batch, pins, arcs.shape[-1] - 1).to(arcs.device), arcs, -INF)
+        for row, word, label in pinned_labels(batch, pins, self.labels):
+            one = nodes[row : row + 1]
+            share = self.scorer.labels(one, one[:, word + 1 : word + 2]).log_softmax(-1)[0, :, 0, label]
+            arcs[row, :, word + 1] += share
+            best[row, :, word + 1], labels[row, :, word + 1] = 0.0, label
+        return Scores(arcs, best, labels)
+
+    def _best_labels(self, nodes: Float[Tensor, "batch n+1 d"]) -> tuple[Tensor, Tensor]:
+        """The log probability of the best label of each arc, and which it is; a few heads at a time."""
+        step = max(1, CHUNK // (nodes.shape[0] * nodes.shape[1] * len(self.labels)))
+        found = []
+        for heads in nodes.split(step, 1):
+            scores = self.scorer.labels(heads, nodes)
+            best, labels = scores.max(-1)
+            found.append((best - scores.logsumexp(-1), labels))
+        best, labels = (torch.cat(each, 1) for each in zip(*found, strict=True))
+        return best, labels
+
+    def _best_heads(self, trees: DependencyTree, scores: Scores, tokens: TokenBatch) -> Int[Tensor, "batch n"]:
+        """The heads of the answer."""
+        arcs = scores.arcs + scores.best
+        if self.config.decoding == "expected":
+            arcs = trees.arc_marginals * scores.best.exp()
+            arcs = torch.where(scores.arcs == -INF, scores.arcs, arcs)
+        found: Tensor = self.crf.distribution(arcs, mask=tokens.mask).argmax
+        return found
+
+    def _best_trees(
+        self,
+        vectors: Float[Tensor, "batch n d"],
+        tokens: TokenBatch,
+        batch: Sequence[Sentence],
+        pins: Sequence[Pins] | None,
+        top_k: int,
+    ) -> list[list[tuple[list[tuple[int, str]], float]]]:
+        """The `top_k` best trees of each sentence with their probabilities."""
+        trees = self._labelled(vectors, tokens)
+        trees = trees if pins is None else self._pinned(trees, batch, pins)
+        values, scores = trees.top_k(top_k)
+        shares = (scores - trees.log_partition).exp().T.tolist()
+        found = []
+        for row, sentence in enumerate(batch):
+            rows = values[:, row, : len(sentence)].tolist()
+            found.append([
+                ([(head, self.labels[label]) for head, label in tree], share)
+                for tree, share in zip(rows, shares[row], strict=True) if share > 0
+            ])  # fmt: skip
+        return found

@@ -1,0 +1,263 @@
+"""What dependency parsers have in common, however they find their trees: labels, tags, answers and scores."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from trelliswork.data import Sentence, Vocabulary, WordVectors
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.metrics.attachment import attachment
+from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
+from trelliswork.models.batched import in_batches
+from trelliswork.models.networks.description import network_described
+from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
+from trelliswork.models.parsers.reporting import report_of
+from trelliswork.models.recipe import Material, Options
+from trelliswork.nn.inputs import TokenBatch
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+Arc = tuple[int, str]  # head, counted from 1 with 0 for the root, and label
+Pins = Mapping[int, tuple[int | None, str | None]]  # word, counted from 0 -> its head and its label, as far as known
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A tree of one sentence, its probability, that of each arc with its label, and the best trees, if asked for."""
+
+    arcs: list[Arc]
+    probability: float | None = None
+    sure: Sequence[float] = ()
+    best: Sequence[tuple[list[Arc], float]] = ()
+    tags: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+class DependencyParser(WordNetwork):
+    """Inputs, an encoder, and tags of words on the same encoder if wanted; a subclass finds trees.
+
+    Sentences to learn from have `heads`, and the labels of their arcs as `tags`.
+    """
+
+    STRUCTURE: str
+    learns_from = "heads"
+
+    def __init__(
+        self, config: Any, features: TokenFeatures, labels: Vocabulary, tags: Mapping[str, Vocabulary] | None = None
+    ):
+        super().__init__(config, features)
+        self.labels, self.tags = labels, dict(tags or {})
+        self.tag_scorers = nn.ModuleDict({name: nn.Linear(self.encoder.dim, len(v)) for name, v in self.tags.items()})
+
+    @classmethod
+    def from_data(
+        cls,
+        train: Sequence[Sentence],
+        config: Any = None,
+        *,
+        vectors: WordVectors | None = None,
+        seed: int = 0,
+    ) -> Self:
+        """A new parser whose vocabularies and labels come from sentences with heads."""
+        if not train:
+            raise TrellisworkError("expected sentences with heads to build a parser from, got none; check the data")
+        config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
+        labels = Vocabulary.from_counts(Counter(label for each in train for label in labels_of(each)))
+        features = TokenFeatures.from_sentences(train, config, () if vectors is None else vectors.words)
+        settled, tags = cls.settled(config, train), tag_vocabularies(train) if config.tags == "joint" else {}
+        return cls.initialised(train, vectors, seed, settled, features, labels, tags)
+
+    @classmethod
+    def from_material(cls, material: Material, config: Any, options: Options, seed: int) -> Self:
+        return cls.from_data(material.train, config, vectors=material.files, seed=seed)
+
+    @classmethod
+    def settled(cls, config: Any, train: Sequence[Sentence]) -> Any:
+        """The settings with what the data decide."""
+        return config
+
+    # Learning
+
+    def gold(self, sentence: Sentence) -> list[list[int]]:
+        """Head, label and tags of each word."""
+        heads = heads_of(sentence)
+        labels = [self.labels.index(label) for label in labels_of(sentence)]
+        tags = [[self.tags[name].index(tag) for tag in sentence.columns[name]] for name in self.tags]
+        return [list(row) for row in zip(heads, labels, *tags, strict=True)]
+
+    def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
+        """-log p(tree | words), and of the tags if it predicts them, summed over the batch."""
+        encoded, rows = self.encoded(batch)
+        tokens = self.token_batch(encoded)
+        vectors = self.encode_tokens(tokens)
+        gold = pad_sequence(list(rows), batch_first=True).to(vectors.device)
+        return self.tree_loss(vectors, gold[..., 0], gold[..., 1], tokens) + self._tag_loss(vectors, gold, tokens)
+
+    @abstractmethod
+    def tree_loss(
+        self,
+        vectors: Float[Tensor, "batch n d"],
+        heads: Int[Tensor, "batch n"],
+        labels: Int[Tensor, "batch n"],
+        tokens: TokenBatch,
+    ) -> Float[Tensor, ""]:
+        """The loss of the gold trees, summed over the batch."""
+
+    def _tag_loss(self, vectors: Tensor, gold: Tensor, tokens: TokenBatch) -> Tensor:
+        total = vectors.new_zeros(())
+        for i, scorer in enumerate(self.tag_scorers.values(), 2):
+            scores = scorer(vectors[tokens.mask])
+            total = total + F.cross_entropy(scores, gold[..., i][tokens.mask], reduction="sum")
+        return self.config.tag_weight * total
+
+    # Answers
+
+    @abstractmethod
+    def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
+        """The tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
+
+    def predict(
+        self,
+        inputs: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]],
+        *,
+        top_k: int = 1,
+        pins: Sequence[Pins] | None = None,
+        confidence: bool = True,
+    ) -> list[Answer]:
+        """The tree of each sentence: a list of (head, label), words counted from 1 and 0 being the root.
+
+        `pins` has for each sentence what is known: {0: (2, "nsubj")} says that the first word is the subject of the
+        second; a head or a label of None is unknown. Of raw text there is an answer for each sentence.
+        """
+        sentences = self.sentences_of(inputs)
+        found = self._parse(sentences, pins, top_k, confidence)
+        return [_answer(sentence, each) for sentence, each in zip(sentences, found, strict=True)]
+
+    def _parse(
+        self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
+    ) -> list[Parsed]:
+        return in_batches(
+            self, sentences, pins, lambda batch, known: self.parsed(batch, known, top_k, sure),
+            empty=lambda: Parsed([], 1.0, best=[([], 1.0)] if top_k else ()),
+        )  # fmt: skip
+
+    def tags_of(self, vectors: Float[Tensor, "batch n d"], lengths: Sequence[int]) -> list[dict[str, list[str]]]:
+        """The best tags of each word, if it predicts tags."""
+        found = {name: scorer(vectors).argmax(-1).tolist() for name, scorer in self.tag_scorers.items()}
+        return [
+            {name: [self.tags[name][tag] for tag in rows[i][:n]] for name, rows in found.items()}
+            for i, n in enumerate(lengths)
+        ]
+
+    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
+        """Attachment scores on sentences with heads, every word counted."""
+        found = self._parse(gold, None, 0, False)
+        scores = attachment([arcs_of(each) for each in gold], [each.arcs for each in found])
+        return {"metric": "las", "score": scores.las, **scores.to_dict(), **self._tag_scores(gold, found)}
+
+    def _tag_scores(self, gold: Sequence[Sentence], found: Sequence[Parsed]) -> dict[str, float]:
+        scores = {}
+        for name in self.tags:
+            pairs = [
+                (a, b) for given, each in zip(gold, found, strict=True) if name in given.columns
+                for a, b in zip(given.columns[name], each.tags[name], strict=True)
+            ]  # fmt: skip
+            if pairs:
+                scores[f"{name.lower()}_accuracy"] = sum(a == b for a, b in pairs) / len(pairs)
+        return scores
+
+    def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
+        """Attachment scores, the worst labels, and how far the probabilities are off."""
+        if threshold is not None:
+            raise TrellisworkError("--threshold is for spans, and a parser finds one tree; leave it out")
+        found = self._parse(gold, None, 0, True)
+        arcs = [each.arcs for each in found]
+        sure = [each.sure for each in found]
+        return report_of(gold, [arcs_of(each) for each in gold], arcs, sure, self._tag_scores(gold, found))
+
+    def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
+        unknown = Counter(label for each in dev for label in labels_of(each) if label not in self.labels)
+        if not unknown:
+            return []
+        worst = ", ".join(label for label, _ in unknown.most_common(5))
+        return [f"note: labels of the dev sentences that training never saw count as mistakes: {worst}"]
+
+    # What it is
+
+    def describe(self, top: int = 20) -> Description:
+        shown = {"labels": self.label_names} | {name: v.to_list() for name, v in self.tags.items()}
+        return network_described(self, self.STRUCTURE, shown, {"labels": self.label_names}, [])
+
+    @property
+    def size(self) -> str:
+        return f"{len(self.labels)} labels of arcs, {self.n_parameters:,} parameters"
+
+    @property
+    def label_names(self) -> list[str]:
+        return self.labels.to_list()
+
+    def stored_config(self) -> dict[str, Any]:
+        tags = {name: vocabulary.to_list() for name, vocabulary in self.tags.items()}
+        return super().stored_config() | {"labels": self.label_names, "tags": tags}
+
+    @classmethod
+    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+        settings = cls.CONFIG.from_dict(config["settings"])
+        tags = {name: Vocabulary(items) for name, items in config["tags"].items()}
+        return cls(settings, TokenFeatures.from_stored(settings, config), Vocabulary(config["labels"]), tags)
+
+
+def heads_of(sentence: Sentence) -> tuple[int, ...]:
+    """The heads of a sentence, which must be there."""
+    if sentence.heads is None:
+        problem = "expected a head for each word, got a sentence without heads; give a treebank"
+        raise DataError(sentence.file or "sentence", problem, line=sentence.line)
+    return sentence.heads
+
+
+def labels_of(sentence: Sentence) -> tuple[str, ...]:
+    """The labels of the arcs; a treebank without has the same for all."""
+    return sentence.tags or ("_",) * len(sentence)
+
+
+def arcs_of(sentence: Sentence) -> list[Arc]:
+    """The gold tree of a sentence.
+
+    >>> arcs_of(Sentence(("Ann", "sings"), ("nsubj", "root"), heads=(2, 0)))
+    [(2, 'nsubj'), (0, 'root')]
+    """
+    return list(zip(heads_of(sentence), labels_of(sentence), strict=True))
+
+
+def tag_vocabularies(train: Sequence[Sentence]) -> dict[str, Vocabulary]:
+    """The tags of each column that all sentences have."""
+    shared = [name for name in train[0].columns if all(name in each.columns for each in train)]
+    if not shared:
+        problem = 'tags="joint" needs a treebank with UPOS, XPOS or FEATS, got one without; leave it out'
+        raise TrellisworkError(problem)
+    return {
+        name: Vocabulary.from_counts(Counter(tag for each in train for tag in each.columns[name])) for name in shared
+    }
+
+
+def _answer(sentence: Sentence, found: Parsed) -> Answer:
+    sure = zip(found.arcs, found.sure, strict=True) if found.sure else ()
+    columns = {"HEAD": [str(head) for head, _ in found.arcs], "DEPREL": [label for _, label in found.arcs]}
+    return Answer(
+        found.arcs,
+        found.probability,
+        sentence.words,
+        parts=[PartProbability(i, i + 1, label, p, head) for i, ((head, label), p) in enumerate(sure)],
+        alternatives=[Alternative(arcs, probability) for arcs, probability in found.best],
+        offsets=sentence.offsets,
+        columns={**found.tags, **columns},
+    )

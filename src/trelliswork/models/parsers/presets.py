@@ -1,0 +1,19 @@
+"""Parsers by name: which class, and the settings that differ from the defaults. docs/results/parsing.md has figures."""
+
+from __future__ import annotations
+
+from trelliswork.models.networks.preset import Preset
+
+_RECURRENT = dict(
+    encoder="lstm", word_dim=100, characters="cnn", character_hidden=64, hidden=300, layers=2, dropout=0.33,
+    hidden_dropout=0.33, unknown_dropout=0.2, prefix_lengths=(), suffix_lengths=(3,), affix_dim=32,
+)  # fmt: skip
+
+PRESETS: dict[str, Preset] = {
+    "biaffine": Preset(
+        "dependency trees, every arc scored by its two words",
+        kind="BiaffineParser",
+        network=_RECURRENT,
+        learning=dict(epochs=25, patience=10),
+    ),
+}
