@@ -1,0 +1,175 @@
+"""Parsers on real treebanks, all through the command line: what they reach, and how long it takes.
+
+    python -m benchmarks.parsing                               # every run that has no figure yet, one after another
+    python -m benchmarks.parsing --only biaffine --seed 1      # one of them with another seed
+    python -m benchmarks.parsing --page                        # only write docs/results/parsing.md anew
+
+Train is for learning, dev chooses the epoch, test is read once. The data are those of `../shared/data`, or --data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy.measure import ROOT, trelliswork
+from benchmarks.report import RESULTS, table
+from trelliswork.data import atomic_write
+
+STORE = RESULTS / "parsing.json"
+VECTORS = "embeddings_glove/glove6b_100d_top60k.txt.gz"
+GLOVE = f"--vectors {VECTORS}"
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Treebank:
+    """Files of a treebank in the folder of all data, and the scores that are shown, by their keys in the report."""
+
+    title: str
+    train: str
+    dev: str
+    test: str
+    scores: Mapping[str, str]
+
+
+EWT = Treebank(
+    "UD English EWT 2.16, gold tokens, no gold tags, every word counted",
+    "ud_english_ewt/en_ewt-ud-train.conllu.gz", "ud_english_ewt/en_ewt-ud-dev.conllu",
+    "ud_english_ewt/en_ewt-ud-test.conllu",
+    {"UAS": "uas", "LAS": "las", "calibration error of arcs": "calibration.expected_error"},
+)  # fmt: skip
+MASC = Treebank(
+    "MASC, labelled brackets by evalb's rules, no gold tags",
+    "constituency_masc/train.mrg", "constituency_masc/dev.mrg", "constituency_masc/test.mrg",
+    {"F1": "f1", "precision": "precision", "recall": "recall"},
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """One line of a table: a treebank, the options of `trelliswork train`, and the least that is wanted."""
+
+    name: str
+    treebank: Treebank
+    options: str
+    goals: Mapping[str, float]
+    evaluations: Mapping[str, str] = field(default_factory=dict)  # further ones by title: options of `evaluate`
+
+
+RUNS = (
+    Run("biaffine", EWT, f"--model biaffine --tags joint --min-count 2 {GLOVE} --epochs 18 --patience 18",
+        {"UAS": 88.0, "LAS": 85.5, "calibration error of arcs": 3.0}),
+)  # fmt: skip
+
+
+def command(run: Run, seed: int) -> str:
+    """What is typed in the folder of the data."""
+    bank = run.treebank
+    return f"trelliswork train {bank.train} --dev {bank.dev} {run.options} --seed {seed} --out {run.name}"
+
+
+def measure(run: Run, seed: int, data: Path, work: Path) -> Result:
+    """Train, then score on dev and test."""
+    bank = run.treebank
+    options = [str(data / each) if each == VECTORS else each for each in run.options.split()]
+    began = time.perf_counter()
+    seconds = trelliswork(
+        "train", data / bank.train, "--dev", data / bank.dev, *options, "--seed", str(seed), "--out", work / "model"
+    )
+    found: Result = {"name": run.name, "seed": seed, "command": command(run, seed), "seconds": round(seconds)}
+    found["elapsed"] = round(time.perf_counter() - began)
+    for part, file in (("dev", bank.dev), ("test", bank.test)):
+        trelliswork("evaluate", work / "model", data / file, "--quiet", "--json", work / f"{part}.json")
+        found[part] = json.loads((work / f"{part}.json").read_text(encoding="utf-8"))
+    for title, more in run.evaluations.items():
+        trelliswork(
+            "evaluate", work / "model", data / bank.test, *more.split(), "--quiet", "--json", work / "more.json"
+        )
+        found[title] = json.loads((work / "more.json").read_text(encoding="utf-8"))
+    return found
+
+
+def stored() -> list[Result]:
+    return json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else []
+
+
+def keep(result: Result) -> None:
+    """Into the file with all results, in place of one of the same name and seed."""
+    found = {(each["name"], each["seed"]): each for each in stored()} | {(result["name"], result["seed"]): result}
+    with atomic_write(STORE) as file:
+        file.write(json.dumps([found[key] for key in sorted(found)], indent=1) + "\n")
+
+
+def value(scores: Mapping[str, Any], key: str) -> float:
+    """A score in percent, by a dotted key."""
+    for part in key.split("."):
+        scores = scores[part]
+    return 100 * float(scores)  # type: ignore[arg-type]
+
+
+def rows(results: Sequence[Result]) -> list[list[str]]:
+    found = []
+    for run in RUNS:
+        own = [each for each in results if each["name"] == run.name]
+        for title, key in run.treebank.scores.items():
+            if not own:
+                continue
+            test, dev = ([value(each[part], key) for each in own] for part in ("test", "dev"))
+            goal = f"{run.goals[title]:g}" if title in run.goals else ""
+            seeds = ", ".join(str(each["seed"]) for each in own)
+            spread = f" ± {statistics.stdev(test):.2f}" if len(test) > 1 else ""
+            shown = f"{statistics.mean(test):.2f}{spread}"
+            found.append([run.name, title, shown, f"{statistics.mean(dev):.2f}", goal, seeds])
+    return found
+
+
+def page(results: Sequence[Result]) -> str:
+    lines = [
+        "# Parsing",
+        "",
+        "Made by `python -m benchmarks.parsing`. Train is for learning, dev chose the epoch and the settings, test was",
+        "read once for each line. Means over the seeds, with their standard deviation where there are several.",
+        "",
+        *table(["model", "score", "test", "dev", "wanted", "seeds"], rows(results)),
+        "",
+        *(f"- {title}." for title in dict.fromkeys(run.treebank.title for run in RUNS)),
+        "",
+        "## How",
+        "",
+    ]
+    for each in results:
+        minutes, core = each["elapsed"] / 60, each["seconds"] / 60
+        lines += [f"`{each['command']}`  ", f"{minutes:.0f} minutes ({core:.0f} of one core).", ""]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.parsing", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the treebanks")
+    parser.add_argument("--only", nargs="+", choices=[run.name for run in RUNS], metavar="NAME", help="these runs")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--page", action="store_true", help="only write the page anew")
+    options = parser.parse_args()
+    known = {(each["name"], each["seed"]) for each in stored()}
+    for run in [] if options.page else RUNS:
+        if run.name not in options.only if options.only else (run.name, options.seed) in known:
+            continue
+        if not (options.data / run.treebank.train).exists():
+            sys.exit(f"{options.data / run.treebank.train}: expected a treebank, got nothing; use --data")
+        with tempfile.TemporaryDirectory() as work:
+            keep(measure(run, options.seed, options.data, Path(work)))
+    (RESULTS / "parsing.md").write_text(page(stored()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
