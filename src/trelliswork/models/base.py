@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from trelliswork.data import Sentence
-from trelliswork.draw import Drawing, segments
+from trelliswork.draw import Drawing, dependencies, segments
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.examined import Examined
 from trelliswork.text import RuleTokeniser, sentences_in
@@ -88,7 +88,11 @@ class Answer:
         return [(self.offsets[each.start][0], self.offsets[each.end - 1][1]) for each in self.spans if self.offsets]
 
     def draw(self) -> Drawing:
-        """A picture of the spans, or of the parts of an answer without spans; for notebooks, or `draw().save(file)`."""
+        """A picture of the tree, of the spans, or of the parts of an answer; for notebooks, or `draw().save(file)`."""
+        if "HEAD" in self.columns:
+            sure = [part.probability for part in self.parts] or None
+            return dependencies(list(self.inputs), [int(head) for head in self.columns["HEAD"]],
+                                list(self.columns["DEPREL"]), sure)  # fmt: skip
         if self.tasks:
             raise TrellisworkError(f"expected one task to draw; choose one of {', '.join(self.tasks)} from .tasks")
         shown = self.spans or self.parts
