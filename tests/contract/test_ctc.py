@@ -358,6 +358,60 @@ def test_the_kernel_keeps_the_strings_that_the_plain_beam_keeps(width: int, bonu
         assert [score for _, score in fast] == pytest.approx([score for _, score in slow], rel=1e-12)
 
 
+def collapsed_beam(
+    scores: Tensor, width: int, symbol_threshold: float, beam_threshold: float
+) -> list[tuple[tuple[int, ...], float]]:
+    """The pruned search by its definition: the weights of each string's paths, ending in a blank or not."""
+    beam = {(): (1.0, 0.0)}
+    for frame in scores.exp().tolist():
+        tried = [x for x, p in enumerate(frame) if p >= math.exp(symbol_threshold) * sum(frame) or p == max(frame)]
+        new: dict[tuple[int, ...], list[float]] = {}
+        for labels, (in_blank, in_label) in beam.items():
+            for x in tried:
+                if x == 0:
+                    new.setdefault(labels, [0.0, 0.0])[0] += (in_blank + in_label) * frame[x]
+                elif labels and x == labels[-1]:
+                    new.setdefault(labels, [0.0, 0.0])[1] += in_label * frame[x]
+                    new.setdefault((*labels, x), [0.0, 0.0])[1] += in_blank * frame[x]
+                else:
+                    new.setdefault((*labels, x), [0.0, 0.0])[1] += (in_blank + in_label) * frame[x]
+        ranked = sorted(new.items(), key=lambda each: -sum(each[1]))[:width]
+        floor = sum(ranked[0][1]) * math.exp(-beam_threshold)
+        beam = {labels: (weights[0], weights[1]) for labels, weights in ranked if sum(weights) >= max(floor, 1e-300)}
+    return [(labels, math.log(sum(weights))) for labels, weights in beam.items()]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("width", "symbols", "strings"), [(8, -2.0, 3.0), (30, -1.0, INF), (30, -INF, 2.0), (9, 0.0, 0.0)]
+)
+def test_a_pruned_beam_is_that_of_its_definition(backend: str, width: int, symbols: float, strings: float) -> None:
+    scores = frames(20, t=25, c=5)
+    scores[:, ::7, 1] = -INF
+    dist = CTC(scores, lengths=torch.tensor([25, 1, 12]), backend=backend)
+    for row, found in enumerate(dist.beam_search(width, k=width, symbol_threshold=symbols, beam_threshold=strings)):
+        real = scores[row, : int(dist.lengths[row])]
+        wanted = collapsed_beam(real, width, symbols, strings)
+        assert sorted(tuple(labels) for labels, _ in found) == sorted(labels for labels, _ in wanted)
+        log_z = float(real.logsumexp(-1).sum())
+        close(torch.tensor([score for _, score in found], dtype=torch.float64), [score - log_z for _, score in wanted])
+
+
+def test_pruning_leaves_the_best_symbol_and_cuts_the_beam() -> None:
+    scores = torch.tensor([[[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]]).log()
+    assert CTC(scores).beam_search(9, symbol_threshold=0.0) == [[([2], pytest.approx(math.log(0.35)))]]
+    assert len(CTC(scores).beam_search(9, k=9)[0]) > len(CTC(scores).beam_search(9, k=9, beam_threshold=1.0)[0]) > 1
+
+
+def test_both_beams_keep_the_same_strings_among_ties() -> None:
+    """The kernel tries labels from the best of the frame down, the plain beam in their order."""
+    scores = torch.zeros(1, 2, 7)
+    scores[..., 2] = scores[..., 5] = 1.0
+    fast, slow = (CTC(scores, backend=backend).beam_search(5, k=5)[0] for backend in BACKENDS)
+    assert [labels for labels, _ in fast] == [labels for labels, _ in slow]
+    assert len({score for _, score in fast}) < 5
+
+
 def test_a_language_model_over_labels() -> None:
     scores = frames(13)
     model = Bigram(0, [1, 2])
@@ -422,6 +476,8 @@ FORBIDDING = (frames(7)[0] > -1.5).numpy()
         (lambda: count_strings(FORBIDDING, 0, 1), "leave more than 1 kinds of label strings to count; loosen"),
         (lambda: DIST.top_k(0), "k must be at least 1"),
         (lambda: DIST.beam_search(0), "width and k must be at least 1"),
+        (lambda: DIST.beam_search(symbol_threshold=0.1), "symbol_threshold must be a log probability.*got 0.1 and inf"),
+        (lambda: DIST.beam_search(beam_threshold=math.nan), "beam_threshold a difference of scores.*got -inf and nan"),
         (lambda: DIST.beam_search(word_scorer=Bigram(0, ["a"])), "got no lexicon"),
         (lambda: DIST.prefix_search(threshold=1.5), "threshold must be a probability"),
         (lambda: DIST.expected(torch.zeros(3, 3)), r"costs must be \(1, 3, 3\)"),

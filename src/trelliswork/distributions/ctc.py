@@ -18,7 +18,7 @@ from trelliswork.distributions.base import (
 )
 from trelliswork.distributions.checks import allowed_values, flat_lengths
 from trelliswork.distributions.ctc_alignment import CTCAlignment
-from trelliswork.distributions.ctc_inputs import Strings, check_frames, check_scores
+from trelliswork.distributions.ctc_inputs import Strings, check_beam, check_frames, check_scores
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Bool, Float, Int
@@ -227,6 +227,8 @@ class CTC(StructuredDistribution):
         word_scorer: Scorer | None = None,
         word_weight: float = 1.0,
         label_bonus: float = 0.0,
+        symbol_threshold: float = -INF,
+        beam_threshold: float = INF,
     ) -> list[Any]:
         """The k best strings that a beam of `width` strings finds, each row a list of (labels, score), best first.
 
@@ -234,9 +236,12 @@ class CTC(StructuredDistribution):
         `score(state, symbol) -> (log p, state)` and `final(state)`; their log probabilities are added to log p(ℓ | x)
         with these weights, `label_bonus` for each label. With a lexicon only its words are spelt. With a beam that
         holds all strings the search is exact.
+
+        Two thresholds make the search faster and less thorough: symbols whose log probability in a frame is below
+        `symbol_threshold` (say -5) are not tried there, unless they are the best, and strings that score more than
+        `beam_threshold` (say 10) below the best one so far are dropped.
         """
-        if width < 1 or k < 1:
-            raise ScoreError(f"width and k must be at least 1; got {width} and {k}")
+        check_beam(width, k, symbol_threshold, beam_threshold)
         if word_scorer is not None and lexicon is None:
             raise ScoreError("a word_scorer reads words; got no lexicon to spell them; give lexicon=Lexicon({...})")
         c = self.log_probs.shape[-1]
@@ -246,11 +251,14 @@ class CTC(StructuredDistribution):
             )
         models = beam.Models(scorer, scorer_weight, word_scorer, word_weight, lexicon, label_bonus)
         self._require_possible()
-        log_z = self._log_z.detach().tolist()
         find = beam.fast_beam_search if models.silent and self.backend == "kernel" else beam.beam_search
+        size = beam.Size(width, beam_threshold)
         rows = [
-            [Decoded(labels, score - z) for labels, score in find(row, self.blank, width, k, models)]
-            for row, z in zip(self._parts.rows(), log_z, strict=True)
+            [
+                Decoded(labels, score - z)
+                for labels, score in find(beam.likely_symbols(row, symbol_threshold), self.blank, size, k, models)
+            ]
+            for row, z in zip(self._parts.rows(), self._log_z.detach().tolist(), strict=True)
         ]
         return self._nested(rows)
 

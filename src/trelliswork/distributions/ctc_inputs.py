@@ -104,6 +104,17 @@ def check_scores(scores: Tensor, real: Bool[Tensor, "rows t"]) -> None:
     refuse_not_scores("log_probs", scores, real[..., None], named_place("row", "frame", "symbol"))
 
 
+def check_beam(width: int, k: int, symbol_threshold: float, beam_threshold: float) -> None:
+    """How much a beam search keeps, and how many strings it returns."""
+    if width < 1 or k < 1:
+        raise ScoreError(f"width and k must be at least 1; got {width} and {k}")
+    if not symbol_threshold <= 0.0 <= beam_threshold:
+        raise ScoreError(
+            "symbol_threshold must be a log probability, at most 0, and beam_threshold a difference of scores, at "
+            f"least 0; got {symbol_threshold} and {beam_threshold}; try -5.0 and 10.0"
+        )
+
+
 def check_paths(
     value: Tensor, batch_shape: torch.Size, real: Bool[Tensor, "rows t"], c: int
 ) -> Int[Tensor, "samples rows t"]:

@@ -16,10 +16,10 @@ NEG_INF = -np.inf
 def offer(scores, numbers, size, score, number):
     """Put a candidate above -inf into the heap if there is room, or in place of the worst if that is worse.
 
-    Numbers must rise from offer to offer. Returns the size of the heap.
+    Returns the size of the heap.
     """
     if size == len(scores):
-        if score > scores[0]:
+        if score >= scores[0] and _worse(scores[0], numbers[0], score, number):
             _sink(scores, numbers, size, score, number)
         return size
     return size if score == NEG_INF else _rise(scores, numbers, size, score, number)
@@ -37,8 +37,10 @@ def sort_heap(scores, numbers, size):
 @kernel(EXACT)
 def _rise(scores, numbers, size, score, number):
     place = size
-    while place > 0 and scores[(place - 1) // 2] >= score:
+    while place > 0:
         above = (place - 1) // 2
+        if _worse(scores[above], numbers[above], score, number):
+            break
         scores[place], numbers[place] = scores[above], numbers[above]
         place = above
     scores[place], numbers[place] = score, number

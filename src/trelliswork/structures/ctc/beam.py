@@ -10,7 +10,9 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from trelliswork.runtime.bridge import Array
 from trelliswork.structures.ctc import beam_kernels as kernels
@@ -48,6 +50,13 @@ class Models:
     def silent(self) -> bool:
         """Whether the frames decide alone."""
         return self.labels is None and self.words is None and self.lexicon is None
+
+
+class Size(NamedTuple):
+    """How much is kept of a frame: the `width` best strings, but none that scores `threshold` less than the best."""
+
+    width: int
+    threshold: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -96,34 +105,48 @@ def log_add(x: float, y: float) -> float:
     return x if y == NEG_INF else x + math.log1p(math.exp(y - x))
 
 
-def beam_search(scores: Array, blank: int, width: int, k: int, models: Models) -> list[tuple[list[int], float]]:
-    """The k best of the `width` label strings kept at each frame, with scores, best first."""  # [S4, CTC beam search]
+def likely_symbols(scores: Array, threshold: float) -> Array:
+    """Scores [t, c], -inf for symbols whose log probability in their frame is below the threshold; the best stays."""
+    if threshold == NEG_INF:
+        return scores
+    top = scores.max(1, keepdims=True)
+    log_total = top + np.log(np.exp(scores - top).sum(1, keepdims=True))
+    likely: Array = np.where((scores >= threshold + log_total) | (scores == top), scores, NEG_INF)
+    return likely
+
+
+def beam_search(scores: Array, blank: int, size: Size, k: int, models: Models) -> list[tuple[list[int], float]]:
+    """The k best of the label strings kept at each frame, with scores, best first."""  # [S4, CTC beam search]
     beam = [Hypothesis((), _at_the_start(models), in_blank=0.0)]
     for frame in scores.tolist():
+        labels = [x for x, score in enumerate(frame) if x != blank and score > NEG_INF]
         seen = dict.fromkeys(beam)
         fresh: list[Fresh] = []
         for hypothesis in beam:
             _stay(hypothesis, frame, blank)
-            _extend(hypothesis, frame, blank, models, seen, fresh)
-        beam = _best(list(seen), fresh, width)
+            _extend(hypothesis, frame, labels, models, seen, fresh)
+        beam = _best(list(seen), fresh, size)
     ended = [(list(each.labels), each.acoustic + _ending(each, models)) for each in beam]
     return _k_best(ended, k)
 
 
-def fast_beam_search(scores: Array, blank: int, width: int, k: int, models: Models) -> list[tuple[list[int], float]]:
+def fast_beam_search(scores: Array, blank: int, size: Size, k: int, models: Models) -> list[tuple[list[int], float]]:
     """`beam_search` by kernel, for models that are silent."""
-    tree, nodes, weights = kernels.beam_strings(scores, blank, width, float(models.bonus))
+    tree, nodes, weights = kernels.beam_strings(scores, blank, size.width, float(size.threshold), float(models.bonus))
     scored = (weights[:, kernels.ANY] + weights[:, kernels.EXTRA]).tolist()
-    return _k_best([(_spelt(tree, node), score) for node, score in zip(nodes.tolist(), scored, strict=True)], k)
+    worst = heapq.nlargest(k, scored)[-1] if scored else NEG_INF  # worse strings need not be spelt
+    found = [(node, score) for node, score in zip(nodes.tolist(), scored, strict=True) if score >= worst]
+    parents, labels = (tree[: nodes.max(initial=0) + 1, i].tolist() for i in (kernels.PARENT, kernels.LABEL))
+    return _k_best([(_spelt(parents, labels, node), score) for node, score in found], k)
 
 
-def _spelt(tree: Array, node: int) -> list[int]:
+def _spelt(parents: list[int], labels: list[int], node: int) -> list[int]:
     """The labels on the way from the root to a node."""
-    labels = []
-    while tree[node, kernels.PARENT] >= 0:
-        labels.append(int(tree[node, kernels.LABEL]))
-        node = tree[node, kernels.PARENT]
-    return labels[::-1]
+    found = []
+    while parents[node] >= 0:
+        found.append(labels[node])
+        node = parents[node]
+    return found[::-1]
 
 
 def _k_best(found: list[tuple[list[int], float]], k: int) -> list[tuple[list[int], float]]:
@@ -142,7 +165,7 @@ def _stay(hypothesis: Hypothesis, frame: list[float], blank: int) -> None:
 def _extend(
     hypothesis: Hypothesis,
     frame: list[float],
-    blank: int,
+    labels: list[int],
     models: Models,
     seen: dict[Hypothesis, None],
     fresh: list[Fresh],
@@ -150,9 +173,9 @@ def _extend(
     """One more label begins at this frame: known strings gain the weight, others are offered."""
     last = hypothesis.labels[-1] if hypothesis.labels else None
     in_blank, anywhere, node = hypothesis.in_blank, hypothesis.acoustic, hypothesis.standing.node
-    for label in range(len(frame)) if node is None or models.lexicon is None else models.lexicon.labels_after(node):
+    for label in labels if node is None or models.lexicon is None else models.lexicon.labels_after(node):
         weight = (in_blank if label == last else anywhere) + frame[label]
-        if label == blank or weight == NEG_INF:
+        if weight == NEG_INF:
             continue
         known = hypothesis.longer.get(label)
         if known is not None:
@@ -165,16 +188,16 @@ def _extend(
         fresh.append((weight + offer.extra, hypothesis, label, weight))
 
 
-def _best(seen: list[Hypothesis], fresh: list[Fresh], width: int) -> list[Hypothesis]:
-    """The `width` best strings; only those that are kept become objects, the others lose their paths."""
+def _best(seen: list[Hypothesis], fresh: list[Fresh], size: Size) -> list[Hypothesis]:
+    """The best strings; only those that are kept become objects, the others lose their paths."""
     for hypothesis in seen:
         hypothesis.advance()
     old: list[Fresh] = [(each.score, each, KNOWN, 0.0) for each in seen]
-    ranked = heapq.nlargest(width, [*old, *fresh], key=lambda each: each[0])
+    ranked = heapq.nlargest(size.width, [*old, *fresh], key=lambda each: each[0])
     kept = []
     for score, hypothesis, label, weight in ranked:
-        if score == NEG_INF:
-            continue
+        if score == NEG_INF or score < ranked[0][0] - size.threshold:
+            break
         if label != KNOWN:
             labels, standing = (*hypothesis.labels, label), hypothesis.offers[label]
             hypothesis.longer[label] = hypothesis = Hypothesis(labels, standing, in_label=weight)

@@ -2,7 +2,8 @@
 
 A label string is a node of a tree of all strings that were ever kept: `tree[node]` has its parent, its last label, its
 first child, the next child of its parent and its place in the beam (-1: none). A candidate of a frame is a number:
-place s for a string of the beam that stays, n + s * c + label for one that the string in place s goes on to.
+place s for a string of the beam that stays, n + s * c + label for one that the string in place s goes on to. Labels are
+tried from the best of the frame down, until the beam is full of better strings.
 """
 
 from __future__ import annotations
@@ -30,20 +31,25 @@ def log_add(x, y):
 
 
 @kernel(EXACT)
-def beam_strings(scores, blank, width, bonus):
+def beam_strings(scores, blank, width, threshold, bonus):
     """(tree, nodes, weights): the nodes in the beam behind the last frame, best first, and their log weights."""
     n_frames, c = scores.shape
     tree, nodes, weights = np.empty((64, NODE_FIELDS), np.int64), np.empty(1, np.int64), np.empty((1, WEIGHTS))
     n_nodes, nodes[0] = _plant(tree, 0, -1, -1), 0
     tree[0, PLACE] = 0
     weights[0, BLANK], weights[0, LAST], weights[0, ANY], weights[0, EXTRA] = 0.0, NEG_INF, 0.0, 0.0
+    room = c - 1 if c - 1 < width + 1 else width + 1
+    label_scores, labels = np.empty(room), np.empty(room, np.int64)
     for t in range(n_frames):
         n, size = len(nodes), len(nodes) * c
         stayed, known = np.empty((n, WEIGHTS)), np.zeros((n, c), np.bool_)
         _stay(scores[t], blank, tree, nodes, weights, stayed, known)
         best = np.empty(size if size < width else width)
         codes = np.empty(len(best), np.int64)
-        size = _best(scores[t], blank, bonus, tree, nodes, weights, stayed, known, best, codes)
+        n_labels = _best_labels(scores[t], blank, label_scores, labels)
+        size = _best(n_labels, labels, label_scores, bonus, (tree, nodes, weights), stayed, known, best, codes)
+        while size > 1 and best[size - 1] < best[0] - threshold:
+            size -= 1
         kept, new_weights = np.empty(size, np.int64), np.empty((size, WEIGHTS))
         for place in range(n):
             tree[nodes[place], PLACE] = -1
@@ -121,17 +127,36 @@ def _stay(frame, blank, tree, nodes, weights, stayed, known):
 
 
 @kernel(EXACT)
-def _best(frame, blank, bonus, tree, nodes, weights, stayed, known, best, codes):
+def _best_labels(frame, blank, best, labels):
+    """Scores and numbers of the best labels of a frame above -inf, best first; returns how many there are.
+
+    There is room for one more than the beam has: of a string and width + 2 labels, all but the last label again are at
+    least as good as the string with the worst of them.
+    """
+    size = 0
+    for label in range(len(frame)):
+        if label != blank:
+            size = offer(best, labels, size, frame[label], label)
+    sort_heap(best, labels, size)
+    return size
+
+
+@kernel(EXACT)
+def _best(n_labels, labels, label_scores, bonus, beam, stayed, known, best, codes):
     """Scores and numbers of the best candidates above -inf, best first; returns how many there are."""
+    tree, nodes, weights = beam
     n, c = known.shape
     size = 0
     for place in range(n):
         size = offer(best, codes, size, stayed[place, ANY] + stayed[place, EXTRA], place)
     for place in range(n):
         last, extra = tree[nodes[place], LABEL], weights[place, EXTRA] + bonus
-        for label in range(c):
-            if label != blank and not known[place, label]:
-                score = _onset(weights, place, label, last) + frame[label] + extra
+        for rank in range(n_labels):
+            label = labels[rank]
+            if size == len(best) and weights[place, ANY] + label_scores[rank] + extra < best[0]:
+                break
+            if not known[place, label]:
+                score = _onset(weights, place, label, last) + label_scores[rank] + extra
                 size = offer(best, codes, size, score, n + place * c + label)
     sort_heap(best, codes, size)
     return size
