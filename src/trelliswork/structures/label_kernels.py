@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import LARGEST_SCORE, exp, log
+from trelliswork.runtime.kernel_math import LARGEST_SCORE, exp, higher, log
 
 NEG_INF = -np.inf
 
@@ -28,7 +28,7 @@ def labels_are_scores(labels, lengths):
 def _highest(row):
     top = NEG_INF
     for y in range(row.shape[0]):
-        top = max(top, row[y])
+        top = higher(top, row[y])
     return top
 
 

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from trelliswork.runtime.compilation import FAST, kernel
-from trelliswork.runtime.kernel_math import at, exp, highest, subtract_highest
+from trelliswork.runtime.kernel_math import at, exp, higher, highest, subtract_highest
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
 NEG_INF = -np.inf
@@ -292,7 +292,7 @@ def _log_arrivals(log_alpha, arc_scores, tops, arrived):
     for i in range(c):
         from_i, row = log_alpha[i], arc_scores[i]
         for j in range(c):
-            tops[j] = max(tops[j], from_i + row[j])
+            tops[j] = higher(tops[j], from_i + row[j])
     for j in range(c):
         tops[j] = tops[j] if tops[j] > NEG_INF else 0.0
     arrived[:] = 0.0

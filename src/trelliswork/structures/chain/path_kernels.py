@@ -13,6 +13,7 @@ from trelliswork.runtime.kernel_math import (
     draw,
     first_best,
     first_not_a_score,
+    higher,
     insert,
     right_padded,
     subtract_highest,
@@ -69,14 +70,14 @@ def _best_arrivals(deltas, t, arc_scores, arrived):
     while i + 3 < c:
         d0, d1, d2, d3 = deltas[t, i], deltas[t, i + 1], deltas[t, i + 2], deltas[t, i + 3]
         for j in range(width):
-            left = max(d0 + arc_scores[i, j], d1 + arc_scores[i + 1, j])
-            right = max(d2 + arc_scores[i + 2, j], d3 + arc_scores[i + 3, j])
-            arrived[j] = max(arrived[j], max(left, right))
+            left = higher(d0 + arc_scores[i, j], d1 + arc_scores[i + 1, j])
+            right = higher(d2 + arc_scores[i + 2, j], d3 + arc_scores[i + 3, j])
+            arrived[j] = higher(arrived[j], higher(left, right))
         i += 4
     while i < c:
         d0 = deltas[t, i]
         for j in range(width):
-            arrived[j] = max(arrived[j], d0 + arc_scores[i, j])
+            arrived[j] = higher(arrived[j], d0 + arc_scores[i, j])
         i += 1
 
 

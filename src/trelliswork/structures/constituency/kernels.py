@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import exp, log
+from trelliswork.runtime.kernel_math import exp, higher, log
 from trelliswork.structures.constituency.label_kernels import LOWEST
 
 NEG_INF = -np.inf
@@ -22,7 +22,7 @@ def _pair_sums(left, right, sums, tops):
     """sums = left + right, and tops keeps the maximum."""
     for e in range(tops.shape[0]):
         sums[e] = left[e] + right[e]
-        tops[e] = max(tops[e], sums[e])
+        tops[e] = higher(tops[e], sums[e])
 
 
 @kernel(FAST)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import insert
+from trelliswork.runtime.kernel_math import higher, insert
 from trelliswork.runtime.kernel_random import draw
 from trelliswork.structures.constituency.kernels import FOLDED, INSIDE
 
@@ -15,7 +15,7 @@ NEG_INF = -np.inf
 @kernel(FAST)
 def _keep_higher(left, right, tops):
     for e in range(tops.shape[0]):
-        tops[e] = max(tops[e], left[e] + right[e])
+        tops[e] = higher(tops[e], left[e] + right[e])
 
 
 @kernel(FAST)

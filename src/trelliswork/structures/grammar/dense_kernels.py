@@ -132,8 +132,9 @@ def widen(phrases, wide):
     """wide[0, p P + r] = phrases_p and wide[1, p P + r] = phrases_r: their product is the outer product, in one run."""
     size = phrases.shape[0]
     for p in range(size):
-        wide[0, p * size : p * size + size] = phrases[p]
-        wide[1, p * size : p * size + size] = phrases
+        left, right = wide[0, p * size : p * size + size], wide[1, p * size : p * size + size]
+        for r in range(size):
+            left[r], right[r] = phrases[p], phrases[r]
 
 
 @kernel(EXACT)

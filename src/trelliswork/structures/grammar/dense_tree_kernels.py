@@ -5,32 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.runtime.kernel_math import higher
 from trelliswork.structures.grammar.dense_kernels import block_of, piece, widen
 
 NEG_INF = -np.inf
 
 
 @kernel(FAST)
-def _highest_sum(one, other, work):
-    """max_q one_q + other_q: quarters against one another, then halves, which runs in vector registers."""
-    size = one.shape[0]
-    m = size // 4
-    one0, one1, one2, one3 = one[:m], one[m : 2 * m], one[2 * m : 3 * m], one[3 * m : 4 * m]
-    other0, other1, other2, other3 = other[:m], other[m : 2 * m], other[2 * m : 3 * m], other[3 * m : 4 * m]
-    for q in range(m):
-        upper = max(one0[q] + other0[q], one1[q] + other1[q])
-        work[q] = max(upper, max(one2[q] + other2[q], one3[q] + other3[q]))
+def _highest_sum(one, other):
+    """max_q one_q + other_q."""
     top = NEG_INF
-    for q in range(4 * m, size):
-        top = max(top, one[q] + other[q])
-    while m > 8:
-        half = m // 2
-        lower, upper = work[:half], work[m - half : m]
-        for q in range(half):
-            lower[q] = max(lower[q], upper[q])
-        m -= half
-    for q in range(m):
-        top = max(top, work[q])
+    for q in range(one.shape[0]):
+        top = higher(top, one[q] + other[q])
     return top
 
 
@@ -40,13 +26,14 @@ def _keep_higher_outer(left, right, block):
     for p in range(block.shape[0]):
         amount = left[p]
         for r in range(block.shape[1]):
-            block[p, r] = max(block[p, r], amount + right[r])
+            block[p, r] = higher(block[p, r], amount + right[r])
 
 
 @kernel(FAST)
-def _keep_higher_sum(one, other, out):
-    for q in range(out.shape[0]):
-        out[q] = max(out[q], one[q] + other[q])
+def _keep_higher_phrases(widened, i, k, j, n_pairs, pairs):
+    """The pairs of phrases over tokens i..k and k+1..j; indices rather than views, which cost a reference count each."""
+    for q in range(n_pairs):
+        pairs[q] = higher(pairs[q], widened[i, k, 0, q] + widened[k + 1, j, 1, q])
 
 
 @kernel(EXACT)
@@ -58,7 +45,7 @@ def _best_pairs(chart, widened, i, j, columns, pairs):
     for k in range(i, j):
         left, right = chart[i, k], chart[k + 1, j]
         if i < k < j - 1 and widened.shape[0] > 0:
-            _keep_higher_sum(widened[i, k, 0], widened[k + 1, j, 1], pairs[: n_phrases**2])
+            _keep_higher_phrases(widened, i, k, j, n_phrases**2, pairs)
             continue
         for half in range(2):
             la, lb = piece(k > i, half, n_phrases, n_lexical, n_symbols)
@@ -72,82 +59,96 @@ def _best_pairs(chart, widened, i, j, columns, pairs):
 
 
 @kernel(FAST)
+def _best_tokens(rules, first, step, tokens, found):
+    """found_i = max_t rules[first + step t] + tokens[t, i], four symbols a pass."""
+    size, t = tokens.shape[0], 0
+    for i in range(found.shape[0]):
+        found[i] = NEG_INF
+    while t + 3 < size:
+        at = first + step * t
+        r0, r1, r2, r3 = rules[at], rules[at + step], rules[at + 2 * step], rules[at + 3 * step]
+        for i in range(found.shape[0]):
+            low = higher(r0 + tokens[t, i], r1 + tokens[t + 1, i])
+            high = higher(r2 + tokens[t + 2, i], r3 + tokens[t + 3, i])
+            found[i] = higher(found[i], higher(low, high))
+        t += 4
+    while t < size:
+        r0 = rules[first + step * t]
+        for i in range(found.shape[0]):
+            found[i] = higher(found[i], r0 + tokens[t, i])
+        t += 1
+
+
+@kernel(EXACT)
 def _edge_scores(rules, chart, n, starts, edges):
     """The best rule with one token below: edges[0, j, p, a] of a -> p token j, edges[1, i, p, a] of a -> token i p."""
     n_phrases = rules.shape[0]
     n_others = chart.shape[2] - n_phrases
-    first_right, first_left = starts[0, 1], starts[1, 0]
-    for i in range(n):
-        token = chart[i, i, n_phrases:]
+    tokens, found = np.empty((n_others, n)), np.empty(n)
+    for t in range(n_others):
+        for i in range(n):
+            tokens[t, i] = chart[i, i, n_phrases + t]
+    for side in range(2):
         for a in range(n_phrases):
             for p in range(n_phrases):
-                ending = beginning = NEG_INF
-                for t in range(n_others):
-                    ending = max(ending, rules[a, first_right + p * n_others + t] + token[t])
-                    beginning = max(beginning, rules[a, first_left + t * n_phrases + p] + token[t])
-                edges[0, i, p, a], edges[1, i, p, a] = ending, beginning
+                first, step = (starts[1, 0] + p, n_phrases) if side else (starts[0, 1] + p * n_others, 1)
+                _best_tokens(rules[a], first, step, tokens, found)
+                for i in range(n):
+                    edges[side, i, p, a] = found[i]
 
 
 @kernel(FAST)
-def _best_at_edges(ending, before, beginning, after, found):
-    """found_a = the best of splits with one token on the right, or on the left."""
-    n_phrases = found.shape[0]
-    found[:] = NEG_INF
+def _best_at_edges(edges, chart, i, j, n_phrases):
+    """chart[i, j] = the best of splits with one token on the right, or on the left."""
+    for a in range(n_phrases):
+        chart[i, j, a] = NEG_INF
     for p in range(n_phrases):
+        before, after = chart[i, j - 1, p], chart[i + 1, j, p]
         for a in range(n_phrases):
-            best = max(ending[p, a] + before[p], beginning[p, a] + after[p])
-            found[a] = max(found[a], best)
-
-
-@kernel(FAST)
-def _keep_best_rules(rules, pairs, found):
-    """found_a = max(itself, max_q rules[a, q] + pairs_q); four running maxima need not wait for one another."""
-    size = pairs.shape[0]
-    for a in range(found.shape[0]):
-        top0, top1, top2, top3 = found[a], NEG_INF, NEG_INF, NEG_INF
-        for step in range(size // 4):
-            q = 4 * step
-            top0, top1 = max(top0, rules[a, q] + pairs[q]), max(top1, rules[a, q + 1] + pairs[q + 1])
-            top2, top3 = max(top2, rules[a, q + 2] + pairs[q + 2]), max(top3, rules[a, q + 3] + pairs[q + 3])
-        for q in range(size - size % 4, size):
-            top0 = max(top0, rules[a, q] + pairs[q])
-        found[a] = max(max(top0, top1), max(top2, top3))
+            best = higher(edges[0, j, p, a] + before, edges[1, i, p, a] + after)
+            chart[i, j, a] = higher(chart[i, j, a], best)
 
 
 @kernel(EXACT)
 def _best_inner_pairs(chart, widened, i, j, n_phrases, pairs):
     """Like `_best_pairs`, of splits with two or more tokens on both sides: phrases only."""
-    pairs[:] = NEG_INF
+    for q in range(n_phrases**2):
+        pairs[q] = NEG_INF
     for k in range(i + 1, j - 1):
         if widened.shape[0] > 0:
-            _keep_higher_sum(widened[i, k, 0], widened[k + 1, j, 1], pairs)
+            _keep_higher_phrases(widened, i, k, j, n_phrases**2, pairs)
         else:
-            block = pairs.reshape((n_phrases, n_phrases))
+            block = pairs[: n_phrases**2].reshape((n_phrases, n_phrases))
             _keep_higher_outer(chart[i, k, :n_phrases], chart[k + 1, j, :n_phrases], block)
 
 
 @kernel(EXACT)
-def _fill_span(rules, chart, widened, edges, i, j, columns, first_narrow, pairs, work):
-    """The phrases over tokens i..j."""
-    n_phrases, found = rules.shape[0], chart[i, j]
-    if j - i > 1 and edges.shape[0] > 0:
-        _best_at_edges(edges[0, j], chart[i, j - 1], edges[1, i], chart[i + 1, j], found[:n_phrases])
-        if j - i > 2:
-            inner = pairs[: n_phrases**2]
-            _best_inner_pairs(chart, widened, i, j, n_phrases, inner)
-            _keep_best_rules(rules, inner, found[:n_phrases])
-        return
-    lo, hi = (0, columns[2][1, 1]) if j - i > 1 else (first_narrow, rules.shape[1])
-    _best_pairs(chart, widened, i, j, columns, pairs)
-    for a in range(n_phrases):
-        found[a] = _highest_sum(rules[a, lo:hi], pairs[lo:hi], work)
+def _columns_above(width, size, columns, first_narrow):
+    """The columns of pairs that spans of width + 1 tokens can have."""
+    return (0, columns[2][1, 1]) if width > 1 else (first_narrow, size)
 
 
 @kernel(EXACT)
-def _fill(rules, lexical, nodes, n, columns, first_narrow, chart, widened, edges, works):
+def _fill_span(rules, chart, widened, edges, i, j, columns, first_narrow, pairs):
+    """The phrases over tokens i..j."""
+    n_phrases, found = rules.shape[0], chart[i, j]
+    if j - i > 1 and edges.shape[0] > 0:
+        _best_at_edges(edges, chart, i, j, n_phrases)
+        if j - i > 2:
+            _best_inner_pairs(chart, widened, i, j, n_phrases, pairs)
+            for a in range(n_phrases):
+                found[a] = higher(found[a], _highest_sum(rules[a, : n_phrases**2], pairs))
+        return
+    lo, hi = _columns_above(j - i, rules.shape[1], columns, first_narrow)
+    _best_pairs(chart, widened, i, j, columns, pairs)
+    for a in range(n_phrases):
+        found[a] = _highest_sum(rules[a, lo:hi], pairs[lo:hi])
+
+
+@kernel(EXACT)
+def _fill(rules, lexical, nodes, n, columns, first_narrow, chart, widened, edges, pairs):
     """The inside recursion in (max, +); `edges` is empty where phrases can stand above single tokens."""
     n_lexical, n_phrases, n_symbols = lexical.shape[1], rules.shape[0], chart.shape[2]
-    pairs, work = works
     for i in range(n):
         chart[i, i, : n_symbols - n_lexical] = NEG_INF
         chart[i, i, n_symbols - n_lexical :] = lexical[i]
@@ -157,7 +158,7 @@ def _fill(rules, lexical, nodes, n, columns, first_narrow, chart, widened, edges
         _edge_scores(rules, chart, n, columns[2], edges)
     for w in range(1, n):
         for i in range(n - w):
-            _fill_span(rules, chart, widened, edges, i, i + w, columns, first_narrow, pairs, work)
+            _fill_span(rules, chart, widened, edges, i, i + w, columns, first_narrow, pairs)
             chart[i, i + w, n_phrases:] = NEG_INF
             if nodes.shape[0] > 0:
                 chart[i, i + w] += nodes[i, i + w]
@@ -176,24 +177,23 @@ def _first_best(one, other):
 
 
 @kernel(EXACT)
-def _best_rule(scores, pairs, columns, n_symbols):
-    """The symbols of the best rule: the lowest left, then right, among ties."""
+def _best_rule(rules, a, pairs, lo, hi, columns, n_symbols):
+    """The symbols of the best rule in columns lo..hi: the lowest left, then right, among ties."""
     n_phrases, _, starts = columns
-    best, left, right = NEG_INF, 0, 0
-    for half in range(2):
+    best = _highest_sum(rules[a, lo:hi], pairs[lo:hi])
+    for left in range(n_symbols):
+        half = int(left >= n_phrases)
         for other in range(2):
-            rules = block_of(scores, starts, half, other, n_phrases, n_symbols)
-            found = block_of(pairs, starts, half, other, n_phrases, n_symbols)
-            for p in range(rules.shape[0]):
-                for r in range(rules.shape[1]):
-                    here, l_symbol, r_symbol = rules[p, r] + found[p, r], p + half * n_phrases, r + other * n_phrases
-                    if here > best or (here == best and here > NEG_INF and (l_symbol, r_symbol) < (left, right)):
-                        best, left, right = here, l_symbol, r_symbol
-    return left, right
+            n_right = n_symbols - n_phrases if other else n_phrases
+            first = starts[half, other] + (left - half * n_phrases) * n_right
+            for r in range(n_right if lo <= first < hi else 0):
+                if rules[a, first + r] + pairs[first + r] == best:
+                    return left, r + other * n_phrases
+    return 0, 0
 
 
 @kernel(EXACT)
-def _trace(rules, n, root_symbol, columns, chart, widened, pairs, stack, found):
+def _trace(rules, n, root_symbol, columns, first_narrow, chart, widened, pairs, stack, found):
     """The best derivation, from the root down: at each node the best rule, then its best split."""
     waiting, done = 1, 0
     stack[0, 0], stack[0, 1], stack[0, 2] = 0, n - 1, root_symbol
@@ -205,7 +205,8 @@ def _trace(rules, n, root_symbol, columns, chart, widened, pairs, stack, found):
         if i == j:
             continue
         _best_pairs(chart, widened, i, j, columns, pairs)
-        left, right = _best_rule(rules[a], pairs, columns, chart.shape[2])
+        lo, hi = _columns_above(j - i, rules.shape[1], columns, first_narrow)
+        left, right = _best_rule(rules, a, pairs, lo, hi, columns, chart.shape[2])
         best = i
         for k in range(i, j):
             mine = chart[i, k, left] + chart[k + 1, j, right]
@@ -231,7 +232,7 @@ def best_derivations(first, last, scores, columns, places, n_phrases, first_narr
     """
     rules, lexical, root, nodes, lengths = scores
     n_most, n_symbols = lexical.shape[1], root.shape[1]
-    chart, pairs, work = np.empty((n_most, n_most, n_symbols)), np.empty(n_symbols**2), np.empty(n_symbols**2)
+    chart, pairs = np.empty((n_most, n_most, n_symbols)), np.empty(n_symbols**2)
     stack = np.empty((2 * n_most, 3), np.int64)
     widened = np.empty((n_most if small else 0, n_most, 2, n_phrases**2))
     edges = np.empty((2 if first_narrow > 0 else 0, n_most, n_phrases, n_phrases))
@@ -241,8 +242,8 @@ def best_derivations(first, last, scores, columns, places, n_phrases, first_narr
         if b == first or rules.shape[0] > 1:
             _place(rules[b if rules.shape[0] > 1 else 0], places, here.ravel())
         own = nodes[b] if nodes.shape[0] > 0 else nodes.reshape((0, 0, 0))
-        _fill(here, lexical[b], own, n, columns, first_narrow, chart, widened, edges, (pairs, work))
+        _fill(here, lexical[b], own, n, columns, first_narrow, chart, widened, edges, pairs)
         symbol = _first_best(mine, chart[0, n - 1])
         possible[b] = mine[symbol] + chart[0, n - 1, symbol] > NEG_INF
         if possible[b]:
-            _trace(here, n, symbol, columns, chart, widened, pairs, stack, found[b])
+            _trace(here, n, symbol, columns, first_narrow, chart, widened, pairs, stack, found[b])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import at, exp, log
+from trelliswork.runtime.kernel_math import at, exp, higher, log
 from trelliswork.runtime.kernel_random import draw
 
 NEG_INF = -np.inf
@@ -20,7 +20,7 @@ LOWEST = -1e300  # stands for -inf where it is subtracted
 @kernel(FAST)
 def _keep_higher(left, right, lefts, rights, tops):
     for q in range(tops.shape[0]):
-        tops[q] = max(tops[q], left[lefts[q]] + right[rights[q]])
+        tops[q] = higher(tops[q], left[lefts[q]] + right[rights[q]])
 
 
 @kernel(FAST)
@@ -58,7 +58,7 @@ def fill_pairs(chart, i, j, grammar, best, pairs, totals):
 def _highest_rule(pairs, pair_of, rules):
     top = NEG_INF
     for r in range(rules.shape[0]):
-        top = max(top, pairs[pair_of[r]] + rules[r])
+        top = higher(top, pairs[pair_of[r]] + rules[r])
     return top
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import exp
+from trelliswork.runtime.kernel_math import exp, higher
 from trelliswork.runtime.kernel_random import draw
 
 NEG_INF = -np.inf
@@ -24,7 +24,7 @@ def _add_pairs(left, right, size, sums):
     for k in range(size):
         sums[k] = left[k] + right[k]
     for k in range(size):
-        top = max(top, sums[k])
+        top = higher(top, sums[k])
     return top
 
 

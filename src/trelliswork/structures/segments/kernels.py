@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from trelliswork.runtime.compilation import FAST, ORDERED, kernel
-from trelliswork.runtime.kernel_math import exp, highest, log, subtract_highest
+from trelliswork.runtime.kernel_math import exp, higher, highest, log, subtract_highest
 from trelliswork.structures.segments.part_kernels import arriving, clear, collect, leaving, n_durations
 
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
@@ -67,7 +67,7 @@ def _enter_exactly(log_alpha, transitions, tops, entered):
         tops[y], entered[y] = NEG_INF, 0.0
     for x in range(c):
         for y in range(c):
-            tops[y] = max(tops[y], log_alpha[x] + transitions[x, y])
+            tops[y] = higher(tops[y], log_alpha[x] + transitions[x, y])
     for x in range(c):
         for y in range(c):
             entered[y] += exp(log_alpha[x] + transitions[x, y] - tops[y]) if tops[y] > NEG_INF else 0.0
@@ -110,7 +110,7 @@ def _arrive_exactly(arrivals, m, log_alpha):
     for y in range(c):
         top, total = NEG_INF, 0.0
         for d in range(m):
-            top = max(top, arrivals[d * c + y])
+            top = higher(top, arrivals[d * c + y])
         for d in range(m):
             total += exp(arrivals[d * c + y] - top) if top > NEG_INF else 0.0
         log_alpha[y] = top + math.log(total) if total > 0.0 else NEG_INF

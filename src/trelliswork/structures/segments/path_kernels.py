@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import draw, first_best, insert
+from trelliswork.runtime.kernel_math import draw, first_best, higher, insert
 from trelliswork.structures.segments.part_kernels import arriving, arriving_with, collect_one, n_durations, score_of
 
 NEG_INF = -np.inf
@@ -70,7 +70,7 @@ def _enter_best(alpha, transitions, gamma):
     for x in range(c):
         weight, row = alpha[x], transitions[x]
         for y in range(c):
-            gamma[y] = max(gamma[y], weight + row[y])
+            gamma[y] = higher(gamma[y], weight + row[y])
 
 
 @kernel(FAST)
@@ -91,7 +91,7 @@ def best_starts(first, last, parts, transitions, start, end, lengths, starts, po
             for d in range(m):
                 gamma, scores = gammas[j - 1 - d], arrivals[d * c : d * c + c]
                 for y in range(c):
-                    alpha[y] = max(alpha[y], gamma[y] + scores[y])  # [S0.18]
+                    alpha[y] = higher(alpha[y], gamma[y] + scores[y])  # [S0.18]
             if j < length:
                 _enter_best(alpha, transitions, gammas[j])
         for y in range(c):
