@@ -14,6 +14,7 @@ from tests.contract.base import BACKENDS, INF, Instance, PartialKnowledge, Plain
 from trelliswork.distributions import ProbabilisticCFG, WeightedCFG, kl_divergence
 from trelliswork.distributions.grammar_inputs import to_tree
 from trelliswork.errors import ScoreError
+from trelliswork.structures.grammar import dense
 from trelliswork.structures.grammar.grammar import Grammar
 from trelliswork.structures.grammar.tree import Tree
 
@@ -180,6 +181,52 @@ def test_products_log_space_and_reference_agree(scale: float) -> None:
     close(kernel.log_partition, plain.log_partition)
     close(kernel.marginals, plain.marginals)
     close(kernel.rule_counts, plain.rule_counts)
+    assert kernel.argmax == plain.argmax
+
+
+@pytest.mark.parametrize("widened", [True, False])
+@pytest.mark.parametrize("by_node", [True, False])
+def test_dense_grammars_whose_phrases_stand_above_words(
+    widened: bool, by_node: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Symbols A and B are phrases, B and C lexical; few phrases have a layout of their own."""
+    if not widened:
+        monkeypatch.setattr(dense, "MOST_TO_WIDEN", 0)
+    pairs = [f"{left} {right} 1" for left in "ABC" for right in "ABC"]
+    grammar = Grammar.from_rules(f"A -> {' | '.join(pairs)}\nB -> {' | '.join(pairs)} | 'b' 1\nC -> 'c' 1")
+    assert grammar.first_lexical < grammar.n_phrases < len(grammar.symbols)
+    generator = torch.Generator().manual_seed(5)
+    shapes = {"lexical": (4, 7, 2), "rules": (4, grammar.n_rules), "root": (4, 3)}
+    if by_node:
+        shapes["nodes"] = (4, 7, 7, 3)
+    scores = {
+        name: torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
+        for name, shape in shapes.items()
+    }
+    lengths, given = torch.tensor([7, 1, 2, 3]), list(scores.values())
+    kernel, plain = (WeightedCFG(grammar, **scores, lengths=lengths, backend=each) for each in BACKENDS)  # type: ignore[arg-type]
+    assert kernel._solver.run.scaled is not None
+    close(kernel.log_partition, plain.log_partition)
+    for mine, wanted in zip(
+        *(torch.autograd.grad(each.log_partition @ torch.arange(1.0, 5.0).double(), given) for each in (kernel, plain)),
+        strict=True,
+    ):
+        close(mine, wanted)
+    close(kernel.score(kernel.argmax), plain.score(plain.argmax))
+    if by_node:  # without, trees of the same rules tie up to rounding
+        assert kernel.argmax == plain.argmax
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_ties_of_a_dense_grammar_go_to_the_lowest_symbols(n: int) -> None:
+    grammar = Grammar.dense(2, 3)
+    lexical = torch.zeros(2, n, 3)
+    lexical[1, :, 0] = -INF
+    root = torch.tensor([0.0, 0.0, *[0.0 if n == 1 else -INF] * 3])
+    kernel, plain = (
+        WeightedCFG(grammar, lexical=lexical, rules=torch.zeros(grammar.n_rules), root=root, backend=each)
+        for each in BACKENDS
+    )
     assert kernel.argmax == plain.argmax
 
 

@@ -10,7 +10,7 @@ import torch
 from trelliswork.runtime import buffers
 from trelliswork.runtime.bridge import Array
 from trelliswork.runtime.threads import WORTH_SPLITTING, over_rows
-from trelliswork.structures.grammar import dense_kernels, dense_tree_kernels
+from trelliswork.structures.grammar import dense_edge_kernels, dense_kernels, dense_tree_kernels
 from trelliswork.structures.grammar.structure import RuleTable
 
 if TYPE_CHECKING:
@@ -21,47 +21,44 @@ MOST_ROOM = 1 << 23  # numbers (64 MB)
 WORTH_IT = 0.25  # of all triples of symbols must be rules; below, one loop over the rules is faster
 
 
-class Columns(NamedTuple):
-    """Where pairs lie in a row: in four blocks, the last (neither is a phrase) only above two tokens."""
+class Rules(NamedTuple):
+    """exp of the rules' scores, relative to the highest: [1 or batch, phrases, ...]."""
 
-    n_phrases: int
-    n_lexical: int
-    n_symbols: int
-    starts: Array  # [2, 2]: of left phrases or others by right phrases or others
+    every: Array  # [..., symbols, symbols]
+    above_phrases: Array  # [..., phrases²]
+    above_tokens: Array  # [..., lexical symbols²]
+    at_edges: Array  # [2, 1 or batch, phrases², lexical symbols]: above p and a token, by (p, a); above a token and p
 
     @staticmethod
-    def of(table: RuleTable) -> Columns:
-        size, phrases = table.n_symbols, table.n_phrases
-        starts = np.array([[0, phrases**2], [phrases * size, 2 * phrases * size - phrases**2]])
-        return Columns(phrases, size - table.first_lexical, size, starts)
+    def of(every: Array, first: int) -> Rules:
+        rows, n_phrases, _, _ = every.shape
+        phrases, tokens = every[:, :, :n_phrases, :n_phrases], every[:, :, first:, first:]
+        right, left = every[:, :, :n_phrases, first:], every[:, :, first:, :n_phrases].transpose(0, 1, 3, 2)
+        at_edges = np.stack([right, left]).transpose(0, 1, 3, 2, 4)  # [2, rows, p, a, lexical symbols]
+        return Rules(
+            every,
+            np.ascontiguousarray(phrases).reshape(rows, n_phrases, -1),
+            np.ascontiguousarray(tokens).reshape(rows, n_phrases, -1),
+            np.ascontiguousarray(at_edges).reshape(2, rows, n_phrases**2, -1),
+        )
 
-    def span(self, w: int) -> tuple[int, int]:
-        """The columns that spans of w + 1 tokens need."""
-        if w > 1:
-            return 0, int(self.starts[1, 1])
-        no_phrase_is_lexical = self.n_symbols == self.n_phrases + self.n_lexical
-        return int(self.starts[1, 1]) if no_phrase_is_lexical else 0, self.n_symbols**2
-
-    def shifted(self, first: int) -> tuple[int, int, Array]:
-        """What the kernels call `columns`, for rows that begin at column `first`."""
-        return self.n_phrases, self.n_lexical, self.starts - first
-
-    def of_rules(self, table: RuleTable) -> Array:
-        """The column of each rule."""
-        left, right = table.lefts[table.pair_of], table.rights[table.pair_of]
-        other_left, other_right = (left >= self.n_phrases).astype(int), (right >= self.n_phrases).astype(int)
-        n_right = np.where(other_right, self.n_symbols - self.n_phrases, self.n_phrases)
-        inner = (left - other_left * self.n_phrases) * n_right + right - other_right * self.n_phrases
-        found: Array = self.starts[other_left, other_right] + inner
-        return found
+    def above(self, w: int) -> Array:
+        """The rules for the pairs of spans of w + 1 tokens."""
+        return self.above_tokens if w == 1 else self.above_phrases
 
 
-def columns_of(table: RuleTable) -> tuple[Columns, Array]:
-    """The columns, and that of each rule; made once a grammar."""
-    if "_columns" not in table.__dict__:
-        columns = Columns.of(table)
-        table.__dict__["_columns"] = columns, columns.of_rules(table)
-    found: tuple[Columns, Array] = table.__dict__["_columns"]
+def _symbols(table: RuleTable) -> tuple[Array, Array, Array]:
+    """Parent, left and right of each rule."""
+    if "_symbols" not in table.__dict__:
+        table.__dict__["_symbols"] = table.parents, table.lefts[table.pair_of], table.rights[table.pair_of]
+    found: tuple[Array, Array, Array] = table.__dict__["_symbols"]
+    return found
+
+
+def _places(table: RuleTable) -> Array:
+    """Where each rule lies in [phrases, symbols, symbols]."""
+    parents, lefts, rights = _symbols(table)
+    found: Array = (parents * table.n_symbols + lefts) * table.n_symbols + rights
     return found
 
 
@@ -69,11 +66,12 @@ class Scaled(NamedTuple):
     """What one inside pass in exp space leaves behind."""
 
     log_z: Array
-    weights: tuple[Array, Array]  # [1 or batch, phrases, columns] for two tokens, and for more: exp of rules' scores
+    rules: Rules
     chart: Array  # [n, batch, n, symbols], the highest of each span 1
     widened: Array  # [n, batch, n, 2, phrases²], or empty where that is too much
     scales: Array  # [n, batch, n]
     inverses: Array  # [n, batch, n]: of the highest sum of each span
+    edges: Array  # [2, batch, n, phrases²]: see `dense_edge_kernels`
     pairs: dict[int, tuple[Array, Array]]  # of each width, where there is room to keep them
 
 
@@ -121,32 +119,37 @@ def _add_product(left: Array, right: Array, out: torch.Tensor) -> None:
 
 def inside(arrays: GrammarArrays) -> Scaled | None:
     """log Z of every row by equations (8) of `math.md`; None if a weight was too small to keep."""  # [S2, CKY]
-    rules, lexical, root, nodes, lengths, table = arrays
+    scores, lexical, root, nodes, lengths, table = arrays
     batch, n, _ = lexical.shape
-    columns, of_rules = columns_of(table)
-    full = np.zeros((len(rules), table.n_phrases, table.n_symbols**2))
-    shifts, lost = dense_kernels.exp_rules(
-        rules[:, 0, 0], table.parents * table.n_symbols**2 + of_rules, full.reshape(len(rules), -1)
-    )
-    narrow, wide = (np.ascontiguousarray(full[:, :, slice(*columns.span(w))]) for w in (1, 2))
+    every = np.zeros((len(scores), table.n_phrases, table.n_symbols, table.n_symbols))
+    shifts, lost = dense_kernels.exp_rules(scores[:, 0, 0], _places(table), every.reshape(len(scores), -1))
+    rules = Rules.of(every, table.first_lexical)
     chart, scales = np.empty((n, batch, n, table.n_symbols)), np.full((n, batch, n), -np.inf)
     inverses, widened = np.zeros((n, batch, n)), _room_to_widen(n, batch, table.n_phrases)
     lost = dense_kernels.start(lexical, nodes, lengths, chart, scales) or lost
-    kept: dict[int, tuple[Array, Array]] = {}
-    keep = batch * n * n * wide.shape[2] <= 2 * MOST_ROOM
+    tokens = np.ascontiguousarray(chart[0, :, :, table.first_lexical :])
+    edges = np.stack([_product(tokens, each.transpose(0, 2, 1)) for each in rules.at_edges])
+    run = Scaled(np.empty(batch), rules, chart, widened, scales, inverses, edges, {})
+    keep = batch * n * n * table.n_phrases**2 <= 2 * MOST_ROOM
     for w in range(1, n):
         if lost:
             return None
-        tops, pairs = _pairs(w, columns, chart, widened, scales, lengths)
+        tops, pairs = _pairs(w, run, table, lengths)
         if keep:
-            kept[w] = tops, pairs
-        sums = _sums_of_rules(pairs, narrow if w == 1 else wide)
+            run.pairs[w] = tops, pairs
+        sums = _sums_of_rules(pairs, rules.above(w))
+        if w > 1:
+            dense_edge_kernels.add_edges(w, edges, chart, scales, lengths, tops, sums)
         lost = dense_kernels.normalise(w, sums, tops, shifts, nodes, lengths, chart, widened, scales, inverses)
     if lost:
         return None
-    log_z = np.empty(batch)
-    dense_kernels.finish(chart, scales, root, lengths, log_z)
-    return Scaled(log_z, (narrow, wide), chart, widened, scales, inverses, kept)
+    dense_kernels.finish(chart, scales, root, lengths, run.log_z)
+    return run
+
+
+def _below(w: int, table: RuleTable) -> tuple[int, int]:
+    """The symbols in the pairs of spans of w + 1 tokens."""
+    return (table.first_lexical, table.n_symbols) if w == 1 else (0, table.n_phrases)
 
 
 def _room_to_widen(n: int, batch: int, n_phrases: int) -> Array:
@@ -155,14 +158,11 @@ def _room_to_widen(n: int, batch: int, n_phrases: int) -> Array:
     return buffers.empty(shape) if n_phrases <= MOST_TO_WIDEN and np.prod(shape) <= MOST_ROOM else np.empty((0,) * 5)
 
 
-def _pairs(
-    w: int, columns: Columns, chart: Array, widened: Array, scales: Array, lengths: Array
-) -> tuple[Array, Array]:
+def _pairs(w: int, run: Scaled, table: RuleTable, lengths: Array) -> tuple[Array, Array]:
     """The scale of each span of a width, and its pairs relative to it."""
-    _, batch, n = scales.shape
-    first, last = columns.span(w)
-    tops, pairs = np.full((batch, n - w), -np.inf), buffers.empty((batch, n - w, last - first))
-    dense_kernels.pair_weights(w, chart, widened, scales, lengths, columns.shifted(first), tops, pairs)
+    _, batch, n = run.scales.shape
+    tops, pairs = np.full((batch, n - w), -np.inf), buffers.empty((batch, n - w, run.rules.above(w).shape[2]))
+    dense_kernels.pair_weights(w, run.chart, run.widened, run.scales, lengths, _below(w, table), tops, pairs)
     return tops, pairs
 
 
@@ -170,26 +170,33 @@ def outside(arrays: GrammarArrays, run: Scaled, grad: Array) -> tuple[Array, Arr
     """Gradients of Σ_b grad[b] log Z[b] for each row, by rules, lexical, root and nodes; (9) of `math.md`."""
     _, lexical, root, nodes, lengths, table = arrays
     batch, n, _ = lexical.shape
-    n_phrases, n_symbols = table.n_phrases, table.n_symbols
-    columns, of_rules = columns_of(table)
-    bars, by_widened = np.zeros(run.chart.shape), np.zeros(run.widened.shape)
-    d_weights = [torch.zeros(batch, *each.shape[1:], dtype=torch.float64) for each in run.weights]
+    first, rules = table.first_lexical, run.rules
+    bars, by_widened, by_edges = (np.zeros(each.shape) for each in (run.chart, run.widened, run.edges))
+    by_phrases, by_tokens = (
+        torch.zeros(batch, *each.shape[1:], dtype=torch.float64) for each in (rules.above_phrases, rules.above_tokens)
+    )
     dense_kernels.start_back(run.scales, root, lengths, run.log_z, grad, bars)
     for w in range(n - 1, 0, -1):
-        tops, pairs = run.pairs.get(w) or _pairs(w, columns, run.chart, run.widened, run.scales, lengths)
-        by_sum = np.empty((batch, n - w, n_phrases))
+        tops, pairs = run.pairs.get(w) or _pairs(w, run, table, lengths)
+        by_sum = np.empty((batch, n - w, table.n_phrases))
         dense_kernels.before_rules(w, bars, by_widened, nodes, run.inverses, lengths, by_sum)
-        _add_product(by_sum, pairs, d_weights[int(w > 1)])
-        by_pair = _product(by_sum, run.weights[int(w > 1)])
-        shifted = columns.shifted(columns.span(w)[0])
+        _add_product(by_sum, pairs, by_tokens if w == 1 else by_phrases)
+        by_pair = _product(by_sum, rules.above(w))
         dense_kernels.push_pairs(
-            w, by_pair, run.chart, run.widened, run.scales, lengths, shifted, tops, bars, by_widened
+            w, by_pair, run.chart, run.widened, run.scales, lengths, _below(w, table), tops, bars, by_widened
         )
-    d_rules = np.zeros((batch, len(of_rules)))
-    for w, weights, by_weight in zip((1, 2), run.weights, d_weights, strict=True):
-        dense_kernels.gather_rules(by_weight.numpy(), weights, table.parents, of_rules, *columns.span(w), d_rules)
-    d_lexical, d_root = np.zeros(lexical.shape), np.zeros((batch, n_symbols))
-    d_nodes = np.zeros((batch, n, n, n_symbols))
+        if w > 1:
+            dense_edge_kernels.push_edges(w, by_sum, run.edges, run.chart, run.scales, lengths, tops, bars, by_edges)
+    tokens = np.ascontiguousarray(run.chart[0, :, :, first:])
+    by_edge_rules = torch.zeros(2, batch, *rules.at_edges.shape[2:], dtype=torch.float64)
+    for by_rules, by_edge, edge in zip(by_edge_rules, by_edges, rules.at_edges, strict=True):
+        bars[0, :, :, first:] += _product(by_edge, edge)
+        _add_product(by_edge, tokens, by_rules)
+    d_rules = np.empty((batch, len(table.parents)))
+    by_weights = (by_phrases.numpy(), by_tokens.numpy(), by_edge_rules.numpy())
+    dense_kernels.gather_rules(by_weights, rules.every, _symbols(table), table.n_phrases, first, d_rules)
+    d_lexical, d_root = np.zeros(lexical.shape), np.zeros((batch, table.n_symbols))
+    d_nodes = np.zeros((batch, n, n, table.n_symbols))
     dense_kernels.collect(run.chart, bars, lengths, d_nodes, d_lexical, d_root)
     return d_rules[:, None, None], d_lexical, d_root, d_nodes
 
@@ -197,11 +204,9 @@ def outside(arrays: GrammarArrays, run: Scaled, grad: Array) -> tuple[Array, Arr
 def best_derivations(arrays: GrammarArrays, found: Array, possible: Array) -> None:
     """The best derivation of each row into `found` [batch, 2n-1, 3]; whether there is one into `possible`."""
     rules, lexical, root, nodes, lengths, table = arrays
-    columns, of_rules = columns_of(table)
-    is_small, places = table.n_phrases <= MOST_TO_WIDEN, table.parents * table.n_symbols**2 + of_rules
+    is_small = table.n_phrases <= MOST_TO_WIDEN
     work = len(lengths) * lexical.shape[1] ** 2 * table.n_phrases * table.n_symbols**2 // 4
     over_rows(
         dense_tree_kernels.best_derivations, len(lengths), work,
-        (rules[:, 0, 0], lexical, root, nodes, lengths), columns.shifted(0), places,
-        table.n_phrases, columns.span(1)[0], is_small, found, possible,
+        (rules[:, 0, 0], lexical, root, nodes, lengths), _places(table), table.n_phrases, is_small, found, possible,
     )  # fmt: skip

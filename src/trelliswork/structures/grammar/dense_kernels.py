@@ -2,8 +2,8 @@
 
 A chart is [width, row, i, symbol]: weights of tokens i..i+width, divided by e^scale of their span, so that the highest
 is 1.
-A matrix of pairs is [row, i, column] for the spans of one width. `columns` says how many symbols are phrases and how
-many lexical, and where four blocks of pairs start: left phrases or others (0, 1) by right phrases or others.
+A matrix of pairs is [row, i, pair] for the spans of one width: pairs of symbols lo..hi, the lexical ones above two
+tokens, else the phrases. Splits with one token at an edge of three or more are left to `dense_edge_kernels`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
-from trelliswork.runtime.kernel_math import exp
+from trelliswork.runtime.kernel_math import exp, higher
 
 NEG_INF = -np.inf
 SMALLEST = 1e-140  # its square is still a normal float64: products of two weights never vanish
@@ -21,7 +21,7 @@ SMALLEST = 1e-140  # its square is still a normal float64: products of two weigh
 def _highest(scores):
     top = NEG_INF
     for a in range(scores.shape[0]):
-        top = max(top, scores[a])
+        top = higher(top, scores[a])
     return top
 
 
@@ -59,14 +59,26 @@ def exp_rules(scores, places, weights):
 
 
 @kernel(EXACT)
-def gather_rules(by_weight, weights, phrases, columns, first, last, found):
-    """found[b, r] += the derivative by the weight of rule r, times the weight, if it lies in columns first..last."""
+def gather_rules(by_weights, weights, symbols, n_phrases, first_lexical, found):
+    """found[b, r] = the derivative by the weight of rule r, times the weight.
+
+    A rule has a share for what it is above: two phrases, two tokens, or one of each, on either side.
+    """
+    by_phrases, by_tokens, by_edges = by_weights
+    parents, lefts, rights = symbols
+    n_lexical = weights.shape[2] - first_lexical
     for b in range(found.shape[0]):
-        mine = weights[b if weights.shape[0] > 1 else 0]
-        for r in range(phrases.shape[0]):
-            column = columns[r] - first
-            if 0 <= column < last - first:
-                found[b, r] += by_weight[b, phrases[r], column] * mine[phrases[r], column]
+        for r in range(found.shape[1]):
+            a, left, right, total = parents[r], lefts[r], rights[r], 0.0
+            if left < n_phrases and right < n_phrases:
+                total += by_phrases[b, a, left * n_phrases + right]
+            if left >= first_lexical and right >= first_lexical:
+                total += by_tokens[b, a, (left - first_lexical) * n_lexical + right - first_lexical]
+            if left < n_phrases and right >= first_lexical:
+                total += by_edges[0, b, left * n_phrases + a, right - first_lexical]
+            if left >= first_lexical and right < n_phrases:
+                total += by_edges[1, b, right * n_phrases + a, left - first_lexical]
+            found[b, r] = total * weights[b if weights.shape[0] > 1 else 0, a, left, right]
 
 
 @kernel(EXACT)
@@ -85,23 +97,6 @@ def start(lexical, nodes, lengths, chart, scales):
                 scales[0, b, i], one = _exp_scaled(scores, chart[0, b, i, first:])
                 lost = lost or one
     return lost
-
-
-@kernel(FAST, inline=True)
-def piece(wide, half, n_phrases, n_lexical, n_symbols):
-    """The phrases (half 0) or the others (1) among the symbols that can stand above one token, or more."""
-    if half == 1:
-        return (n_symbols, n_symbols) if wide else (n_phrases, n_symbols)
-    return (0, n_phrases) if wide else (min(n_symbols - n_lexical, n_phrases), n_phrases)
-
-
-@kernel(FAST, inline=True)
-def block_of(row, starts, half, other, n_phrases, n_symbols):
-    """The pairs of left and right phrases, or others, as a matrix."""
-    n_left = n_symbols - n_phrases if half else n_phrases
-    n_right = n_symbols - n_phrases if other else n_phrases
-    start = starts[half, other]
-    return row[start : start + n_left * n_right].reshape((n_left, n_right))
 
 
 @kernel(EXACT)
@@ -138,29 +133,23 @@ def widen(phrases, wide):
 
 
 @kernel(EXACT)
-def pair_weights(w, chart, widened, scales, lengths, columns, tops, pairs):
-    """pairs[b, i, column of (l, r)] = Σ over splits of left times right weight, relative to e^tops; `math.md`, (8)."""
-    n_phrases, n_lexical, starts = columns
-    n_symbols = chart.shape[3]
+def pair_weights(w, chart, widened, scales, lengths, below, tops, pairs):
+    """pairs[b, i, (l, r)] = Σ over splits of left times right weight, relative to e^tops; `math.md`, (8)."""
     pairs[:] = 0.0
+    lo, hi = below
     for b in range(pairs.shape[0]):
         for i in range(max(lengths[b] - w, 0)):
             tops[b, i] = _top_scale(scales, w, b, i)
-            for s in range(w if tops[b, i] > NEG_INF else 0):
+            if w == 1:
+                block = pairs[b, i].reshape((hi - lo, hi - lo))
+                _add_outer(1.0, chart[0, b, i, lo:hi], chart[0, b, i + 1, lo:hi], block)
+            for s in range(1, w - 1 if tops[b, i] > NEG_INF else 0):
                 share = np.exp(scales[s, b, i] + scales[w - 1 - s, b, i + s + 1] - tops[b, i])
-                left, right, row = chart[s, b, i], chart[w - 1 - s, b, i + s + 1], pairs[b, i]
-                if 0 < s < w - 1 and widened.shape[0] > 0:
-                    _add_product(share, widened[s, b, i, 0], widened[w - 1 - s, b, i + s + 1, 1], row[: n_phrases**2])
-                    continue
-                for half in range(2):
-                    la, lb = piece(s > 0, half, n_phrases, n_lexical, n_symbols)
-                    for other in range(2):
-                        ra, rb = piece(s < w - 1, other, n_phrases, n_lexical, n_symbols)
-                        if la < lb and ra < rb:
-                            block = block_of(row, starts, half, other, n_phrases, n_symbols)
-                            first, second = la - half * n_phrases, ra - other * n_phrases
-                            inner = block[first : first + lb - la, second : second + rb - ra]
-                            _add_outer(share, left[la:lb], right[ra:rb], inner)
+                if widened.shape[0] > 0:
+                    _add_product(share, widened[s, b, i, 0], widened[w - 1 - s, b, i + s + 1, 1], pairs[b, i])
+                else:
+                    left, right = chart[s, b, i, lo:hi], chart[w - 1 - s, b, i + s + 1, lo:hi]
+                    _add_outer(share, left, right, pairs[b, i].reshape((hi - lo, hi - lo)))
 
 
 @kernel(EXACT)
@@ -271,30 +260,29 @@ def _share_product(share, by_out, one, other, by_one, by_other):
 
 
 @kernel(EXACT)
-def push_pairs(w, by_pair, chart, widened, scales, lengths, columns, tops, bars, by_widened):
+def push_pairs(w, by_pair, chart, widened, scales, lengths, below, tops, bars, by_widened):
     """Derivatives by pairs passed on to the weights of narrower spans; `math.md`, (9)."""
-    n_phrases, n_lexical, starts = columns
-    n_symbols = chart.shape[3]
+    lo, hi = below
+    size = hi - lo
     for b in range(by_pair.shape[0]):
         for i in range(max(lengths[b] - w, 0)):
-            for s in range(w if tops[b, i] > NEG_INF else 0):
+            if w == 1:
+                block, left, right = (
+                    by_pair[b, i].reshape((size, size)),
+                    chart[0, b, i, lo:hi],
+                    chart[0, b, i + 1, lo:hi],
+                )
+                _share_outer(1.0, block, left, right, bars[0, b, i, lo:hi], bars[0, b, i + 1, lo:hi])
+            for s in range(1, w - 1 if tops[b, i] > NEG_INF else 0):
                 share = np.exp(scales[s, b, i] + scales[w - 1 - s, b, i + s + 1] - tops[b, i])
-                left, right, row = chart[s, b, i], chart[w - 1 - s, b, i + s + 1], by_pair[b, i]
-                left_bars, right_bars = bars[s, b, i], bars[w - 1 - s, b, i + s + 1]
-                if 0 < s < w - 1 and widened.shape[0] > 0:
+                if widened.shape[0] > 0:
                     one, other = widened[s, b, i, 0], widened[w - 1 - s, b, i + s + 1, 1]
                     by_one, by_other = by_widened[s, b, i, 0], by_widened[w - 1 - s, b, i + s + 1, 1]
-                    _share_product(share, row[: n_phrases**2], one, other, by_one, by_other)
-                    continue
-                for half in range(2):
-                    la, lb = piece(s > 0, half, n_phrases, n_lexical, n_symbols)
-                    for other in range(2):
-                        ra, rb = piece(s < w - 1, other, n_phrases, n_lexical, n_symbols)
-                        if la < lb and ra < rb:
-                            block = block_of(row, starts, half, other, n_phrases, n_symbols)
-                            first, second = la - half * n_phrases, ra - other * n_phrases
-                            inner = block[first : first + lb - la, second : second + rb - ra]
-                            _share_outer(share, inner, left[la:lb], right[ra:rb], left_bars[la:lb], right_bars[ra:rb])
+                    _share_product(share, by_pair[b, i], one, other, by_one, by_other)
+                else:
+                    left, right = chart[s, b, i, lo:hi], chart[w - 1 - s, b, i + s + 1, lo:hi]
+                    left_bars, right_bars = bars[s, b, i, lo:hi], bars[w - 1 - s, b, i + s + 1, lo:hi]
+                    _share_outer(share, by_pair[b, i].reshape((size, size)), left, right, left_bars, right_bars)
 
 
 @kernel(FAST)

@@ -1,4 +1,8 @@
-"""CPU kernels that pick the best derivation of a dense grammar: rules lie as [phrase, column], see `dense.py`."""
+"""CPU kernels that pick the best derivation of a dense grammar.
+
+Rules lie as [phrase, left S + right] for S symbols; those above two phrases and those above two tokens also by
+themselves, as [phrase, pair]. Phrases are symbols 0..P, lexical symbols the last ones, from `first_lexical` on.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import higher
-from trelliswork.structures.grammar.dense_kernels import block_of, piece, widen
+from trelliswork.structures.grammar.dense_kernels import widen
 
 NEG_INF = -np.inf
 
@@ -31,31 +35,9 @@ def _keep_higher_outer(left, right, block):
 
 @kernel(FAST)
 def _keep_higher_phrases(widened, i, k, j, n_pairs, pairs):
-    """The pairs of phrases over tokens i..k and k+1..j; indices rather than views, which cost a reference count each."""
+    """The same for the phrases over tokens i..k and k+1..j; indices, as views cost a reference count each."""
     for q in range(n_pairs):
         pairs[q] = higher(pairs[q], widened[i, k, 0, q] + widened[k + 1, j, 1, q])
-
-
-@kernel(EXACT)
-def _best_pairs(chart, widened, i, j, columns, pairs):
-    """pairs[column of (l, r)] = the best split's left + right."""
-    n_phrases, n_lexical, starts = columns
-    n_symbols = chart.shape[2]
-    pairs[:] = NEG_INF
-    for k in range(i, j):
-        left, right = chart[i, k], chart[k + 1, j]
-        if i < k < j - 1 and widened.shape[0] > 0:
-            _keep_higher_phrases(widened, i, k, j, n_phrases**2, pairs)
-            continue
-        for half in range(2):
-            la, lb = piece(k > i, half, n_phrases, n_lexical, n_symbols)
-            for other in range(2):
-                ra, rb = piece(k + 1 < j, other, n_phrases, n_lexical, n_symbols)
-                if la < lb and ra < rb:
-                    block = block_of(pairs, starts, half, other, n_phrases, n_symbols)
-                    first, second = la - half * n_phrases, ra - other * n_phrases
-                    inner = block[first : first + lb - la, second : second + rb - ra]
-                    _keep_higher_outer(left[la:lb], right[ra:rb], inner)
 
 
 @kernel(FAST)
@@ -80,18 +62,17 @@ def _best_tokens(rules, first, step, tokens, found):
 
 
 @kernel(EXACT)
-def _edge_scores(rules, chart, n, starts, edges):
+def _edge_scores(rules, chart, n, first_lexical, edges):
     """The best rule with one token below: edges[0, j, p, a] of a -> p token j, edges[1, i, p, a] of a -> token i p."""
-    n_phrases = rules.shape[0]
-    n_others = chart.shape[2] - n_phrases
-    tokens, found = np.empty((n_others, n)), np.empty(n)
-    for t in range(n_others):
+    n_phrases, n_symbols = rules.shape[0], chart.shape[2]
+    tokens, found = np.empty((n_symbols - first_lexical, n)), np.empty(n)
+    for t in range(n_symbols - first_lexical):
         for i in range(n):
-            tokens[t, i] = chart[i, i, n_phrases + t]
+            tokens[t, i] = chart[i, i, first_lexical + t]
     for side in range(2):
         for a in range(n_phrases):
             for p in range(n_phrases):
-                first, step = (starts[1, 0] + p, n_phrases) if side else (starts[0, 1] + p * n_others, 1)
+                first, step = (first_lexical * n_symbols + p, n_symbols) if side else (p * n_symbols + first_lexical, 1)
                 _best_tokens(rules[a], first, step, tokens, found)
                 for i in range(n):
                     edges[side, i, p, a] = found[i]
@@ -110,56 +91,68 @@ def _best_at_edges(edges, chart, i, j, n_phrases):
 
 
 @kernel(EXACT)
-def _best_inner_pairs(chart, widened, i, j, n_phrases, pairs):
-    """Like `_best_pairs`, of splits with two or more tokens on both sides: phrases only."""
-    for q in range(n_phrases**2):
+def _keep_best_rules(rules, pairs, found):
+    """found_a = max(itself, max_q rules[a, q] + pairs_q)."""
+    for a in range(rules.shape[0]):
+        best = _highest_sum(rules[a], pairs)
+        if best > found[a]:
+            found[a] = best
+
+
+@kernel(EXACT)
+def _clear(pairs, size):
+    for q in range(size):
         pairs[q] = NEG_INF
+
+
+@kernel(EXACT)
+def _fill_span(above_phrases, chart, widened, edges, i, j, pairs):
+    """The phrases over tokens i..j, three or more: one token at an edge, or phrases on both sides."""
+    n_phrases = above_phrases.shape[0]
+    _best_at_edges(edges, chart, i, j, n_phrases)
+    if j - i == 2:
+        return
+    _clear(pairs, n_phrases**2)
     for k in range(i + 1, j - 1):
         if widened.shape[0] > 0:
             _keep_higher_phrases(widened, i, k, j, n_phrases**2, pairs)
         else:
             block = pairs[: n_phrases**2].reshape((n_phrases, n_phrases))
             _keep_higher_outer(chart[i, k, :n_phrases], chart[k + 1, j, :n_phrases], block)
+    _keep_best_rules(above_phrases, pairs, chart[i, j])
 
 
 @kernel(EXACT)
-def _columns_above(width, size, columns, first_narrow):
-    """The columns of pairs that spans of width + 1 tokens can have."""
-    return (0, columns[2][1, 1]) if width > 1 else (first_narrow, size)
+def _fill_two(above_tokens, chart, i, first_lexical, pairs):
+    """The phrases over tokens i and i + 1."""
+    n_lexical = chart.shape[2] - first_lexical
+    _clear(pairs, n_lexical**2)
+    _clear(chart[i, i + 1], chart.shape[2])
+    block = pairs[: n_lexical**2].reshape((n_lexical, n_lexical))
+    _keep_higher_outer(chart[i, i, first_lexical:], chart[i + 1, i + 1, first_lexical:], block)
+    _keep_best_rules(above_tokens, pairs, chart[i, i + 1])
 
 
 @kernel(EXACT)
-def _fill_span(rules, chart, widened, edges, i, j, columns, first_narrow, pairs):
-    """The phrases over tokens i..j."""
-    n_phrases, found = rules.shape[0], chart[i, j]
-    if j - i > 1 and edges.shape[0] > 0:
-        _best_at_edges(edges, chart, i, j, n_phrases)
-        if j - i > 2:
-            _best_inner_pairs(chart, widened, i, j, n_phrases, pairs)
-            for a in range(n_phrases):
-                found[a] = higher(found[a], _highest_sum(rules[a, : n_phrases**2], pairs))
-        return
-    lo, hi = _columns_above(j - i, rules.shape[1], columns, first_narrow)
-    _best_pairs(chart, widened, i, j, columns, pairs)
-    for a in range(n_phrases):
-        found[a] = _highest_sum(rules[a, lo:hi], pairs[lo:hi])
-
-
-@kernel(EXACT)
-def _fill(rules, lexical, nodes, n, columns, first_narrow, chart, widened, edges, pairs):
-    """The inside recursion in (max, +); `edges` is empty where phrases can stand above single tokens."""
-    n_lexical, n_phrases, n_symbols = lexical.shape[1], rules.shape[0], chart.shape[2]
+def _fill(rules, lexical, nodes, n, chart, widened, edges, pairs):
+    """The inside recursion in (max, +)."""
+    every, above_phrases, above_tokens = rules
+    n_phrases, n_symbols = above_phrases.shape[0], chart.shape[2]
+    first_lexical = n_symbols - lexical.shape[1]
     for i in range(n):
-        chart[i, i, : n_symbols - n_lexical] = NEG_INF
-        chart[i, i, n_symbols - n_lexical :] = lexical[i]
+        _clear(chart[i, i], first_lexical)
+        chart[i, i, first_lexical:] = lexical[i]
         if nodes.shape[0] > 0:
             chart[i, i] += nodes[i, i]
-    if edges.shape[0] > 0:
-        _edge_scores(rules, chart, n, columns[2], edges)
+    _edge_scores(every, chart, n, first_lexical, edges)
     for w in range(1, n):
         for i in range(n - w):
-            _fill_span(rules, chart, widened, edges, i, i + w, columns, first_narrow, pairs)
-            chart[i, i + w, n_phrases:] = NEG_INF
+            if w == 1:
+                _fill_two(above_tokens, chart, i, first_lexical, pairs)
+            else:
+                _fill_span(above_phrases, chart, widened, edges, i, i + w, pairs)
+            for a in range(n_phrases, n_symbols):
+                chart[i, i + w, a] = NEG_INF
             if nodes.shape[0] > 0:
                 chart[i, i + w] += nodes[i, i + w]
             if widened.shape[0] > 0:
@@ -177,25 +170,31 @@ def _first_best(one, other):
 
 
 @kernel(EXACT)
-def _best_rule(rules, a, pairs, lo, hi, columns, n_symbols):
-    """The symbols of the best rule in columns lo..hi: the lowest left, then right, among ties."""
-    n_phrases, _, starts = columns
-    best = _highest_sum(rules[a, lo:hi], pairs[lo:hi])
-    for left in range(n_symbols):
-        half = int(left >= n_phrases)
-        for other in range(2):
-            n_right = n_symbols - n_phrases if other else n_phrases
-            first = starts[half, other] + (left - half * n_phrases) * n_right
-            for r in range(n_right if lo <= first < hi else 0):
-                if rules[a, first + r] + pairs[first + r] == best:
-                    return left, r + other * n_phrases
-    return 0, 0
+def _best_pairs(chart, i, j, n_phrases, first_lexical, pairs):
+    """pairs[l S + r] = the best split's left + right."""
+    n_symbols = chart.shape[2]
+    _clear(pairs, n_symbols**2)
+    block = pairs.reshape((n_symbols, n_symbols))
+    for k in range(i, j):
+        la, lb = (first_lexical, n_symbols) if k == i else (0, n_phrases)
+        ra, rb = (first_lexical, n_symbols) if k + 1 == j else (0, n_phrases)
+        _keep_higher_outer(chart[i, k, la:lb], chart[k + 1, j, ra:rb], block[la:lb, ra:rb])
 
 
 @kernel(EXACT)
-def _trace(rules, n, root_symbol, columns, first_narrow, chart, widened, pairs, stack, found):
+def _first_rule(rules, pairs):
+    """The first pair of the best rule."""
+    best = _highest_sum(rules, pairs)
+    for q in range(rules.shape[0]):
+        if rules[q] + pairs[q] == best:
+            return q
+    return 0
+
+
+@kernel(EXACT)
+def _trace(rules, n, root_symbol, first_lexical, chart, pairs, stack, found):
     """The best derivation, from the root down: at each node the best rule, then its best split."""
-    waiting, done = 1, 0
+    n_phrases, n_symbols, waiting, done = rules.shape[0], chart.shape[2], 1, 0
     stack[0, 0], stack[0, 1], stack[0, 2] = 0, n - 1, root_symbol
     while waiting > 0:
         waiting -= 1
@@ -204,10 +203,9 @@ def _trace(rules, n, root_symbol, columns, first_narrow, chart, widened, pairs, 
         done += 1
         if i == j:
             continue
-        _best_pairs(chart, widened, i, j, columns, pairs)
-        lo, hi = _columns_above(j - i, rules.shape[1], columns, first_narrow)
-        left, right = _best_rule(rules, a, pairs, lo, hi, columns, chart.shape[2])
-        best = i
+        _best_pairs(chart, i, j, n_phrases, first_lexical, pairs)
+        pair = _first_rule(rules[a], pairs)
+        left, right, best = pair // n_symbols, pair % n_symbols, i
         for k in range(i, j):
             mine = chart[i, k, left] + chart[k + 1, j, right]
             if mine > chart[i, best, left] + chart[best + 1, j, right]:
@@ -218,32 +216,43 @@ def _trace(rules, n, root_symbol, columns, first_narrow, chart, widened, pairs, 
 
 
 @kernel(EXACT)
-def _place(scores, places, out):
+def _place(scores, places, n_symbols, first, out):
+    """Rules by their phrase and pair; `out` has them all, those above phrases, and those above tokens."""
+    every, above_phrases, above_tokens = out
+    flat, n_phrases, n_lexical = every.ravel(), every.shape[0], n_symbols - first
     for r in range(places.shape[0]):
-        out[places[r]] = scores[r]
+        flat[places[r]] = scores[r]
+    for a in range(n_phrases):
+        for p in range(n_phrases):
+            for q in range(n_phrases):
+                above_phrases[a, p * n_phrases + q] = every[a, p * n_symbols + q]
+        for p in range(n_lexical):
+            for q in range(n_lexical):
+                above_tokens[a, p * n_lexical + q] = every[a, (first + p) * n_symbols + first + q]
 
 
 @kernel(EXACT)
-def best_derivations(first, last, scores, columns, places, n_phrases, first_narrow, small, found, possible):
+def best_derivations(first, last, scores, places, n_phrases, is_small, found, possible):
     """The best derivation of each row; `places` says where rules lie.
 
     Among ties the lowest symbols, the first pair, the first split. The scores are rules, lexical, root, nodes, and the
     lengths.
     """
     rules, lexical, root, nodes, lengths = scores
-    n_most, n_symbols = lexical.shape[1], root.shape[1]
+    n_most, n_lexical, n_symbols = lexical.shape[1], lexical.shape[2], root.shape[1]
     chart, pairs = np.empty((n_most, n_most, n_symbols)), np.empty(n_symbols**2)
     stack = np.empty((2 * n_most, 3), np.int64)
-    widened = np.empty((n_most if small else 0, n_most, 2, n_phrases**2))
-    edges = np.empty((2 if first_narrow > 0 else 0, n_most, n_phrases, n_phrases))
-    here = np.full((n_phrases, n_symbols**2), NEG_INF)
+    widened = np.empty((n_most if is_small else 0, n_most, 2, n_phrases**2))
+    edges = np.empty((2, n_most, n_phrases, n_phrases))
+    every = np.full((n_phrases, n_symbols**2), NEG_INF)
+    here = (every, np.empty((n_phrases, n_phrases**2)), np.empty((n_phrases, n_lexical**2)))
     for b in range(first, last):
         n, mine = lengths[b], root[b if root.shape[0] > 1 else 0]
         if b == first or rules.shape[0] > 1:
-            _place(rules[b if rules.shape[0] > 1 else 0], places, here.ravel())
+            _place(rules[b if rules.shape[0] > 1 else 0], places, n_symbols, n_symbols - n_lexical, here)
         own = nodes[b] if nodes.shape[0] > 0 else nodes.reshape((0, 0, 0))
-        _fill(here, lexical[b], own, n, columns, first_narrow, chart, widened, edges, pairs)
+        _fill(here, lexical[b], own, n, chart, widened, edges, pairs)
         symbol = _first_best(mine, chart[0, n - 1])
         possible[b] = mine[symbol] + chart[0, n - 1, symbol] > NEG_INF
         if possible[b]:
-            _trace(here, n, symbol, columns, first_narrow, chart, widened, pairs, stack, found[b])
+            _trace(every, n, symbol, n_symbols - n_lexical, chart, pairs, stack, found[b])
