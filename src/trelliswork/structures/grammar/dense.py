@@ -189,9 +189,9 @@ def outside(arrays: GrammarArrays, run: Scaled, grad: Array) -> tuple[Array, Arr
             dense_edge_kernels.push_edges(w, by_sum, run.edges, run.chart, run.scales, lengths, tops, bars, by_edges)
     tokens = np.ascontiguousarray(run.chart[0, :, :, first:])
     by_edge_rules = torch.zeros(2, batch, *rules.at_edges.shape[2:], dtype=torch.float64)
-    for by_rules, by_edge, edge in zip(by_edge_rules, by_edges, rules.at_edges, strict=True):
-        bars[0, :, :, first:] += _product(by_edge, edge)
-        _add_product(by_edge, tokens, by_rules)
+    for side, by_rules in enumerate(by_edge_rules):
+        bars[0, :, :, first:] += _product(by_edges[side], rules.at_edges[side])
+        _add_product(by_edges[side], tokens, by_rules)
     d_rules = np.empty((batch, len(table.parents)))
     by_weights = (by_phrases.numpy(), by_tokens.numpy(), by_edge_rules.numpy())
     dense_kernels.gather_rules(by_weights, rules.every, _symbols(table), table.n_phrases, first, d_rules)
