@@ -28,7 +28,8 @@ def shifted_exp(scores, weights):
     """weights = exp(scores - highest) entry by entry; returns the highest (0 if all are -inf)."""
     shift = highest(scores, scores.shape[0])
     if shift == NEG_INF:
-        weights[:] = 0.0
+        for i in range(scores.shape[0]):
+            weights[i] = 0.0
         return 0.0
     for i in range(scores.shape[0]):
         weights[i] = exp(scores[i] - shift)
@@ -288,14 +289,14 @@ def arc_posteriors(alphas, arcs, outgoing, d_transitions):
 def _log_arrivals(log_alpha, arc_scores, tops, arrived):
     """arrived_j = log Σ_i exp(log_alpha_i + arc_ij); -inf where nothing arrives."""  # [S3.9]
     c = arrived.shape[0]
-    tops[:] = NEG_INF
+    for j in range(c):
+        tops[j], arrived[j] = NEG_INF, 0.0
     for i in range(c):
         from_i, row = log_alpha[i], arc_scores[i]
         for j in range(c):
             tops[j] = higher(tops[j], from_i + row[j])
     for j in range(c):
         tops[j] = tops[j] if tops[j] > NEG_INF else 0.0
-    arrived[:] = 0.0
     for i in range(c):
         from_i, row = log_alpha[i], arc_scores[i]
         for j in range(c):
@@ -350,9 +351,11 @@ def backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, g
         for j in range(c):
             d_before[j] = log_alphas[r, lengths[b] - 1, j] + end[j]
         shifted_exp(d_before, d_delta)
-        scale = grad[b] / d_delta.sum()
+        total = 0.0
         for j in range(c):
-            d_delta[j] *= scale
+            total += d_delta[j]
+        for j in range(c):
+            d_delta[j] *= grad[b] / total
         for t in range(lengths[b] - 1, -1, -1):
             _copy(d_delta, d_emissions[b, t])
             if t == 0:

@@ -15,6 +15,7 @@ import numpy as np
 from trelliswork.models.taggers.features.kernels import confidences
 from trelliswork.models.taggers.features.kernels.sparse import ListedArcs, sparse_probabilities
 from trelliswork.models.taggers.features.kernels.sparse_paths import sparse_best_labels
+from trelliswork.structures.chain.kernels import backward_log, forward_log
 from trelliswork.structures.chain.path_kernels import best_paths
 from trelliswork.tags.schemes import Span, SpanPattern, span_patterns
 
@@ -65,8 +66,13 @@ class ArrayChain:
     @cached_property
     def _sums(self) -> Sums:
         sums = Sums(*(np.zeros(self.emissions.shape) for _ in Sums._fields))
-        ends = self.start, self.end
-        confidences.label_probabilities(self.emissions, self.transitions, *ends, self.lengths, *sums)
+        batch, _, c = self.emissions.shape
+        rows, log_z, kept = np.arange(batch), np.empty(batch), sums[:2]
+        forward_log(rows, self.emissions, self.transitions, self.start, self.end, self.lengths, *kept, log_z)
+        unused = np.zeros((1, 1, c, c))
+        backward_log(
+            rows, self.transitions, self.end, self.lengths, *kept, log_z, np.ones(batch), sums.marginals, unused
+        )
         return sums
 
     def span_probabilities(self, spans: Sequence[Sequence[Span]], *, tags: Sequence[str], scheme: str) -> list[Array]:

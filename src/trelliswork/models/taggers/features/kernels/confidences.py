@@ -1,4 +1,4 @@
-"""CPU kernels for the probabilities of a chain without gradients: of labels, and of spans."""
+"""CPU kernel for the probabilities of spans of a chain."""
 
 from __future__ import annotations
 
@@ -6,19 +6,8 @@ import numpy as np
 
 from trelliswork.runtime.compilation import EXACT, FAST, kernel
 from trelliswork.runtime.kernel_math import at, exp
-from trelliswork.structures.chain import kernels as chain
 
 BEFORE, SINGLE, FIRST, INSIDE, LAST, AFTER = range(6)  # rows of the sets of a pattern
-
-
-@kernel(FAST)
-def label_probabilities(emissions, transitions, start, end, lengths, log_alphas, arrivals, marginals):
-    """P(label) of each token; log α and its logadd stay for `span_probabilities`."""
-    c, rows = emissions.shape[2], np.arange(emissions.shape[0])
-    log_z = np.empty(len(rows))
-    chain.forward_log(rows, emissions, transitions, start, end, lengths, log_alphas, arrivals, log_z)
-    unused, ones = np.zeros((1, 1, c, c)), np.ones(len(rows))
-    chain.backward_log(rows, transitions, end, lengths, log_alphas, arrivals, log_z, ones, marginals, unused)
 
 
 @kernel(EXACT)
@@ -60,7 +49,8 @@ def span_probabilities(spans, transitions, lengths, sums, patterns, ends, found)
             for t in range(begin + 1, stop):
                 allowed = patterns[label, p, set_of(t, first, last)]
                 arcs = transitions[at(b, transitions.shape[0]), at(t - 1, transitions.shape[1])]
-                before[:] = held
+                for j in range(c):
+                    before[j] = held[j]
                 for j in range(c):
                     held[j] = 0.0
                     for i in range(c if allowed[j] and arrivals[b, t, j] > -np.inf else 0):

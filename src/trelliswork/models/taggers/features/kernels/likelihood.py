@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from trelliswork.models.taggers.features.kernels.records import PlannedWeights
+from trelliswork.models.taggers.features.kernels.records import Observed, PlannedRows, PlannedWeights
 from trelliswork.runtime.compilation import FAST, kernel
-from trelliswork.structures.chain import kernels as chain
+from trelliswork.structures.chain.kernels import backward_log, backward_scaled, exp_arcs, forward_log, forward_scaled
+
+Array = np.ndarray[Any, Any]
+BLOCK = 8  # sentences whose scores are in the cache at the same time
+
+
+class Room(NamedTuple):
+    """Memory for a block of sentences; made outside of kernels, where it takes nothing to compile."""
+
+    emissions: Array  # [block, longest, c]
+    d_emissions: Array
+    alphas: Array
+    emits: Array
+    finals: Array  # [block]
+    log_z: Array
+    arcs: Array  # [1, 1, c, width]
+    shifts: Array  # [1, 1]
+    d_scores: Array  # [width]
+    wide: Array  # [sentences] bool
+    none_kept: Array
+    rows: Array  # [1] the first row
+
+
+def room_for(n_sentences: int, longest: int, weights: PlannedWeights) -> Room:
+    c, width = weights.transitions.shape[2], weights.table.shape[1]
+    tables = (np.empty((BLOCK, longest, c)) for _ in range(4))
+    arcs = np.empty((1, 1, c, width)), np.empty((1, 1))
+    wide = np.zeros(n_sentences, np.bool_)
+    rows = np.zeros(1, np.int64)
+    return Room(*tables, np.empty(BLOCK), np.empty(BLOCK), *arcs, np.zeros(width), wide, np.empty((0, 0, 0)), rows)
 
 
 @kernel(FAST)
@@ -75,48 +106,75 @@ def observe(gold, share, emissions, transitions, d_emissions, d_transitions):
 
 
 @kernel(FAST)
-def loss_and_gradient(first, last, rows, observed, weights, ends, block):
-    """Σ_s shares_s (log Z_s - score_s) of sentences first..last, and its gradient; all labels are known.
+def settle(s, rows, observed, share, transitions, emissions, d_emissions, d_scores, gradient):
+    """Take the known labels of sentence s off its posteriors and add both to the gradient; returns their score."""
+    gold = observed.gold[rows.starts[s] : rows.starts[s + 1]]
+    score = observe(gold, share, emissions, transitions[0], d_emissions, gradient.transitions[0])
+    for i in range(gold.shape[0]):
+        for j in range(emissions.shape[1]):
+            d_scores[j] = d_emissions[i, j]
+        spread(rows, rows.starts[s] + i, d_scores, gradient.table, gradient.loose)
+    return score
 
-    `ends` are scores of the first and last label.
-    `block` sentences at a time are scored and summed over, in scaled exp space or, where that fails, in log space.
+
+@kernel(FAST)
+def add_loss(first, last, rows, observed, weights, ends, room, gradient):
+    """Σ_s shares_s (log Z_s - score_s) of sentences first..last; adds its gradient. All labels are known.
+
+    `ends` are scores of the first and last label. A block of sentences at a time is scored and summed over in scaled
+    exp space; those where that fails are left out and marked in `room.wide`, for `add_loss_in_log_space`.
     """
-    transitions, table, loose = weights.transitions, weights.table, weights.loose
-    c, longest = transitions.shape[2], 0
-    for s in range(first, last):
-        longest = max(longest, rows.lengths[s])
-    shape = (block, longest, c)
-    emissions, alphas, emits, d_emissions = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape)
-    finals, log_z, wide = np.empty(block), np.empty(block), np.empty(block, np.bool_)
-    none_kept, d_scores, (start, end) = np.empty((0, 0, 0)), np.zeros(table.shape[1]), ends
-    arcs, arc_shifts = np.empty((1, 1, c, table.shape[1])), np.empty((1, 1))
-    chain.exp_arcs(transitions, arcs, arc_shifts)
-    d_transitions, d_table, d_loose = np.zeros((1, 1, c, c)), np.zeros(table.shape), np.zeros(loose.shape)
-    total = 0.0
+    transitions, (start, end), total = weights.transitions, ends, 0.0
+    c, block = transitions.shape[2], room.emissions.shape[0]
+    exp_arcs(transitions, room.arcs, room.shifts)
     for s in range(first, last, block):
         n = min(block, last - s)
-        lengths, grad = rows.lengths[s : s + n], observed.shares[s : s + n]
-        emissions_of(s, s + n, rows, table, loose, emissions)
-        scores = (emissions, transitions, start, end, lengths)
-        chain.forward_scaled(0, n, scores, arcs, arc_shifts, (alphas, emits, finals, log_z, wide))
-        run = (alphas, emits, finals)
-        sums = chain.backward_scaled(0, n, run, arcs, end, lengths, grad, d_emissions, none_kept, False)
+        lengths, shares, wide = rows.lengths[s : s + n], observed.shares[s : s + n], room.wide[s - first :]
+        emissions_of(s, s + n, rows, weights.table, weights.loose, room.emissions)
+        scores = (room.emissions, transitions, start, end, lengths)
+        forward_scaled(0, n, scores, room.arcs, room.shifts, (room.alphas, room.emits, room.finals, room.log_z, wide))
+        run = (room.alphas, room.emits, room.finals)
+        sums = backward_scaled(0, n, run, room.arcs, end, lengths, shares, room.d_emissions, room.none_kept, False)
         for i in range(c):
             for j in range(c):
-                d_transitions[0, 0, i, j] += sums[0, i, j] * arcs[0, 0, i, j]
-        wide_rows = np.flatnonzero(wide[:n])
-        if wide_rows.shape[0] > 0:
-            log_alphas, arrivals = np.empty((len(wide_rows), longest, c)), np.empty((len(wide_rows), longest, c))
-            chain.forward_log(wide_rows, emissions, transitions, start, end, lengths, log_alphas, arrivals, log_z)
-            chain.backward_log(
-                wide_rows, transitions, end, lengths, log_alphas, arrivals, log_z, grad, d_emissions, d_transitions
-            )
+                gradient.transitions[0, 0, i, j] += sums[0, i, j] * room.arcs[0, 0, i, j]
         for b in range(n):
-            gold = observed.gold[rows.starts[s + b] : rows.starts[s + b + 1]]
-            score = observe(gold, grad[b], emissions[b], transitions[0], d_emissions[b], d_transitions[0])
-            total += grad[b] * (log_z[b] - score)
-            for i in range(lengths[b]):
-                for j in range(c):
-                    d_scores[j] = d_emissions[b, i, j]
-                spread(rows, rows.starts[s + b] + i, d_scores, d_table, d_loose)
-    return total, PlannedWeights(d_transitions, d_table, d_loose, np.empty(0))
+            if not wide[b]:
+                found = room.emissions[b], room.d_emissions[b]
+                score = settle(s + b, rows, observed, shares[b], transitions, *found, room.d_scores, gradient)
+                total += shares[b] * (room.log_z[b] - score)
+    return total
+
+
+@kernel(FAST)
+def add_loss_in_log_space(s, rows, observed, weights, ends, room, gradient):
+    """The loss of sentence s, as `add_loss`, where weights in exp space vanish."""
+    transitions, (start, end), row = weights.transitions, ends, room.rows
+    lengths, share = rows.lengths[s : s + 1], observed.shares[s : s + 1]
+    emissions_of(s, s + 1, rows, weights.table, weights.loose, room.emissions)
+    for i in range(lengths[0]):
+        for j in range(start.shape[0]):
+            room.d_emissions[0, i, j] = 0.0
+    forward_log(row, room.emissions, transitions, start, end, lengths, room.alphas, room.emits, room.log_z)
+    backward_log(
+        row, transitions, end, lengths, room.alphas, room.emits, room.log_z, share, room.d_emissions,
+        gradient.transitions,
+    )  # fmt: skip
+    found = room.emissions[0], room.d_emissions[0]
+    score = settle(s, rows, observed, share[0], transitions, *found, room.d_scores, gradient)
+    return share[0] * (room.log_z[0] - score)
+
+
+def loss_and_gradient(
+    first: int, last: int, rows: PlannedRows, observed: Observed, weights: PlannedWeights, ends: tuple[Array, Array]
+) -> tuple[float, PlannedWeights]:
+    """Σ_s shares_s (log Z_s - score_s) of sentences first..last, and its gradient; all labels are known.
+
+    The kernel for log space is compiled when a sentence first needs it: few corpora have any.
+    """
+    gradient = PlannedWeights(*map(np.zeros_like, weights[:3]), np.empty(0))
+    room = room_for(last - first, int(rows.lengths[first:last].max(initial=0)), weights)
+    loss = add_loss(first, last, rows, observed, weights, ends, room, gradient)
+    for s in np.flatnonzero(room.wide).tolist():
+        loss += add_loss_in_log_space(first + s, rows, observed, weights, ends, room, gradient)
+    return loss, gradient

@@ -20,7 +20,6 @@ from trelliswork.models.taggers.features.kernels import sparse_likelihood as spa
 from trelliswork.models.taggers.features.kernels.records import Observed, PlannedWeights
 
 Array = np.ndarray[Any, Any]
-BLOCK = 8  # sentences whose scores are in the cache at the same time
 
 
 class Likelihood:
@@ -68,7 +67,7 @@ class Likelihood:
         if self.listed is not None:
             return sparse_kernels.loss_and_gradient(first, last, rows, self._observed, weights, self.listed.arcs)
         if self._plain:
-            return kernels.loss_and_gradient(first, last, rows, self._observed, weights, ends, BLOCK)
+            return kernels.loss_and_gradient(first, last, rows, self._observed, weights, ends)
         longest = int(rows.lengths[first:last].max(initial=0))
         room = set_kernels.room_for(longest, space.c, bool(len(self._edges.ids)))
         return set_kernels.loss_and_gradient(
