@@ -7,12 +7,14 @@ So each kernel names one of the sets below, which give all three. `docs/decision
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numba
 from numba import extending, types
+from numba.core import event
 
 from trelliswork.runtime.kernel_cache import KernelCache
 
@@ -46,7 +48,7 @@ def kernel(arithmetic: Arithmetic, *, inline: bool = False) -> Callable[[Callabl
 
 
 def _call_with_variables(template_of: Callable[..., Any], arguments: Any, keywords: Any) -> Any:
-    """How kernels call a kernel: a number that is written out, as in `fill(0, n)`, is an integer like any other.
+    """How kernels call a kernel: what is written out, as in `fill(0, n, True)`, is a number or a bool like any other.
 
     numba would compile the kernel once for 0 and once for variables.
     """
@@ -56,7 +58,7 @@ def _call_with_variables(template_of: Callable[..., Any], arguments: Any, keywor
 
 
 def _variable(kind: Any) -> Any:
-    return types.unliteral(kind) if isinstance(kind, types.IntegerLiteral) else kind
+    return types.unliteral(kind) if isinstance(kind, types.IntegerLiteral | types.BooleanLiteral) else kind
 
 
 def overload(
@@ -67,6 +69,36 @@ def overload(
 
 
 def options(arithmetic: Arithmetic, inline: bool = False) -> Any:
-    """The options for numba; all that could be inherited are among them."""
+    """The options for numba; all that could be inherited are among them.
+
+    No kernel is handed to C, which is all that a `cfunc` wrapper is compiled for.
+    """
     fastmath = set(arithmetic) if arithmetic else False
-    return dict(fastmath=fastmath, error_model="numpy", forceinline=inline, nogil=True, boundscheck=False)
+    return dict(
+        fastmath=fastmath, error_model="numpy", forceinline=inline, nogil=True, boundscheck=False, no_cfunc_wrapper=True
+    )
+
+
+class WithoutCollection(event.Listener):
+    """No garbage collection while a kernel is compiled.
+
+    A compiler makes objects by the million and keeps most of them, so that collections find little and take a sixth of
+    the time.
+    """
+
+    def __init__(self) -> None:
+        self.depth, self.was_enabled = 0, False
+
+    def on_start(self, event: Any) -> None:
+        if self.depth == 0:
+            self.was_enabled = gc.isenabled()
+            gc.disable()
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if self.depth == 0 and self.was_enabled:
+            gc.enable()
+
+
+event.register("numba:compile", WithoutCollection())

@@ -145,7 +145,8 @@ def decode_rows(emissions, transitions, start, end, mask):
         fine = first_not_a_score((emissions.ravel(), transitions.ravel(), start, end))[0] < 0
     if fine:
         best_paths(0, batch, emissions, transitions, start, end, lengths, tags, possible)
-        fine = possible.all()
+        for b in range(batch):
+            fine &= possible[b]
     return fine, lengths, tags
 
 
