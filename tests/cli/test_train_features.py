@@ -49,6 +49,35 @@ def test_other_commands_take_it(cli: Cli, chunker: Path, data: Path) -> None:
     assert len(record["features"]) == 3
 
 
+@pytest.mark.parametrize("model", ["logistic", "window"])
+def test_sentences_with_rare_tags_are_left_out(cli: Cli, tmp_path: Path, model: str) -> None:
+    train, dev = tmp_path / "train.conll", tmp_path / "dev.conll"
+    train.write_text("a A\nb B\n\n" * 3 + "a A\nb RARE\nc RARER\n\n" + "b RARE\n\n" + "c OFTEN\n\n" * 3)
+    dev.write_text("a A\nb B\n\n")
+    length = ["--epochs", 1] if model == "window" else []
+    command = ["train", train, "--dev", dev, "--model", model, *length]
+    answer = cli(*command, "--min-tag-count", 3, "--out", tmp_path / "model")
+    assert answer.status == 0, answer.err
+    assert "left out of train: 2 sentences with a tag seen fewer than 3 times" in answer.err
+    assert "train: 6 sentences, 9 tokens" in answer.err
+    assert sorted(load_tagger(tmp_path / "model").labels.vocabulary.to_list()) == ["A", "B", "OFTEN"]
+    assert "min_tag_count = 3" in (tmp_path / "model" / "config.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--min-tag-count", 0], "--min-tag-count must be at least 1; got 0"),
+        (["--min-tag-count", 9], "expected sentences whose tags are seen at least 9 times, got none; lower"),
+        (["--min-tag-count", 2, "--partial"], "needs one known tag for each token, got --partial; leave one out"),
+    ],
+)
+def test_counts_of_tags_that_cannot_be(cli: Cli, tmp_path: Path, options: list[object], problem: str) -> None:
+    (tmp_path / "train.conll").write_text("a A\nb B\n\n" * 4)
+    answer = cli("train", tmp_path / "train.conll", "--model", "crf", "--out", tmp_path / "model", *options)
+    assert answer.status != 0 and problem in answer.err and not (tmp_path / "model").exists()
+
+
 def test_a_tag_that_training_lacked_counts_as_a_mistake(cli: Cli, tmp_path: Path) -> None:
     train, test = tmp_path / "train.conll", tmp_path / "test.conll"
     train.write_text("a B-X\nb O\n\n" * 4)

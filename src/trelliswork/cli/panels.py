@@ -88,6 +88,10 @@ class Columns(Settings):
         metavar="COLUMN,...",
     )  # fmt: skip
     tasks: str | None = setting(None, "What to call the tasks (multi-task).", option=True, metavar="NAME,NAME,...")
+    min_tag_count: int = setting(
+        1, "Leave out training sentences with a tag that the training data has fewer times than this.", option=True,
+        at_least=1, metavar="N",
+    )  # fmt: skip
     scheme: str | None = setting(None, "How tags spell spans: IOB1, IOB2, IOBES or plain.", option=True)
 
 

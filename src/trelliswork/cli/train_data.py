@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import replace
@@ -94,9 +95,14 @@ def read_data(options: Options, choices: Choices) -> Material:
         dev = list(open_tagged(dev_file, again)[1])
     else:
         train, dev = hold_out(train, train_file)
+    least = options.get("min_tag_count", 1)
+    n_all, train = len(train), without_rare_tags(train, least, options)
     say(f"{train_file}: {layout(format, kind_of(train_file))}", quiet=quiet)
     if dev_file is None:
         say(f"dev: the last {len(dev):,} of the sentences (10%), as there is no --dev", quiet=quiet)
+    if n_all > len(train):
+        gone = count(n_all - len(train), "sentence")
+        say(f"left out of train: {gone} with a tag seen fewer than {least} times", quiet=quiet)
     predicted = bool(options.get("predict_columns"))
     if format is not None and format.feature_columns and options["model"] != MULTI_TASK:
         say(_columns_note(format, predicted), quiet=quiet)
@@ -166,6 +172,26 @@ def hold_out(sentences: list[Sentence], file: str) -> tuple[list[Sentence], list
         raise DataError(file, "expected at least 2 sentences to hold one out; add sentences or name a --dev file")
     n_dev = max(1, len(sentences) // HELD_OUT)
     return sentences[:-n_dev], sentences[-n_dev:]
+
+
+def without_rare_tags(sentences: list[Sentence], least: int, options: Options) -> list[Sentence]:
+    """The sentences all of whose tags occur at least `least` times, counted before any is left out.
+
+    Whole sentences go: an unknown tag inside of one is more than most models can learn from.
+    """
+    if least < 1:
+        raise TrellisworkError(f"--min-tag-count must be at least 1; got {least}")
+    if least == 1:
+        return sentences
+    if options.get("partial") or options["model"] == MULTI_TASK:
+        unfit = "--partial" if options.get("partial") else f"--model {MULTI_TASK}"
+        raise TrellisworkError(f"--min-tag-count needs one known tag for each token, got {unfit}; leave one out")
+    seen = Counter(tag for sentence in sentences for tag in sentence.tags or ())
+    kept = [sentence for sentence in sentences if all(seen[tag] >= least for tag in sentence.tags or ())]
+    if not kept:
+        problem = f"expected sentences whose tags are seen at least {least} times, got none"
+        raise DataError(options["train"], f"{problem}; lower --min-tag-count")
+    return kept
 
 
 def _provenance(

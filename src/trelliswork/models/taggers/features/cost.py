@@ -42,7 +42,7 @@ def cost_notes(tags: Iterable[Sequence[str]], config: LearningConfig, *, scheme:
         fixes = ["--algorithm lbfgs"] if listed and config.algorithm != "lbfgs" else []
         fixes += ["--order 1"] if config.order == 2 else []
         fixes += ["--latent 1"] if config.latent > 1 else []
-        fixes += ["--model logistic"]
+        fixes += ["--model logistic", "--min-tag-count 10"]
         what = f"{len(seen):,} tags: about {_spoken(seconds)} an iteration on one core"
         yield f"{what}; consider {' or '.join(fixes)}"
 
