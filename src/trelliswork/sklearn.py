@@ -214,7 +214,7 @@ class CRF(BaseEstimator):
 
     def predict_single(self, xseq: Any) -> list[Any]:
         """The best labels of one sentence."""
-        return list(self.predict([xseq])[0])
+        return self._given(self._fitted.predict(self._rows([xseq]))[0])
 
     def predict_marginals(self, X: Any) -> Array:
         """For each sentence a list with a dict for each token: label -> exact probability."""

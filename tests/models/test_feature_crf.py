@@ -9,6 +9,7 @@ import torch
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.kernels import likelihood as kernels
 from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.likelihood import Likelihood
 from trelliswork.models.taggers.features.learners.online import RULES, OnlineLearner, Rule
@@ -59,6 +60,22 @@ def test_loss_and_gradient(n_labels: int, valued: bool, scale: float) -> None:
     direction, step = random.normal(size=len(parameters)), 1e-5
     slope = (likelihood(weights + step * direction)[0] - likelihood(weights - step * direction)[0]) / (2 * step)
     assert slope == pytest.approx(float(gradient @ direction), rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize(("scale", "vanish"), [(0.5, False), (300.0, True)])
+def test_log_space_is_entered_where_weights_vanish(monkeypatch: pytest.MonkeyPatch, scale: float, vanish: bool) -> None:
+    """Its kernel is compiled when a sentence first needs it."""
+    entered = list[int]()
+
+    def note(s: int, *arguments: object) -> float:
+        entered.append(s)
+        return 0.0
+
+    monkeypatch.setattr(kernels, "add_loss_in_log_space", note)
+    rows, gold = corpus(5)
+    parameters = Parameters.of(rows, gold, 40, 5)
+    Likelihood(rows, gold, parameters)(scale * np.random.default_rng(1).normal(size=len(parameters)))
+    assert bool(entered) == vanish and len(entered) == len(set(entered))
 
 
 def test_only_observed_pairs_have_weights() -> None:

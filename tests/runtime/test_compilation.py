@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import inspect
 import pkgutil
@@ -18,7 +19,16 @@ from numba.core.compiler import Flags
 from numba.core.dispatcher import Dispatcher
 
 import trelliswork
-from trelliswork.runtime.compilation import EXACT, FAST, FAST_WITH_NAN, ORDERED, kernel, options, overload
+from trelliswork.runtime.compilation import (
+    EXACT,
+    FAST,
+    FAST_WITH_NAN,
+    ORDERED,
+    WithoutCollection,
+    kernel,
+    options,
+    overload,
+)
 
 PACKAGE = Path(trelliswork.__file__).parent
 DECORATORS = {
@@ -170,3 +180,33 @@ def test_a_number_that_is_written_out_compiles_nothing_of_its_own() -> None:
     assert shifted_twice(3, 4) == 8
     assert shifted(3, 4) == 7
     assert len(shifted.signatures) == 1
+
+
+@kernel(EXACT)
+def signed(x, negative):
+    return -x if negative else x
+
+
+@kernel(EXACT)
+def signed_twice(x, negative):
+    return signed(signed(x, True), negative)
+
+
+def test_a_bool_that_is_written_out_compiles_nothing_of_its_own() -> None:
+    assert signed_twice(3, True) == 3
+    assert signed(3, False) == 3
+    assert len(signed.signatures) == 1
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_compiling_leaves_garbage_collection_as_it_was(enabled: bool) -> None:
+    before, listener = gc.isenabled(), WithoutCollection()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        for event in ("on_start", "on_start", "on_end"):
+            getattr(listener, event)(None)
+            assert not gc.isenabled()
+        listener.on_end(None)
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()

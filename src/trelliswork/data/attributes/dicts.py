@@ -134,8 +134,8 @@ def from_dicts(
     except (TypeError, DataError):  # lists inside, tokens of several kinds, or something wrong
         counts, numbers = _numbered_one_by_one(tokens, table, lengths)
     keys, values = (column[numbers] for column in table.arrays())
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
+    if not np.isfinite(values).all():
+        bad = np.flatnonzero(~np.isfinite(values))
         t = int(np.searchsorted(np.cumsum(counts), bad[0], side="right"))
         got = "NaN" if math.isnan(values[bad[0]]) else "an infinite value"
         name = table.names[numbers[bad[0]]]

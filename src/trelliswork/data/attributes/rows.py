@@ -49,7 +49,7 @@ class AttributeRows:
     def n_tokens(self) -> int:
         return len(self.offsets) - 1
 
-    @property
+    @cached_property
     def starts(self) -> Array:
         """The first token of each sentence, and the number of tokens: [sentences + 1]."""
         return offsets_of(self.lengths)

@@ -32,6 +32,7 @@ class AveragedCRF(FeatureCRF):
     samples: Array = field(default_factory=lambda: np.empty((0, 0)))
     voting: bool = False
 
+    @property
     def _shared_transitions(self) -> Array | None:
         return None
 

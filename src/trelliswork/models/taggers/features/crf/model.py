@@ -181,6 +181,7 @@ class FeatureCRF:
         """Whether `array_chain` is the distribution over labels: its states are labels."""
         return self.space.is_plain
 
+    @cached_property
     def _shared_transitions(self) -> Array | None:
         """Transition scores, if they are the same everywhere and states are labels; else None."""
         if self.normalised == "locally" or self.parameters.n_pairs or not self.space.is_plain:
@@ -189,7 +190,7 @@ class FeatureCRF:
 
     def predict(self, rows: AttributeRows) -> list[list[str]]:
         """The best labels of each sentence."""
-        transitions = self._shared_transitions()
+        transitions = self._shared_transitions
         if transitions is not None:
             tags = np.empty(rows.n_tokens, np.int64)
             if self._listed is None:
