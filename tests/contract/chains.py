@@ -28,6 +28,12 @@ def valid(instance: Instance) -> Tensor:
     return torch.ones(n_rows(instance), n, dtype=torch.bool)
 
 
+@lru_cache(maxsize=4096)
+def read(instance: Instance) -> list[list[bool]]:
+    """`valid` as lists."""
+    return valid(instance).tolist()
+
+
 def places(instance: Instance, row: int) -> list[int]:
     """The positions of a row that are read."""
     return valid(instance)[row].nonzero().flatten().tolist()

@@ -17,6 +17,7 @@ def n_rows(instance: Instance) -> int:
     return instance.scores["log_probs"].shape[:-2].numel()
 
 
+@lru_cache(maxsize=4096)
 def frames(instance: Instance) -> list[int]:
     t = instance.scores["log_probs"].shape[-2]
     return instance.options["lengths"].reshape(-1).tolist() if "lengths" in instance.options else [t] * n_rows(instance)

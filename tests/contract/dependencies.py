@@ -23,6 +23,7 @@ def n_rows(instance: Instance) -> int:
     return instance.scores["arcs"].shape[:-2].numel()
 
 
+@lru_cache(maxsize=4096)
 def lengths(instance: Instance) -> list[int]:
     n = instance.scores["arcs"].shape[-1] - 1
     if "lengths" in instance.options:

@@ -75,6 +75,15 @@ RAGGED = {"lengths": torch.tensor([2, 0, 1]), "target_lengths": torch.tensor([3,
 SOME = ((0, 1, 1, 0), (0, 2, 3, 1), (2, 0, 1, 2))
 
 
+@lru_cache(maxsize=4096)
+def support(instance: Instance, row: int) -> dict[Plain, float]:
+    """Every script of a row with a score above -inf, and that score."""
+    scores = instance.scores["scores"].double()
+    own = scores.reshape(-1, *scores.shape[-3:])[row].tolist()
+    found = {word: sum(own[i][j][k] for i, j, k in cells(word)) for word in every_way(*sizes(instance)[row])}
+    return {word: score for word, score in found.items() if score > -INF}
+
+
 class TestEditAlignment(StructureContract):
     gradient_of = "scores"
 
@@ -100,12 +109,8 @@ class TestEditAlignment(StructureContract):
     def build(self, instance: Instance, backend: str) -> EditAlignment:
         return EditAlignment(**instance.scores, **instance.options, backend=backend)
 
-    @lru_cache(maxsize=256)  # noqa: B019 - instances live as long as the tests
     def support(self, instance: Instance, row: int) -> dict[Plain, float]:
-        scores = instance.scores["scores"].double()
-        own = scores.reshape(-1, *scores.shape[-3:])[row].tolist()
-        found = {word: sum(own[i][j][k] for i, j, k in cells(word)) for word in every_way(*sizes(instance)[row])}
-        return {word: score for word, score in found.items() if score > -INF}
+        return support(instance, row)
 
     def n_rows(self, instance: Instance) -> int:
         return instance.scores["scores"].shape[:-3].numel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -45,9 +46,10 @@ class TestLinearChain(StructureContract):
         return chains.n_rows(instance)
 
     def to_plain(self, instance: Instance, value: Tensor) -> list[Plain]:
-        read, rows = chains.valid(instance), value.reshape(chains.n_rows(instance), -1)
-        assert (rows[~read] == 0).all(), "positions that are not read come out as 0"
-        return [tuple(tags[keep].tolist()) for tags, keep in zip(rows, read, strict=True)]
+        rows, read = value.reshape(chains.n_rows(instance), -1).tolist(), chains.read(instance)
+        plain = [tuple(itertools.compress(tags, keep)) for tags, keep in zip(rows, read, strict=True)]
+        assert sum(map(sum, rows)) == sum(map(sum, plain)), "positions that are not read come out as 0"
+        return plain
 
     def to_value(self, instance: Instance, plain: list[Any]) -> Tensor:
         shape = instance.scores["emissions"].shape[:-1]
