@@ -44,11 +44,14 @@ def public_functions() -> Iterator[tuple[str, Any]]:
                     yield f"{name}.{attribute}", function
 
 
-@pytest.mark.parametrize(
-    "function", [pytest.param(each, id=name) for name, each in public_functions() if inspect.isfunction(each)]
-)
-def test_hints_of_distributions_resolve(function: Any) -> None:
-    typing.get_type_hints(function)
+def test_hints_of_distributions_resolve() -> None:
+    functions = {name: each for name, each in public_functions() if inspect.isfunction(each)}
+    assert len(functions) > 300
+    for name, each in functions.items():
+        try:
+            typing.get_type_hints(each)
+        except Exception as error:
+            pytest.fail(f"hints of {name}: {error}")
 
 
 def test_shapes_are_tensors_to_a_type_checker() -> None:
@@ -78,10 +81,11 @@ def too_many(file: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("folder", sorted({each.parent for each in PACKAGE.rglob("*.py")} - {COMMANDS}), ids=str)
-def test_a_function_has_few_parameters(folder: Path) -> None:
-    files = [file for file in folder.glob("*.py") if file.relative_to(PACKAGE).as_posix() not in ABOVE]
-    assert [each for file in files for each in too_many(file)] == []
+def test_a_function_has_few_parameters() -> None:
+    files = [file for file in sorted(PACKAGE.rglob("*.py")) if file.parent != COMMANDS]
+    assert [
+        each for file in files if file.relative_to(PACKAGE).as_posix() not in ABOVE for each in too_many(file)
+    ] == []
 
 
 def test_no_file_is_on_the_list_for_nothing() -> None:

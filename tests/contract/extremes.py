@@ -1,6 +1,6 @@
 """Small distributions of every structure from given scores, and queries of them: run as a program, it asks them all.
 
-    python -m tests.contract.extremes chain
+    python -m tests.contract.extremes chain "span trees"
 
 A crash of a kernel ends the process and a loop without end never leaves it, so the tests look at it from outside:
 each query is announced before it runs.
@@ -118,7 +118,7 @@ def ask_everything(structure: str) -> None:
     for fill, scores in FILLS.items():
         for backend in ("kernel", "torch"):
             for query, ask in QUERIES.items():
-                print(f"{fill}, {backend}, {query}:", end=" ", flush=True)
+                print(f"{structure}, {fill}, {backend}, {query}:", end=" ", flush=True)
                 try:
                     ask(BUILDERS[structure](scores, backend=backend, validate_args=False))
                     print("answered")
@@ -129,4 +129,5 @@ def ask_everything(structure: str) -> None:
 
 
 if __name__ == "__main__":
-    ask_everything(sys.argv[1])
+    for name in sys.argv[1:]:
+        ask_everything(name)

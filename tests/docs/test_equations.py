@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.docs import documents
 from tests.docs.documents import PACKAGE, Row, cited, equations_of, find_test, rows
 
-every_row = pytest.mark.parametrize("row", rows(), ids=lambda row: f"line {row.line}")
 CITING = "data distributions draw fst metrics nn semirings structures"
 CITING_PAPERS = sorted(file for folder in CITING.split() for file in (PACKAGE / folder).rglob("*.py"))
 SOURCES = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.md")]
 
 
-@every_row
-def test_a_row_is_complete(row: Row) -> None:
-    assert row.equations, f"docs/equations.md:{row.line}: no equation"
-    assert row.functions, f"docs/equations.md:{row.line}: no function"
-    assert row.tests, f"docs/equations.md:{row.line}: no test"
+def test_a_row_is_complete() -> None:
+    assert rows()
+    for row in rows():
+        assert row.equations, f"docs/equations.md:{row.line}: no equation"
+        assert row.functions, f"docs/equations.md:{row.line}: no function"
+        assert row.tests, f"docs/equations.md:{row.line}: no test"
 
 
 def test_each_equation_has_one_row() -> None:
@@ -29,51 +28,53 @@ def test_each_equation_has_one_row() -> None:
     assert sorted(found) == sorted(set(found))
 
 
-@every_row
-def test_functions_exist(row: Row) -> None:
-    for name in row.functions:
-        try:
-            found = documents.function(name)
-        except (ImportError, AttributeError) as error:
-            pytest.fail(f"docs/equations.md:{row.line}: no function {name}: {error}")
-        assert callable(found) or isinstance(found, property), name
+def test_functions_exist() -> None:
+    for row in rows():
+        for name in row.functions:
+            try:
+                found = documents.function(name)
+            except (ImportError, AttributeError) as error:
+                pytest.fail(f"docs/equations.md:{row.line}: no function {name}: {error}")
+            assert callable(found) or isinstance(found, property), name
 
 
-@every_row
-def test_named_tests_exist(row: Row) -> None:
-    for name in row.tests:
-        assert find_test(name), f"docs/equations.md:{row.line}: no test {name}"
+def test_named_tests_exist() -> None:
+    for row in rows():
+        for name in row.tests:
+            assert find_test(name), f"docs/equations.md:{row.line}: no test {name}"
 
 
-@every_row
-def test_functions_cite_their_equations(row: Row) -> None:
+def test_functions_cite_their_equations() -> None:
     """Each function of a row cites one of its equations, and each equation is cited by one of the functions."""
-    citations = {name: cited(documents.source(name)) for name in row.functions}
-    for name, found in citations.items():
-        assert found & row.equations, f"{name} cites none of {sorted(row.equations)} of docs/equations.md:{row.line}"
-    missing = row.equations - set().union(*citations.values())
-    assert not missing, f"docs/equations.md:{row.line}: {sorted(missing)} cited by none of {list(row.functions)}"
+    for row in rows():
+        place = f"docs/equations.md:{row.line}"
+        citations = {name: cited(documents.source(name)) for name in row.functions}
+        for name, found in citations.items():
+            assert found & row.equations, f"{name} cites none of {sorted(row.equations)} of {place}"
+        missing = row.equations - set().union(*citations.values())
+        assert not missing, f"{place}: {sorted(missing)} cited by none of {list(row.functions)}"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_what_the_code_cites_has_a_row(path: Path) -> None:
+def test_what_the_code_cites_has_a_row() -> None:
     known = {equation for row in rows() for equation in row.equations}
-    orphans = cited(path.read_text(encoding="utf-8")) - known
-    assert not orphans, f"{path.name} cites {sorted(orphans)}: add a row to docs/equations.md"
+    for path in SOURCES:
+        orphans = cited(path.read_text(encoding="utf-8")) - known
+        assert not orphans, f"{path} cites {sorted(orphans)}: add a row to docs/equations.md"
 
 
-@pytest.mark.parametrize("path", CITING_PAPERS, ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_docstrings_cite_papers_and_comments_equations(path: Path) -> None:
+def test_docstrings_cite_papers_and_comments_equations() -> None:
     """A reader of `help()` has the author and the title; the codes of `docs/equations.md` are for those of the code."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))]
-    assert not [node for node in nodes if documents.CITATION.search(ast.get_docstring(node) or "")]
+    for path in CITING_PAPERS:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                code = documents.CITATION.search(ast.get_docstring(node) or "")
+                assert not code, f"{path}: a docstring cites {code}"
 
 
-@every_row
-def test_errata_of_a_row_have_a_section(row: Row) -> None:
+def test_errata_of_a_row_have_a_section() -> None:
     sections = {int(n) for n in re.findall(r"^## Erratum (\d+)$", documents.ERRATA.read_text(encoding="utf-8"), re.M)}
-    assert row.errata <= sections, f"docs/equations.md:{row.line}: {sorted(row.errata - sections)} not in errata.md"
+    for row in rows():
+        assert row.errata <= sections, f"docs/equations.md:{row.line}: {sorted(row.errata - sections)} not in errata.md"
 
 
 # --- the reading itself --------------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ def test_tests_are_found_by_file_class_and_name() -> None:
     assert find_test(inherited)
     for absent in (
         f"{here}::test_of_nothing",
-        f"{here}::every_row",
+        f"{here}::SOURCES",
         f"{here}::TestNothing::test_a_row_is_complete",
         "tests/docs/test_nothing.py::test_a_row_is_complete",
         inherited.replace("test_marginals", "test_of_nothing"),

@@ -1,6 +1,6 @@
 """Answers that must not depend on what was compiled before them; run as a program with the things to do, in order.
 
-python -m tests.runtime.orders checks chain
+python -m tests.runtime.orders "chain loss" checks
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from typing import Any
 import torch
 
 import trelliswork
-from trelliswork.data import Sentence
 from trelliswork.distributions.registry import example_of
-from trelliswork.models import FeatureTagger, LearningConfig, Tagger, TaggerConfig
+from trelliswork.nn import CRF, SemiCRF
 from trelliswork.structures.record import Scores
 from trelliswork.structures.registry import STRUCTURES
 
 BY_NAME = {structure.name: structure for structure in STRUCTURES}
-SENTENCES = [Sentence(("Ann", "sings"), ("B-X", "O")), Sentence(("Stop",), ("O",))] * 3
 BAD = {"NaN": math.nan, "+inf": math.inf}
 
 
@@ -50,26 +48,30 @@ def said(name: str, bad: float) -> str:
     return "nothing"
 
 
-def structure(name: str) -> dict[str, Any]:
-    """The sum over all values: the kernel that calls most of the others."""
-    return {f"{name}: log Z": example_of(BY_NAME[name], random_scores()).log_partition.tolist()}
-
-
-def training() -> dict[str, Any]:
-    """Losses of a network and of a feature model."""
+def chain_loss() -> dict[str, Any]:
+    """The likelihood of tags, by a kernel with fast arithmetic that calls the check of scores."""
     torch.manual_seed(5)
-    tagger = Tagger.from_data(SENTENCES, TaggerConfig(word_dim=4, hidden=16, min_count=1))
-    loss = tagger.loss(SENTENCES)
-    loss.backward()
-    features = FeatureTagger.fit(SENTENCES, LearningConfig(max_iterations=2))
-    return {"training: loss": loss.item(), "training: tags": [list(tags) for tags in features.tag(SENTENCES)]}
+    crf = CRF(3, batch_first=True).double()
+    with torch.no_grad():
+        return {"chain loss": crf(random_scores()(2, 4, 3), torch.tensor([[0, 1, 2, 1], [2, 2, 0, 1]])).item()}
+
+
+def segment_loss() -> dict[str, Any]:
+    """The likelihood of segmentations, by another such kernel."""
+    torch.manual_seed(5)
+    crf = SemiCRF(2, max_length=3).double()
+    with torch.no_grad():
+        return {"segment loss": crf(random_scores()(1, 4, 3, 2), [[(0, 3, 1), (3, 4, 0)]]).item()}
+
+
+THINGS = {"checks": checks, "chain loss": chain_loss, "segment loss": segment_loss}
 
 
 def answers(order: list[str]) -> dict[str, Any]:
     torch.set_num_threads(1)
     found: dict[str, Any] = {}
     for what in order:
-        found |= checks() if what == "checks" else training() if what == "training" else structure(what)
+        found |= THINGS[what]()
     return found
 
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -69,13 +70,13 @@ def test_other_sources_versions_settings_and_processors_are_other_code(copy: Pat
     assert is_compiled_again(copy)
 
 
-@pytest.mark.parametrize("damage", [b"", b"short", b"x" * 4096])
-def test_a_damaged_file_is_compiled_again(copy: Path, damage: bytes) -> None:
+def test_a_damaged_file_is_compiled_again(copy: Path) -> None:
     use(copy)
     [file] = files(copy)
     sound = file.read_bytes()
-    file.write_bytes(damage if len(damage) < 4096 else sound[:-1] + bytes([sound[-1] ^ 1]))
-    assert is_compiled_again(copy)
+    for damaged in (b"", b"short", sound[:-1] + bytes([sound[-1] ^ 1])):
+        file.write_bytes(damaged)
+        assert is_compiled_again(copy), damaged[:10]
     assert not is_compiled_again(copy)
 
 
@@ -103,7 +104,9 @@ def test_without_any_folder_kernels_are_compiled_in_memory_with_one_note(copy: P
 
 def test_the_command_line_prints_it_as_a_note(copy: Path) -> None:
     block_caches(copy)
-    command = [sys.executable, "-m", "trelliswork", "warmup", "--quiet"]
+    script = f"from trelliswork.cli.commands import warmup\ndef compile_one():\n{indent(USE, ' ')}\n"
+    script += "warmup.compile_kernels = compile_one\nfrom trelliswork.cli.entry import main\nraise SystemExit(main())"
+    command = [sys.executable, "-c", script, "warmup", "--quiet"]
     environment = {**os.environ, "PYTHONPATH": str(copy.parent), "XDG_CACHE_HOME": str(copy.parent / "home")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=copy.parent)
     assert (done.returncode, done.stdout) == (0, "")
