@@ -19,10 +19,21 @@ TRAPS = (
 )  # fmt: skip
 TRAP = "import pathlib\npathlib.Path({marker!r}).open('a').write(__name__ + chr(10))\nraise ImportError(__name__)\n"
 FUNCTION = "def attributes(sentence):\n    return [{'word': word} for word in sentence.words]\n"
-COMMANDS = (
-    [str(Path(sys.executable).with_name("trelliswork"))],
-    [sys.executable, "-m", "trelliswork"],
-)
+SCRIPT = [str(Path(sys.executable).with_name("trelliswork"))]
+MODULE = [sys.executable, "-m", "trelliswork"]  # for which Python itself looks into the current folder
+OWN = [
+    "train",
+    "t.conll",
+    "--model",
+    "crf",
+    "--max-iterations",
+    2,
+    "--quiet",
+    "--features",
+    "own:attributes",
+    "--out",
+    "crf",
+]
 
 
 @pytest.fixture
@@ -41,22 +52,24 @@ def ran(folder: Path, command: list[str], *arguments: object) -> subprocess.Comp
     return subprocess.run(whole, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=["script", "module"])
-def test_files_of_the_current_folder_are_not_run(command: list[str], model: Path, trapped: Path) -> None:
-    if not Path(command[0]).exists():
+def check(folder: Path, command: list[str], *arguments: object) -> None:
+    answer = ran(folder, command, *arguments)
+    assert answer.returncode == 0, answer.stderr
+    assert not (folder / "marker").exists(), (folder / "marker").read_text()
+
+
+def test_files_of_the_current_folder_are_not_run(model: Path, trapped: Path) -> None:
+    check(trapped, MODULE, *OWN)
+    check(trapped, MODULE, "tag", "crf", "t.conll", "--features", "own:attributes")
+    check(trapped, MODULE, "tag", model, "t.conll")
+    check(trapped, MODULE, "train", "t.conll", "--epochs", 1, "--hidden", 4, "--quiet", "--out", "window")
+
+
+def test_files_of_the_current_folder_are_not_run_by_the_script(trapped: Path) -> None:
+    if not Path(SCRIPT[0]).exists():
         pytest.skip("the command is not installed")
-    crf = ["--model", "crf", "--max-iterations", 2, "--quiet"]
-    for arguments in (
-        ["--version"],
-        ["info", model],
-        ["tag", model, "t.conll"],
-        ["train", "t.conll", "--epochs", 1, "--hidden", 4, "--quiet", "--out", "window"],
-        ["train", "t.conll", *crf, "--features", "own:attributes", "--out", "crf"],
-        ["tag", "crf", "t.conll", "--features", "own:attributes"],
-    ):
-        answer = ran(trapped, command, *arguments)
-        assert answer.returncode == 0, answer.stderr
-        assert not (trapped / "marker").exists(), (trapped / "marker").read_text()
+    check(trapped, SCRIPT, "--version")
+    check(trapped, SCRIPT, *OWN)
 
 
 def test_a_function_may_be_in_a_package_but_not_use_files_beside_it(

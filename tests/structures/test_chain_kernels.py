@@ -102,8 +102,7 @@ def test_every_number_of_tags(dtype: torch.dtype, c: int) -> None:
     kernel_equals_reference(random_scores(3, 6, c, scale=2.0), dtype, lengths=torch.tensor([6, 4, 1]))
 
 
-@both_types
-@pytest.mark.parametrize("scale", [1.0, 10.0])
+@pytest.mark.parametrize(("dtype", "scale"), [(torch.float64, 1.0), (torch.float32, 10.0)])
 def test_ten_thousand_positions(dtype: torch.dtype, scale: float) -> None:
     kernel_equals_reference(random_scores(1, 10_000, 4, scale=scale), dtype)
 
