@@ -415,9 +415,9 @@ def test_first_and_second_derivatives(beam_size: int) -> None:
         return beam_search(system, ChainScorer(system, *scores), 2).scores[:, 0]
 
     assert torch.autograd.gradcheck(over_the_beam, parts)
-    assert torch.autograd.gradgradcheck(over_the_beam, parts)
+    assert torch.autograd.gradgradcheck(over_the_beam, parts, fast_mode=True)
     assert torch.autograd.gradcheck(in_each_state, parts)
-    assert torch.autograd.gradgradcheck(in_each_state, parts)
+    assert torch.autograd.gradgradcheck(in_each_state, parts, fast_mode=True)
     assert torch.autograd.gradcheck(best_score, parts)
 
 
