@@ -14,6 +14,7 @@ from trelliswork.data.json_fields import JsonFields
 from trelliswork.data.jsonl import json_text, read_jsonl
 from trelliswork.data.readers import FileKind, file_kind, is_jsonl, reader_for
 from trelliswork.data.sentence import Sentence
+from trelliswork.data.treebank import read_treebank
 from trelliswork.data.vector_sequence import VectorSequence
 from trelliswork.data.vectors import WordVectors, read_vectors
 from trelliswork.data.vocabulary import Vocabulary
@@ -45,6 +46,7 @@ __all__ = [
     "read_crfsuite",
     "read_csv",
     "read_jsonl",
+    "read_treebank",
     "read_vectors",
     "reader_for",
     "token_budget_batches",
