@@ -106,7 +106,7 @@ def test_pins_hold_for_every_sentence_or_for_one(cli: Cli, model: Path, text_fil
         (["6=O"], "new.txt:1: --pin 6=O names token 6, the sentence has 4; pin one of those"),
         (["3:1=O"], "new.txt: --pin 3:1=O names sentence 3, the input has 2; correct the pin"),
         (["1=O", "1=B-PER"], "--pin 1=B-PER: token 1 is already pinned to O; drop one"),
-        (["2:1=O", "2:2=I-PER"], "new.txt:3: no tag sequence agrees with the pins 1=O, 2=I-PER; drop one of them"),
+        (["2:1=O", "2:2=I-PER"], "new.txt:3: no analysis agrees with the pins 2:1=O, 2:2=I-PER; drop one of them"),
     ],
 )
 def test_bad_pins_are_one_sentence(cli: Cli, model: Path, text_file: Path, pins: list[str], sentence: str) -> None:

@@ -112,7 +112,7 @@ def test_weights_that_are_broken_are_told_from_pins_that_do_not_fit() -> None:
     with torch.no_grad():
         broken.crf.transitions.fill_(torch.nan)
         broken.scorer.linear.weight.fill_(torch.nan)
-    with pytest.raises(DataError, match="no tag sequence of this sentence a finite score: its weights are broken"):
+    with pytest.raises(DataError, match="no analysis of this sentence a finite score: its weights are broken"):
         list(answers(broken, DATA, Question()))
 
 

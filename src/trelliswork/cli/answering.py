@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trelliswork.cli.pins import Pin, pins_for, require_used
+from trelliswork.cli.pins import Pin, pins_for, require_used, shown_pins
 from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
 from trelliswork.models.base import Answer, Model
@@ -42,9 +42,9 @@ def answers(
     while group := list(itertools.islice(stream, batch)):
         file = group[0].file
         _require_sentences(group)
-        pins = [pins_for(question.pins, number + i, sentence) for i, sentence in enumerate(group, 1)]
+        pins = [pins_for(question.pins, number + i, sentence, model) for i, sentence in enumerate(group, 1)]
+        yield from zip(group, _answer_group(model, group, question, pins, number), strict=True)
         number += len(group)
-        yield from zip(group, _answer_group(model, group, question, pins), strict=True)
     require_used(question.pins, number, file)
 
 
@@ -56,8 +56,9 @@ def _require_sentences(group: Sequence[Sentence]) -> None:
 
 
 def _answer_group(
-    model: Model, group: list[Sentence], question: Question, pins: list[dict[int, str]]
+    model: Model, group: list[Sentence], question: Question, pins: list[dict[int, Any]], before: int
 ) -> Iterator[Answer]:
+    """The answers to some sentences, which are those after the first `before`."""
     asked: dict[str, Any] = {"top_k": question.top_k, "confidence": question.confidence}
     asked |= {"pins": pins} if any(pins) else {}
     asked |= {"threshold": question.threshold} if question.threshold is not None else {}
@@ -65,13 +66,13 @@ def _answer_group(
         found = model.predict(group, **asked)
     except (ConstraintError, ScoreError) as error:
         if len(group) == 1 and not pins[0]:
-            problem = "the model gives no tag sequence of this sentence a finite score: its weights are broken"
+            problem = "the model gives no analysis of this sentence a finite score: its weights are broken"
             raise DataError(group[0].file, f"{problem}; train it again", line=group[0].line) from error
         if len(group) == 1:
-            told = ", ".join(f"{i + 1}={tag}" for i, tag in sorted(pins[0].items()))
-            problem = f"no tag sequence agrees with the pins {told}; drop one of them or pin neighbours that fit"
+            told = shown_pins(question.pins, before + 1)
+            problem = f"no analysis agrees with the pins {told}; drop one of them, or pin others that go together"
             raise DataError(group[0].file, problem, line=group[0].line) from error
-        for sentence, known in zip(group, pins, strict=True):  # one by one, to name the sentence
-            yield from _answer_group(model, [sentence], question, [known])
+        for i, sentence in enumerate(group):  # one by one, to name the sentence
+            yield from _answer_group(model, [sentence], question, [pins[i]], before + i)
         return
     yield from found

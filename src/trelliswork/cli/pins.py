@@ -1,57 +1,75 @@
-"""Pins: tags that the user knows, written TOKEN=TAG for every sentence or SENTENCE:TOKEN=TAG for one."""
+"""Pins: what the user knows of a word, written TOKEN=VALUE for every sentence or SENTENCE:TOKEN=VALUE for one.
+
+A value is what the model makes of it: a tag such as B-PER, or of a parser a head, with a label or without, such as 2 or
+2:nsubj.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.taggers.labels import Labels
+from trelliswork.models.base import Model
 
-_PIN = re.compile(r"(?:(?P<sentence>\d{1,9}):)?(?P<token>\d{1,9})=(?P<tag>.+)")
+_PIN = re.compile(r"(?:(?P<sentence>\d{1,9}):)?(?P<token>\d{1,9})=(?P<value>.+)")
 
 
 @dataclass(frozen=True)
 class Pin:
-    """Token `token` (from 1) of sentence `sentence` (from 1; None is every sentence) has the tag `tag`."""
+    """What is known of token `token` (from 1) of sentence `sentence` (from 1; None is every sentence)."""
 
     sentence: int | None
     token: int
-    tag: str
+    value: str
     text: str
 
+    def read_by(self, model: Model, n: int | None = None) -> Any:
+        """The value as the model takes it, for a sentence of `n` words."""
+        try:
+            return model.pinned(self.value, n)
+        except TrellisworkError as error:
+            raise TrellisworkError(f"--pin {self.text}: {error}") from error
 
-def parse_pins(texts: Sequence[str], labels: Labels) -> list[Pin]:
-    """Pins as typed, refused if they are malformed or name a tag that the model does not know."""
+
+def parse_pins(texts: Sequence[str], model: Model) -> list[Pin]:
+    """Pins as typed, refused if they are malformed or say what the model does not know."""
     pins = []
     for text in texts:
         match = _PIN.fullmatch(text.strip())
         if match is None or int(match["token"]) < 1 or match["sentence"] == "0":
-            problem = "expected TOKEN=TAG or SENTENCE:TOKEN=TAG, counted from 1, such as 3=B-PER or 2:3=B-PER"
+            problem = (
+                "expected TOKEN=TAG or SENTENCE:TOKEN=TAG, counted from 1, such as 3=B-PER, 2:3=B-PER or 3=2:nsubj"
+            )
             raise TrellisworkError(f"--pin: {problem}; got {text!r}")
-        if match["tag"] not in labels.data_tags:
-            known = ", ".join(labels.data_tags)
-            raise TrellisworkError(f"--pin {text}: expected one of the tags {known}; got {match['tag']!r}")
         sentence = int(match["sentence"]) if match["sentence"] else None
-        pins.append(Pin(sentence, int(match["token"]), match["tag"], text))
+        pin = Pin(sentence, int(match["token"]), match["value"], text)
+        pin.read_by(model)
+        pins.append(pin)
     return pins
 
 
-def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence) -> dict[int, str]:
+def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence, model: Model) -> dict[int, Any]:
     """The pins of the sentence with this number, by token counted from 0."""
-    found: dict[int, str] = {}
+    found: dict[int, Pin] = {}
     for pin in pins:
         if pin.sentence not in (None, number):
             continue
         if pin.token > len(sentence):
             problem = f"--pin {pin.text} names token {pin.token}, the sentence has {len(sentence)}; pin one of those"
             raise DataError(sentence.file, problem, line=sentence.line)
-        if found.setdefault(pin.token - 1, pin.tag) != pin.tag:
-            other = found[pin.token - 1]
-            raise TrellisworkError(f"--pin {pin.text}: token {pin.token} is already pinned to {other}; drop one")
-    return found
+        other = found.setdefault(pin.token - 1, pin)
+        if other.value != pin.value:
+            raise TrellisworkError(f"--pin {pin.text}: token {pin.token} is already pinned to {other.value}; drop one")
+    return {i: pin.read_by(model, len(sentence)) for i, pin in found.items()}
+
+
+def shown_pins(pins: Sequence[Pin], number: int) -> str:
+    """The pins of the sentence with this number as they were typed."""
+    return ", ".join(pin.text for pin in pins if pin.sentence in (None, number))
 
 
 def require_used(pins: Sequence[Pin], n_sentences: int, file: str) -> None:

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from trelliswork.cli.config_file import CONFIG_FILE
+from trelliswork.cli.gold_files import GoldFiles
 from trelliswork.cli.inputs import format_to_store, kind_of, layout, say
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.tasks import MULTI_TASK
 from trelliswork.cli.tokenising import given_tokeniser, known_texts, learned_tokeniser
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, JsonFields, Sentence, atomic_write
-from trelliswork.data.readers import open_tagged
+from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.errors import DataError, OutputError, TrellisworkError
-from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import CONFIG, check_output
 from trelliswork.models.taggers.column_taggers import predicted_columns
@@ -83,16 +83,16 @@ def _content_of(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def read_data(options: Options, choices: Choices) -> Material:
+def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
     """Training and dev sentences, in one layout; without a dev file the last part of the training file."""
     train_file, dev_file, quiet = options["train"], options["dev"], options["quiet"]
     tokeniser = given_tokeniser(options)
     choices = choices if tokeniser is None else replace(choices, tokeniser=tokeniser)
-    format, stream = open_tagged(train_file, choices)
+    format, stream = files.open(train_file, choices, None)
     train = list(stream)
     again = columns_of(format, choices)
     if dev_file is not None:
-        dev = list(open_tagged(dev_file, again)[1])
+        dev = list(files.open(dev_file, again, None)[1])
     else:
         train, dev = hold_out(train, train_file)
     least = options.get("min_tag_count", 1)
@@ -106,7 +106,9 @@ def read_data(options: Options, choices: Choices) -> Material:
     predicted = bool(options.get("predict_columns"))
     if format is not None and format.feature_columns and options["model"] != MULTI_TASK:
         say(_columns_note(format, predicted), quiet=quiet)
-    say(f"train: {_size(train)}; dev: {_size(dev)}", quiet=quiet)
+    say(f"train: {files.size(train)}; dev: {files.size(dev)}", quiet=quiet)
+    for note in files.notes(train):
+        say(note)
     scheme = choices.scheme or (format.scheme if format is not None else None)
     about = _provenance(options, train, dev, format, choices.fields)
     tokeniser = tokeniser or learned_tokeniser(options, format)
@@ -144,7 +146,7 @@ def _with_predicted_columns(material: Material, options: Options) -> Material:
 
 def _columns_note(format: ColumnFormat, predicted: bool) -> str:
     """That the model will need more than words, or predict it."""
-    names = format.names if isinstance(format, CsvFormat) else ()
+    names = format.names if isinstance(format, CsvFormat) else CONLLU_NAMES if format.conllu else ()
     shown = ", ".join(names[i - 1] if names else str(i) for i in format.feature_columns)
     columns = f"column{'s' if len(format.feature_columns) > 1 else ''} {shown}"
     if predicted:
@@ -208,7 +210,3 @@ def _provenance(
         "format": format_to_store(format),
         **({"fields": fields.given()} if fields.given() else {}),
     }
-
-
-def _size(sentences: list[Sentence]) -> str:
-    return f"{count(len(sentences), 'sentence')}, {count(sum(map(len, sentences)), 'token')}"

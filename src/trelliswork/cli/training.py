@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import typer
 
 from trelliswork.cli.config_file import config_text
 from trelliswork.cli.given_function import given_function
+from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.cli.inputs import say
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.train_data import check_folder, config_first, read_data, read_texts, reserved
@@ -57,7 +59,7 @@ def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
         say(text, quiet=options["quiet"] and not text.startswith("note: "))  # what may be wrong is always told
 
     files = recipe.read_files()
-    read = read_texts if recipe.learns_from == "text" else read_data
+    read = read_texts if recipe.learns_from == "text" else partial(read_data, files=GOLD_FILES[recipe.learns_from])
     material = recipe.read(read(options, choices)._replace(files=files), note)
     recipe.begin(material, note)
     announce_compiling(quiet=options["quiet"])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -41,7 +41,8 @@ def count(n: int, noun: str) -> str:
 class PartProbability:
     """A part of an answer, such as a token with its tag or a span: positions [start, end), label and probability.
 
-    Of an arc, `head` is the number of the head, words counted from 1 and 0 being the root.
+    Of an arc, `head` is the number of the head, words counted from 1 and 0 being the root; `probability` is that of the
+    head together with the label, and `head_probability` that of the head, whatever the label.
     """
 
     start: int
@@ -49,6 +50,20 @@ class PartProbability:
     label: str
     probability: float
     head: int | None = None
+    head_probability: float | None = None
+
+
+Arc = tuple[int, str]  # head, words counted from 1 and 0 being the root, and label
+HEAD, DEPREL = "HEAD", "DEPREL"  # columns of CoNLL-U
+
+
+def arc_columns(arcs: Sequence[Arc]) -> dict[str, list[str]]:
+    """The arcs of a dependency tree as columns of CoNLL-U.
+
+    >>> arc_columns([(2, "nsubj"), (0, "root")])
+    {'HEAD': ['2', '0'], 'DEPREL': ['nsubj', 'root']}
+    """
+    return {HEAD: [str(head) for head, _ in arcs], DEPREL: [label for _, label in arcs]}
 
 
 @dataclass(frozen=True)
@@ -83,18 +98,34 @@ class Answer:
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
+    def has_arcs(self) -> bool:
+        """Whether it is a dependency tree."""
+        return HEAD in self.columns
+
+    @property
+    def analyses(self) -> list[Answer]:
+        """The alternatives of a dependency tree as answers of their own; the best alone has parts."""
+        return [
+            replace(
+                self, value=each.value, probability=each.probability, alternatives=(),
+                parts=self.parts if each.value == self.value else (),
+                columns={**self.columns, **arc_columns(each.value)},
+            )
+            for each in self.alternatives
+        ]  # fmt: skip
+
+    @property
     def span_offsets(self) -> list[tuple[int, int]]:
         """The places of the spans in raw text; nothing if it was not raw text."""
         return [(self.offsets[each.start][0], self.offsets[each.end - 1][1]) for each in self.spans if self.offsets]
 
     def draw(self) -> Drawing:
-        """A picture of the tree, of the spans, or of the parts of an answer; for notebooks, or `draw().save(file)`."""
-        if "HEAD" in self.columns:
-            sure = [part.probability for part in self.parts] or None
-            return dependencies(list(self.inputs), [int(head) for head in self.columns["HEAD"]],
-                                list(self.columns["DEPREL"]), sure)  # fmt: skip
+        """A picture of the tree, of the spans, or of the parts; for notebooks, or `draw().save(file)`."""
         if self.tasks:
             raise TrellisworkError(f"expected one task to draw; choose one of {', '.join(self.tasks)} from .tasks")
+        if self.has_arcs:
+            heads, labels = zip(*self.value, strict=True) if self.value else ((), ())
+            return dependencies(self.inputs, heads, labels, [part.probability for part in self.parts] or None)
         shown = self.spans or self.parts
         found = [(part.start, part.end, part.label) for part in shown]
         return segments(list(self.inputs), found, [part.probability for part in shown])
@@ -129,7 +160,7 @@ class Model:
 
     reads: ClassVar[str] = "words"
     learns_from: ClassVar[str] = "tags"  # and is judged by: tags, heads, brackets, or the tokens of a text
-    explains: ClassVar[bool] = False  # whether `explain` tells which features voted for which tag
+    explains: ClassVar[bool] = False  # whether it has `explain`: what speaks for its answers, or what else they may be
     answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
     graph: ClassVar[str] = ""  # what its ONNX graph is made of, if it can be exported: chain, segments or vectors
     next_options: ClassVar[str] = "--confidence"  # of the predict command that is suggested after training
@@ -210,6 +241,17 @@ class Model:
     def knows(self, word: str) -> bool | None:
         """Whether it has learned something about this very word; None if it cannot say."""
         return None
+
+    def pinned(self, text: str, n: int | None = None) -> Any:
+        """What a pin says of a word, as `predict` takes it in `pins`; `n` words are in its sentence, if that is known.
+
+        What it cannot say is an error: what was expected, and got.
+        """
+        raise TrellisworkError(f"expected a model whose answers can be pinned, got a {type(self).__name__}")
+
+    def explain(self, sentences: Sequence[Sentence]) -> list[Any]:
+        """Explanations that print as text, show as HTML, and have a `title`, a `lead` and the `words`."""
+        raise TrellisworkError(f"expected a model with explanations, got a {type(self).__name__}")
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
         """Gold data as the model reads it, and notes about what was changed; answers it cannot give are an error."""

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from trelliswork.metrics import Calibration, Confusion, Score, calibration
 
-Part = tuple[int, int, str]  # positions [start, end) and label
+Part = tuple[int, int, str] | tuple[int, int, str, int]  # positions [start, end) and label; of an arc also the head
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,12 @@ class Example:
         """The words of a part."""
         return self.joint.join(self.words[part[0] : part[1]])
 
+    def label(self, part: Part) -> str:
+        """The label of a part, of an arc with its head."""
+        if len(part) == 3:
+            return part[2]
+        return f"{part[2]} of {self.words[part[3] - 1]}" if part[3] else part[2]
+
 
 @dataclass(frozen=True)
 class Examined:
@@ -75,7 +81,7 @@ class Examined:
     def by_label(self) -> dict[str, Score]:
         """The counts of each label, the most frequent first."""
         right, found, gold = (
-            Counter(label for example in self.examples for *_, label in kind(example))
+            Counter(part[2] for example in self.examples for part in kind(example))
             for kind in (lambda each: each.right, lambda each: each.found, lambda each: each.gold)
         )
         labels = sorted(gold | found, key=lambda label: (-gold[label], label))

@@ -186,7 +186,7 @@ def _pins(texts: list[str] | None, model: Any) -> Any:
         return ()
     if any(model.heads):
         raise TrellisworkError("--pin is for models of one task, and this one has several; leave it out")
-    return parse_pins(texts, model.labels)
+    return parse_pins(texts, model)
 
 
 @contextlib.contextmanager

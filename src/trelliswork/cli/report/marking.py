@@ -24,10 +24,13 @@ def marked_example(example: Example, *, right: bool = True) -> str:
     for part in example.found:
         is_right = part in example.right
         if right or not is_right:
-            shown = f"{part[2]} {percent(sure[part])}" if part in sure else part[2]
+            label = example.label(part)
+            shown = f"{label} {percent(sure[part])}" if part in sure else label
             found.append((part, shown, not is_right))
     missed = sorted(set(example.gold) - example.right)
-    told = "; ".join(f"{example.text(part)} is {part[2]}" if part[2] else example.text(part) for part in missed)
+    told = "; ".join(
+        f"{example.text(part)} is {example.label(part)}" if part[2] else example.text(part) for part in missed
+    )
     ending = f' <span class="missed">gold: {escape(told)}</span>' if told else ""
     return f'<p class="sentence" dir="auto">{_with_marks(example.words, found, example.joint)}{ending}</p>\n'
 
@@ -49,7 +52,7 @@ def analysis_items(sentence: Sentence, analyses: Sequence[Analysis]) -> str:
 def _with_marks(words: Sequence[str], parts: Sequence[tuple[Part, str, bool]], joint: str = " ") -> str:
     pieces: list[str] = []
     position = 0
-    for (start, end, _), shown, is_wrong in parts:
+    for (start, end, *_), shown, is_wrong in parts:
         pieces += map(escape, words[position:start])
         kind = ' class="wrong"' if is_wrong else ""
         label = f"<small>{escape(shown)}</small>" if shown else ""

@@ -218,6 +218,11 @@ class SentenceTagger(Model):
         found = self.tag(sentences) if threshold is None else self.tag(sentences, threshold=threshold)
         return evaluate_tags(gold, found, self.labels.data_scheme)
 
+    def pinned(self, text: str, n: int | None = None) -> str:
+        if text not in self.labels.data_tags:
+            raise TrellisworkError(f"expected one of the tags {', '.join(self.labels.data_tags)}; got {text!r}")
+        return text
+
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
         """Span F1 under both readings, accuracy, and how far the confidences are off."""
         found, scheme = self.confidences(gold, threshold=threshold), self.labels.data_scheme

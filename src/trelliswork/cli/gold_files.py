@@ -1,0 +1,68 @@
+"""Files of known answers: how they are read and described, by what a model learns from (`Model.learns_from`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from trelliswork.data import Choices, ColumnFormat, Sentence, file_kind, read_treebank
+from trelliswork.data.arcs import is_projective
+from trelliswork.data.files import name_of
+from trelliswork.data.readers import InputKind, open_tagged
+from trelliswork.data.treebank import NOTHING
+from trelliswork.errors import DataError
+from trelliswork.models.base import count
+
+Opened = tuple[ColumnFormat | None, Iterable[Sentence]]
+SHOWN_KINDS = {"jsonl": "JSON", "csv": "CSV", "crfsuite": "CRFsuite's attributes"}
+
+
+class GoldFiles(NamedTuple):
+    """How such files are opened, how large some of their sentences are, and what else is worth knowing about them."""
+
+    open: Callable[[str, Choices, InputKind | None], Opened]
+    size: Callable[[Sequence[Sentence]], str]
+    notes: Callable[[Sequence[Sentence]], list[str]] = lambda sentences: []
+
+
+def open_trees(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
+    """The sentences of a treebank; a file that is none by its name is an error."""
+    kind = kind or file_kind(path)
+    if kind != "conll":
+        problem = f"expected a treebank in CoNLL-U, with heads and labels, got {SHOWN_KINDS.get(kind, kind)}"
+        raise DataError(name_of(path), f"{problem}; convert it to .conllu")
+    return read_treebank(path, choices)
+
+
+def size_in_tokens(sentences: Sequence[Sentence]) -> str:
+    """How many sentences and tokens there are."""
+    return f"{count(len(sentences), 'sentence')}, {count(sum(map(len, sentences)), 'token')}"
+
+
+def size_of_trees(sentences: Sequence[Sentence]) -> str:
+    """How many words and labels there are, and how many trees are not projective."""
+    n_words, n_labels = sum(map(len, sentences)), len({label for each in sentences for label in each.tags or ()})
+    n_crossing = sum(not is_projective(each.heads or ()) for each in sentences)
+    shape = "all trees are projective"
+    if n_crossing:
+        share = f"{100 * n_crossing / len(sentences):.1f}%"
+        shape = f"{count(n_crossing, 'tree')} ({share}) {'is' if n_crossing == 1 else 'are'} not projective"
+    return f"{count(len(sentences), 'sentence')}, {count(n_words, 'word')}, {count(n_labels, 'label')}; {shape}"
+
+
+def notes_on_labels(sentences: Sequence[Sentence]) -> list[str]:
+    """That labels are missing, all of them or some."""
+    empty = [(each, i) for each in sentences for i, label in enumerate(each.tags or ()) if label == NOTHING]
+    if not empty:
+        return []
+    if len(empty) == sum(map(len, sentences)):
+        return ["note: the treebank has no labels (column 8 is _ throughout); the parser learns heads alone"]
+    sentence, i = empty[0]
+    place = f"{sentence.file}:{sentence.line_of(i)}"
+    return [f"note: {count(len(empty), 'word')} without a label, the first at {place}; _ is learned as a label"]
+
+
+GOLD_FILES = {
+    "tags": GoldFiles(open_tagged, size_in_tokens),
+    "heads": GoldFiles(open_trees, size_of_trees, notes_on_labels),
+}
