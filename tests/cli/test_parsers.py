@@ -70,7 +70,9 @@ def test_trees_that_are_not_projective_and_missing_labels_are_told(cli: Cli, tmp
     some = [[*rows[:3], ("d", "X", 3, "dep")]] * 4
     (tmp_path / "t.conllu").write_text(conllu(some), encoding="utf-8")
     place = f"{tmp_path / 't.conllu'}:4"
-    assert f"note: 9 words without a label, the first at {place}; _ is learned as a label" in cli(*command, "--force").err
+    assert (
+        f"note: 9 words without a label, the first at {place}; _ is learned as a label" in cli(*command, "--force").err
+    )
 
 
 def test_columns_are_read_and_may_be_predicted(cli: Cli, bank: Path, tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ def patterns() -> Iterator[list[Row]]:
             (".", "PUNCT", 2, "punct"),
         ]  # fmt: skip
         yield [
-            (name, "PROPN", 4, "nsubj"), ("do", "AUX", 4, "aux"), ("n't", "PART", 4, "advmod"), (verb, "VERB", 0, "root"),
-            (thing, "NOUN", 4, "obj"), ("!", "PUNCT", 4, "punct"),
+            (name, "PROPN", 4, "nsubj"), ("do", "AUX", 4, "aux"), ("n't", "PART", 4, "advmod"),
+            (verb, "VERB", 0, "root"), (thing, "NOUN", 4, "obj"), ("!", "PUNCT", 4, "punct"),
         ]  # fmt: skip
 
 

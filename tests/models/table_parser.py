@@ -22,8 +22,9 @@ from trelliswork.models.batched import in_batches
 from trelliswork.models.loading import KINDS
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.parsers.arc_explanation import ArcExplanation
-from trelliswork.models.parsers.arc_report import arc_report, arc_scores, gold_arcs
+from trelliswork.models.parsers.dependency_parser import arcs_of
 from trelliswork.models.parsers.head_pins import head_pin
+from trelliswork.models.parsers.reporting import report_of
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
 from trelliswork.nn import DependencyCRF
 from trelliswork.training import TrainingConfig, train
@@ -93,7 +94,7 @@ class TableParser(StoredNetwork):
 
     # Answers
 
-    def pinned(self, text: str, n: int | None = None) -> tuple[int, str | None]:
+    def pinned(self, text: str, n: int | None = None) -> tuple[int | None, str | None]:
         return head_pin(text, self.labels.to_list(), n)
 
     def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
@@ -110,7 +111,8 @@ class TableParser(StoredNetwork):
         partial = torch.full((*arcs.shape[:2], 2), -100)[:, 1:]
         for row, known in enumerate(pins):
             for i, (head, label) in known.items():
-                partial[row, i] = torch.tensor([head, -100 if label is None else self.labels.index(label)])
+                known_label = -100 if label is None else self.labels.index(label)
+                partial[row, i] = torch.tensor([-100 if head is None else head, known_label])
         return trees.constrain(partial)
 
     def _answers(self, batch: Sequence[Sentence], pins: Any, top_k: int, confidence: bool) -> list[Answer]:
@@ -152,10 +154,13 @@ class TableParser(StoredNetwork):
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
         found = [answer.value for answer in self.predict(gold, top_k=0, confidence=False)]
-        return arc_scores(attachment([gold_arcs(each) for each in gold], found))
+        scores = attachment([arcs_of(each) for each in gold], found)
+        return {"metric": "las", "score": scores.las, **scores.to_dict()}
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
-        return arc_report(self.predict(gold, top_k=0), gold)
+        found = self.predict(gold, top_k=0)
+        sure = [[part.probability for part in answer.parts] for answer in found]
+        return report_of(gold, [arcs_of(each) for each in gold], [answer.value for answer in found], sure, {})
 
     # What it is
 

@@ -27,6 +27,7 @@ from trelliswork.data import Sentence, Vocabulary
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence
+from trelliswork.models.parsers.arc_explanation import ArcExplanation
 from trelliswork.models.parsers.config import ParserConfig
 from trelliswork.models.parsers.dependency_parser import DependencyParser, Parsed, Pins, heads_of
 from trelliswork.models.parsers.pins import allowed_arcs, pinned_labels
@@ -54,6 +55,7 @@ class BiaffineParser(DependencyParser):
     """Biaffine scores of arcs and labels over the encoder, and a CRF over trees."""
 
     CONFIG = ParserConfig
+    explains = True
 
     def __init__(
         self,
@@ -117,6 +119,15 @@ class BiaffineParser(DependencyParser):
             tokens = self.token_batch(self.encode(self.sentences_of(sentences)))
             found = self._labelled(self.encode_tokens(tokens), tokens)
             return found if pins is None else self._pinned(found, sentences, pins)
+
+    def explain(self, sentences: Sequence[Sentence]) -> list[ArcExplanation]:
+        """The arcs of the best tree of each sentence, and the strongest other heads of each word."""
+        found = []
+        for sentence in self.sentences_of(sentences):
+            arcs = self.predict([sentence], top_k=0, confidence=False)[0].value
+            marginals = self.distribution([sentence]).marginals[0].detach().cpu() if arcs else []
+            found.append(ArcExplanation.of(sentence.words, arcs, marginals, self.label_names))
+        return found
 
     def _pinned(self, found: DependencyTree, sentences: Sequence[Sentence], pins: Sequence[Pins]) -> DependencyTree:
         assert found.labels is not None

@@ -20,6 +20,7 @@ from trelliswork.models.batched import in_batches
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
+from trelliswork.models.parsers.head_pins import head_pin
 from trelliswork.models.parsers.reporting import report_of
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch
@@ -157,6 +158,9 @@ class DependencyParser(WordNetwork):
             {name: [self.tags[name][tag] for tag in rows[i][:n]] for name, rows in found.items()}
             for i, n in enumerate(lengths)
         ]
+
+    def pinned(self, text: str, n: int | None = None) -> tuple[int | None, str | None]:
+        return head_pin(text, self.label_names, n)
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
         """Attachment scores on sentences with heads, every word counted."""

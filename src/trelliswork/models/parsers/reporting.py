@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from trelliswork.data import Sentence
-from trelliswork.metrics import calibration
+from trelliswork.data.arcs import is_projective
+from trelliswork.metrics import Score, confusion
 from trelliswork.metrics.attachment import Arc, Attachment, attachment
-from trelliswork.models.base import Report
+from trelliswork.metrics.attachment_details import arcs_by_label, attachment_where, content_score, heads_by_distance
+from trelliswork.models.base import Report, count
+from trelliswork.models.examined import Examined, Example
 
 MOST_LABELS = 12  # in the table of labels
 
@@ -20,42 +23,79 @@ def report_of(
     sure: Sequence[Sequence[float]],
     tags: Mapping[str, float],
 ) -> Report:
-    """Attachment scores, those of the most frequent labels, and the calibration of arcs."""
-    scores = attachment(gold, found)
-    record = {**scores.to_dict(), **tags}
-    rows = [*_summary(scores), *(f"{name.replace('_', ' '):<24}{100 * share:6.2f}" for name, share in tags.items())]
-    outcomes = [
-        (p, a == b) for right, given, ps in zip(gold, found, sure, strict=True)
-        for a, b, p in zip(right, given, ps, strict=False)
-    ]  # fmt: skip
-    if outcomes:
-        error = calibration(outcomes).expected_error
+    """Attachment scores, by label and by distance, and the calibration of arcs.
+
+    Every word counts, and labels with their subtypes; one that the parser has never seen is a mistake.
+    """
+    total, content = attachment(gold, found), content_score(gold, found)
+    crossing = attachment_where(gold, found, lambda heads: not is_projective(heads))
+    labels, distances = arcs_by_label(gold, found), heads_by_distance(gold, found)
+    examined = _examined(sentences, gold, found, sure)
+    rows = [*_summary(total, content), *_lines_of_tags(tags), *_crossing(crossing)]
+    record: dict[str, Any] = {**total.to_dict(), "clas": content.f1, **tags}
+    record["not_projective"] = crossing.to_dict() if crossing.n_trees else None
+    if (calibration := examined.calibration()) is not None:
+        error = calibration.expected_error
         record["calibration"] = {"of": "labelled arcs", "expected_error": error}
         rows.append(f"{'calibration error':<24}{100 * error:6.2f}   of the probabilities of labelled arcs")
-    return Report("\n".join([*rows, "", *_by_label(gold, found)]), record)
+    record |= {"by_label": _records(labels), "by_distance": _records(distances)}
+    tables = ["", *_table("label", labels), "", *_table("distance of head", distances)]
+    return Report("\n".join([*rows, *tables]), record, {"": examined})
 
 
-def _summary(scores: Attachment) -> list[str]:
+def _summary(scores: Attachment, content: Score) -> list[str]:
     shown = {
         "UAS": (scores.uas, "words with the right head"),
         "LAS": (scores.las, "with the right label too"),
+        "CLAS": (content.f1, "F1 of content words; subtypes of labels left out"),
         "label accuracy": (scores.label_accuracy, "whatever the head"),
         "exact trees": (scores.exact, ""),
     }
     return [f"{name:<24}{100 * share:6.2f}   {about}".rstrip() for name, (share, about) in shown.items()]
 
 
-def _by_label(gold: Sequence[Sequence[Arc]], found: Sequence[Sequence[Arc]]) -> list[str]:
-    """Precision, recall and F1 of the most frequent labels, the head counted too."""
-    n_gold: Counter[str] = Counter(label for tree in gold for _, label in tree)
-    n_found: Counter[str] = Counter(label for tree in found for _, label in tree)
-    pairs = (pair for trees in zip(gold, found, strict=True) for pair in zip(*trees, strict=True))
-    right: Counter[str] = Counter(a[1] for a, b in pairs if a == b)
-    rows = [f"{'label':<16}{'words':>8}{'precision':>11}{'recall':>8}{'F1':>8}"]
-    for label, n in n_gold.most_common(MOST_LABELS):
-        precision, recall = right[label] / max(n_found[label], 1), right[label] / n
-        f1 = 2 * right[label] / (n + n_found[label])
-        rows.append(f"{label:<16}{n:>8,}{100 * precision:>11.2f}{100 * recall:>8.2f}{100 * f1:>8.2f}")
-    if len(n_gold) > MOST_LABELS:
-        rows.append(f"... and {len(n_gold) - MOST_LABELS} labels that are rarer")
-    return rows
+def _lines_of_tags(tags: Mapping[str, float]) -> list[str]:
+    return [f"{name.replace('_', ' '):<24}{100 * share:6.2f}" for name, share in tags.items()]
+
+
+def _crossing(scores: Attachment) -> list[str]:
+    if not scores.n_trees:
+        return []
+    told = f"UAS {100 * scores.uas:.2f}, LAS {100 * scores.las:.2f}"
+    return [f"{count(scores.n_trees, 'tree')} that {'is' if scores.n_trees == 1 else 'are'} not projective: {told}"]
+
+
+def _examined(
+    sentences: Sequence[Sentence],
+    gold: Sequence[Sequence[Arc]],
+    found: Sequence[Sequence[Arc]],
+    sure: Sequence[Sequence[float]],
+) -> Examined:
+    """The arcs of each sentence, found and gold."""
+    examples = [
+        Example(sentence.words, _parts(given), _parts(right), ps)
+        for sentence, right, given, ps in zip(sentences, gold, found, sure, strict=True)
+    ]
+    labels = ([[label for _, label in tree] for tree in trees] for trees in (gold, found))
+    return Examined("LAS", "arcs", examples, confusion(*labels))
+
+
+def _parts(arcs: Sequence[Arc]) -> list[tuple[int, int, str, int]]:
+    return [(i, i + 1, label, head) for i, (head, label) in enumerate(arcs)]
+
+
+def _table(title: str, scores: Mapping[str, Score]) -> list[str]:
+    """Precision, recall and F1 of the first rows."""
+    rows = [f"{title:<18}{'words':>8}{'precision':>11}{'recall':>8}{'F1':>8}"]
+    for name, score in list(scores.items())[:MOST_LABELS]:
+        ratios = f"{100 * score.precision:>11.2f}{100 * score.recall:>8.2f}{100 * score.f1:>8.2f}"
+        rows.append(f"{name:<18}{score.gold:>8,}{ratios}")
+    more = len(scores) - MOST_LABELS
+    return [*rows, *([f"... and {more} labels that are rarer (--json has all)"] if more > 0 else [])]
+
+
+def _records(scores: Mapping[str, Score]) -> dict[str, dict[str, float]]:
+    return {
+        name: {"precision": each.precision, "recall": each.recall, "f1": each.f1, "support": each.gold}
+        for name, each in scores.items()
+    }
