@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +97,162 @@ def test_what_is_no_treebank_is_refused(cli: Cli, bank: Path, tmp_path: Path) ->
     answer = cli("train", tmp_path / "t.conllu", "--out", tmp_path / "m")
     assert answer.status == 2 and ":5: sentence s1: expected the head of 'sees' in column 7, got _" in answer.err
     assert not (tmp_path / "m" / "config.json").exists()
+
+
+# Predicting
+
+
+def cells(text: str) -> list[list[str]]:
+    """The columns of the lines of words."""
+    return [line.split("\t") for line in text.splitlines() if line[:1].isdigit() and line.partition("\t")[0].isdigit()]
+
+
+@pytest.fixture
+def new(bank: Path, tmp_path: Path) -> Path:
+    """The dev sentences without what a parser finds."""
+    path = tmp_path / "new.conllu"
+    rows = [line.split("\t") for line in (bank / "dev.conllu").read_text(encoding="utf-8").split("\n")]
+    for row in rows:
+        if row[0].isdigit():
+            row[6] = row[7] = "_"
+    path.write_text("\n".join(map("\t".join, rows)), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_conllu_comes_back_with_heads_and_labels_and_all_else_as_it_was(
+    cli: Cli, parser: Path, new: Path, tmp_path: Path, ending: str
+) -> None:
+    text = new.read_text(encoding="utf-8").replace("\n", ending)
+    new.write_bytes(text.encode())
+    assert cli("predict", parser, new, "--out", tmp_path / "out.conllu").status == 0
+    written = (tmp_path / "out.conllu").read_bytes().decode()
+    before, after = ([line.split("\t") for line in each.split(ending)] for each in (text, written))
+    assert len(before) == len(after)
+    words = [(a, b) for a, b in zip(before, after, strict=True) if a[0].isdigit()]
+    assert all(a == b for a, b in zip(before, after, strict=True) if not a[0].isdigit())
+    kept = [0, 1, 2, 4, 5, 8, 9]
+    assert all([a[i] for i in kept] == [b[i] for i in kept] for a, b in words)
+    found = load(parser).predict([[row[1] for row in rows] for rows in _sentences(after)])
+    assert [(int(b[6]), b[7]) for _, b in words] == [arc for answer in found for arc in answer.value]
+
+
+def _sentences(rows: list[list[str]]) -> list[list[list[str]]]:
+    found: list[list[list[str]]] = []
+    for row in rows:
+        if row[0] == "1":
+            found.append([])
+        if row[0].isdigit():
+            found[-1].append(row)
+    return found
+
+
+def test_probabilities_are_entries_of_misc(cli: Cli, parser: Path, new: Path) -> None:
+    rows = cells(cli("predict", parser, new, "--confidence").out)
+    answers = load(parser).predict([[row[1] for row in rows] for rows in _sentences(rows)])
+    expected = [
+        f"HeadProb={part.head_probability:.4f}|ArcProb={part.probability:.4f}"
+        for answer in answers for part in answer.parts
+    ]  # fmt: skip
+    assert [row[9].removeprefix("SpaceAfter=No|").removeprefix("Gloss=x|") for row in rows] == expected
+    assert any(row[9].startswith("SpaceAfter=No|HeadProb=") for row in rows)
+
+
+def test_the_best_trees_are_blocks_of_conllu(cli: Cli, parser: Path, new: Path, tmp_path: Path) -> None:
+    out = cli("predict", parser, new, "--top-k", "3").out
+    blocks = out.split("\n\n")[:-1]
+    assert len(blocks) == 3 * 14
+    assert [block.split("# analysis = ")[1].splitlines()[0] for block in blocks[:3]] == ["1 of 3", "2 of 3", "3 of 3"]
+    shares = [float(block.split("# probability = ")[1].splitlines()[0]) for block in blocks[:3]]
+    assert shares == sorted(shares, reverse=True) and shares[0] > 0
+    assert all(block.count("# sent_id = ") == 1 for block in blocks) and blocks[0].startswith("# newdoc id = d\n")
+    assert "4-4.1" not in out and blocks[1].count("\n4.1\t") == blocks[0].count("\n4.1\t")
+    (tmp_path / "new.txt").write_text("Ann sees the dog.\n", encoding="utf-8")
+    raw = cli("predict", parser, tmp_path / "new.txt", "--text", "--top-k", "2").out
+    assert raw.count("# analysis = ") == 2 and raw.count("# text = Ann sees the dog.") == 2
+
+
+def test_raw_text_becomes_conllu(cli: Cli, parser: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.txt").write_text("Ann don't likes cat! Bob sees the sea.\n", encoding="utf-8")
+    out = cli("predict", parser, tmp_path / "new.txt", "--text").out
+    assert out.startswith("# sent_id = 1\n# text = Ann don't likes cat!\n1\tAnn\t_\tPROPN\t_\t_\t")
+    assert "\n2-3\tdon't\t" in out and "\t_\tSpaceAfter=No\n" in out
+    rows = cells(out)
+    assert [row[1] for row in rows][:6] == ["Ann", "do", "n't", "likes", "cat", "!"]
+    assert [row[7] for row in rows].count("root") == 2
+
+
+def test_pins_decode_around_what_is_known(cli: Cli, parser: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.txt").write_text("Ann sees the dog .\nBob hears the cat .\n", encoding="utf-8")
+    command = ("predict", parser, tmp_path / "new.txt", "--pretokenised")
+    rows = cells(cli(*command, "--pin", "1=0", "--pin", "2:4=1:det").out)
+    assert rows[0][6] == rows[5][6] == "0" and rows[8][6:8] == ["1", "det"] and rows[3][6:8] != ["1", "det"]
+    assert {row[7] for row in cells(cli(*command, "--pin", "3=_:obj").out)[2::5]} == {"obj"}
+    wrong = {
+        ("1=9",): "--pin 1=9: expected a head in 0..5, as the sentence has 5 words; got 9",
+        ("1=2:foo",): "--pin 1=2:foo: expected one of the labels",
+        ("1=x",): "--pin 1=x: expected HEAD, HEAD:LABEL or _:LABEL",
+        ("1=0", "2=0"): "new.txt:1: no analysis agrees with the pins 1=0, 2=0; drop one of them",
+    }
+    for pins, told in wrong.items():
+        answer = cli(*command, *(part for pin in pins for part in ("--pin", pin)))
+        assert answer.status == 2 and told in answer.err
+
+
+def test_json_csv_and_columns(cli: Cli, parser: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.txt").write_text("Ann sees the dog .\n", encoding="utf-8")
+    command = ("predict", parser, tmp_path / "new.txt", "--pretokenised", "--confidence")
+    record = json.loads(cli(*command, "--format", "jsonl", "--top-k", "2").out)
+    answer = load(parser).predict([["Ann", "sees", "the", "dog", "."]])[0]
+    assert list(zip(record["heads"], record["labels"], strict=True)) == answer.value
+    assert record["arc_probabilities"] == [round(part.probability, 6) for part in answer.parts]
+    assert record["probability"] == round(answer.probability or 0, 6) and len(record["analyses"]) == 2
+    assert record["upos"][0] == "PROPN" and set(record["analyses"][0]) == {"probability", "heads", "labels"}
+    lines = cli(*command, "--format", "csv").out.splitlines()
+    assert lines[0] == "sentence,word,upos,head,deprel,head_probability,arc_probability" and len(lines) == 6
+    columns = [line.split("\t") for line in cli(*command, "--format", "conll").out.splitlines()[:5]]
+    assert [(int(row[2]), row[3]) for row in columns] == answer.value and len(columns[0]) == 6
+
+
+def test_records_and_tables_come_back_with_trees(cli: Cli, parser: Path, tmp_path: Path) -> None:
+    records = tmp_path / "new.jsonl"
+    records.write_text('{"id": 7.0, "tokens": ["Ann", "sees"]}\n{"text": "Ann sees. Bob hears."}\n', encoding="utf-8")
+    first, second = cli("predict", parser, records).out.splitlines()
+    assert (
+        first.startswith('{"id": 7.0, "tokens": ["Ann", "sees"], "heads": [') and len(json.loads(first)["labels"]) == 2
+    )
+    assert [each["tokens"][0] for each in json.loads(second)["sentences"]][:1] == ["Ann"]
+    table = tmp_path / "new.csv"
+    table.write_text("sentence,word,HEAD\n1,Ann,\n1,sees,\n", encoding="utf-8")
+    lines = cli("predict", parser, table).out.splitlines()
+    assert lines[0] == "sentence,word,HEAD,upos,deprel" and all(line.count(",") == 4 for line in lines)
+    plain = tmp_path / "new.conll"
+    plain.write_text("Ann\nsees\n", encoding="utf-8")
+    assert [len(line.split("\t")) for line in cli("predict", parser, plain).out.splitlines()] == [4, 4]
+
+
+def test_trees_for_people(cli: Cli, parser: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.txt").write_text("Ann sees the dog .\n", encoding="utf-8")
+    command = (
+        "predict",
+        parser,
+        tmp_path / "new.txt",
+        "--pretokenised",
+        "--confidence",
+        "--pin",
+        "2=0",
+        "--pin",
+        "4=2",
+    )
+    shown = cli(*command, "--pin", "1=2", "--pin", "3=4", "--pin", "5=2", "--format", "pretty").out.splitlines()
+    assert [line[:8] for line in shown[:5]] == ["  ╭───╴ ", "╶─┼───╴ ", "  │ ╭─╴ ", "  ├─┴─╴ ", "  ╰───╴ "]
+    assert shown[0][8:].startswith("Ann   ") and "%" in shown[0]
+    assert "  1. " in cli(*command, "--format", "pretty", "--top-k", "2").out
+    page = cli(*command, "--format", "html", "--top-k", "2").out
+    assert page.count("<svg") == 2 and page.count("<li>") == 2 and "new.txt, parsed" in page
+
+
+def test_ids_that_heads_cannot_name_are_refused(cli: Cli, parser: Path, new: Path) -> None:
+    new.write_text(new.read_text(encoding="utf-8").replace("\n2\t", "\n3\t", 1), encoding="utf-8")
+    answer = cli("predict", parser, new)
+    assert answer.status == 2 and "expected word 2, got the id '3'; number the words" in answer.err

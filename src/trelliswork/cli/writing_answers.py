@@ -56,6 +56,9 @@ _SUFFIXES = {
 _SAME: dict[InputKind, Output] = {"csv": Output.csv, "jsonl": Output.jsonl}
 
 
+TREES = ("heads",)  # what models learn from whose answers are dependency trees, written as CoNLL-U
+
+
 def output_of(given: Output | None, out: str | None) -> Output | None:
     """The format that is asked for, by name or by the name of the file; None is that of the input."""
     return given if given is not None or out is None else _SUFFIXES.get(Path(out).suffix.lower())
@@ -78,8 +81,12 @@ class Inputs:
         return _SAME.get(self.kind, Output.conllu if is_conllu else Output.conll)
 
 
-def keeps(kind: InputKind, wanted: Output | None, top_k: int) -> bool:
-    """Whether the file may come back as it is, so that its lines must be kept; several analyses are blocks."""
+def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Any) -> bool:
+    """Whether the file may come back as it is, so that its lines must be kept; several analyses are blocks.
+
+    Those of trees have the lines of CoNLL-U again.
+    """
+    top_k = 0 if model.learns_from in TREES else top_k
     if kind == "jsonl":
         return wanted in (None, Output.jsonl, Output.json)
     columns = {"conll": (None, Output.conll, Output.conllu), "csv": (None, Output.csv)}
@@ -90,10 +97,11 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
     """What turns answers into text."""
     if wanted is Output.json or (wanted is None and inputs.kind == "jsonl" and is_array(inputs.file)):
         return ArrayWriter(writer_for(Output.jsonl, inputs, model, top_k, target))
-    wanted = wanted or (inputs.own if inputs.own is Output.jsonl or not top_k else Output.conll)
-    if top_k and wanted in (Output.csv, Output.conllu):
+    trees = model.learns_from in TREES
+    wanted = wanted or _as_read(inputs, top_k, trees)
+    if top_k and (wanted is Output.csv or (wanted is Output.conllu and not trees)):
         raise TrellisworkError(f"--top-k cannot be written as {wanted}; add --format conll, jsonl, html or pretty")
-    if inputs.kept is not None and wanted is inputs.own:
+    if inputs.kept is not None and wanted is inputs.own and not (top_k and wanted is Output.conll):
         return _kept_writer(inputs, inputs.kept, model)
     if inputs.kept is not None:
         inputs.kept.forget()
@@ -113,6 +121,13 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
         columns = [names[i - 1] for i in format.feature_columns] if format is not None and names else ()
         return CsvWriter(columns, places=in_file)
     return _page(inputs, model, schemes) if wanted is Output.html else PrettyWriter(schemes, _render(target))
+
+
+def _as_read(inputs: Inputs, top_k: int, trees: bool) -> Output:
+    """The format of answers if none is asked for."""
+    if trees and (inputs.kind in ("text", "pretokenised") or inputs.own is Output.conllu):
+        return Output.conllu
+    return inputs.own if inputs.own is Output.jsonl or not top_k else Output.conll
 
 
 def _kept_writer(inputs: Inputs, kept: KeptLines, model: Any) -> Writer:
@@ -154,13 +169,15 @@ def _tag_name(choices: Choices) -> str:
 
 def _page(inputs: Inputs, model: Any, schemes: dict[str, str]) -> PageWriter:
     labels = {name: _labels(head) for name, head in model.heads.items()}
-    title = f"{Path(name_of(inputs.file)).name}, tagged"
-    return PageWriter(title, "Point at a mark for its probability, if --confidence was given.", labels, schemes)
+    done = "parsed" if model.learns_from in TREES else "tagged"
+    what = "an arc" if model.learns_from in TREES else "a mark"
+    subtitle = f"Point at {what} for its probability, if --confidence was given."
+    return PageWriter(f"{Path(name_of(inputs.file)).name}, {done}", subtitle, labels, schemes)
 
 
 def _labels(head: Any) -> list[str]:
     """The labels of spans, or the tags if they are plain."""
-    tags = list(head.labels.data_tags) if hasattr(head, "labels") else []
+    tags = list(getattr(getattr(head, "labels", None), "data_tags", ()))
     if head.scheme == "plain":
         return tags
     return list(dict.fromkeys(kind for tag in tags if (kind := split_tag(tag)[1])))

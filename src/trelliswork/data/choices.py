@@ -32,6 +32,7 @@ class Choices:
     fallback: Choices | None = None
     conllu: bool | None = None
     may_lack: bool = False  # columns beside the words; the model predicts them
+    numbered: bool = False  # ids of CoNLL-U must count the words from 1, as heads name words by them
     tokeniser: Any = field(default=None, compare=False, repr=False)
 
     def completed(self, conllu: bool) -> Choices:

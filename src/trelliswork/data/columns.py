@@ -75,9 +75,17 @@ class ColumnFormat:
 
 
 def read_lines(
-    lines: Iterable[NumberedLine], file: str, format: ColumnFormat, *, with_tags: bool = True
+    lines: Iterable[NumberedLine],
+    file: str,
+    format: ColumnFormat,
+    *,
+    with_tags: bool = True,
+    numbered: bool = False,
 ) -> Iterator[Sentence]:
-    """The sentences in numbered lines of a known layout; at least one, or it is an error."""
+    """The sentences in numbered lines of a known layout; at least one, or it is an error.
+
+    If they are `numbered`, the ids of CoNLL-U must count the words of each sentence from 1.
+    """
     n_sentences = 0
     texts: list[str] = []  # the comment of a CoNLL-U sentence that has its text
     for block in blocks(_noting_texts(lines, texts) if format.conllu and not with_tags else lines, format):
@@ -88,6 +96,8 @@ def read_lines(
                 rows = [(number, columns) for number, columns in rows if not _NOT_A_WORD.fullmatch(columns[0])]
             if not rows:
                 continue
+            if format.conllu and numbered:
+                _check_ids(rows, file, format)
             sentence = sentence_of(rows, file, format, with_tags)
             if texts:
                 sentence = placed(sentence, texts[-1], dict(_multiword_forms(every, format.word_column)))
@@ -96,6 +106,17 @@ def read_lines(
         yield sentence
     if n_sentences == 0:
         raise DataError(file, "expected at least one sentence, got none; the file is empty")
+
+
+def _check_ids(rows: Sequence[tuple[int, list[str]]], file: str, format: ColumnFormat) -> None:
+    for i, (number, columns) in enumerate(rows, 1):
+        if columns[0] != str(i):
+            problem = (
+                f"expected word {i}, got the id {columns[0]!r}; number the words of a sentence from 1, without gaps"
+            )
+            raise DataError(file, problem, line=number)
+        if len(columns) != format.n_columns:
+            raise DataError(file, f"expected {format.n_columns} columns, got {len(columns)}", line=number)
 
 
 def _multiword_forms(rows: Sequence[tuple[int, list[str]]], column: int) -> Iterator[tuple[int, tuple[int, str]]]:

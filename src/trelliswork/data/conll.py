@@ -60,7 +60,9 @@ def open_conll(
     lines = numbered_lines(path, keep)
     sample = list(itertools.islice(lines, _sample_size(with_tags)))
     format = format_of(sample, name_of(path), choices or Choices(), with_tags=with_tags)
-    return format, read_lines(itertools.chain(sample, lines), name_of(path), format, with_tags=with_tags)
+    numbered = choices is not None and choices.numbered
+    every = itertools.chain(sample, lines)
+    return format, read_lines(every, name_of(path), format, with_tags=with_tags, numbered=numbered)
 
 
 def read_conll(path: str | Path, format: ColumnFormat | None = None, *, with_tags: bool = True) -> Iterator[Sentence]:

@@ -81,6 +81,17 @@ class KeptLines:
         self._n_written += len(before) + len(lines)
         return "".join(before) + found
 
+    def whole(self, sentence: Sentence) -> tuple[str, list[tuple[int | None, str]]]:
+        """The lines before a sentence, and all of its own up to the next blank line, each with its token's number."""
+        places = {sentence.line_of(i): i for i in range(len(sentence))}
+        last, found = max(places, default=0), []
+        while self._waiting and (self._n_written < last or self._waiting[0].strip()):
+            found.append((places.get(self._n_written + 1), self._next()))
+        first = next((at for at in range(len(found), 0, -1) if not found[at - 1][1].strip()), 0)
+        if self._waiting:
+            self._next()
+        return "".join(line for _, line in found[:first]), found[first:]
+
     def _next(self) -> str:
         """A line, or all lines of a row."""
         line = self._waiting.popleft()

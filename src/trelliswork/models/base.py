@@ -104,12 +104,13 @@ class Answer:
 
     @property
     def analyses(self) -> list[Answer]:
-        """The alternatives of a dependency tree as answers of their own; the best alone has parts."""
+        """The alternatives as answers of their own; the best alone has parts."""
         return [
             replace(
                 self, value=each.value, probability=each.probability, alternatives=(),
                 parts=self.parts if each.value == self.value else (),
-                columns={**self.columns, **arc_columns(each.value)},
+                spans=self.spans if each.value == self.value else (),
+                columns={**self.columns, **arc_columns(each.value)} if self.has_arcs else {},
             )
             for each in self.alternatives
         ]  # fmt: skip

@@ -124,7 +124,7 @@ def predict(
         return
     several, inputs = any(loaded.heads), Inputs(file, kind, choices)
     question = Question(confidence, top_k, _pins(pin, loaded), threshold)
-    if keeps(kind, output, top_k):
+    if keeps(kind, output, top_k, loaded):
         inputs.kept = KeptLines(quoted=kind == "csv")
     keep = None if inputs.kept is None else inputs.kept.keep
     inputs.format, sentences = open_new(file, kind, words_alone(choices) if several else choices, keep, **how)
@@ -176,7 +176,7 @@ def _write_tokens(
     announce_compiling()
     with _target(out) as target:
         for sentence in read_text(file, tokeniser, **how):
-            target.write(json_text(sentence) if output is Output.jsonl else writer.sentence(sentence, None))
+            target.write(json_text(sentence) if output is Output.jsonl else writer.sentence(sentence))
             if how["by_line"]:
                 target.flush()
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trelliswork.data import Sentence
+from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.models.base import Answer
 from trelliswork.tags.schemes import spans_of
 
@@ -68,14 +69,29 @@ def answers_by_task(answer: Answer) -> Mapping[str, Answer]:
     return answer.tasks or {"": answer}
 
 
-def confidence_columns(answer: Answer) -> list[tuple[str, ...]]:
-    """The probability of each tag, and of the span that the token is in; nothing if they are not known."""
+def word_columns(answer: Answer) -> dict[str, Sequence[str]]:
+    """What is said of each word, by name: its tag, or the columns of CoNLL-U in their order."""
+    if not answer.columns:
+        return {"tag": answer.value}
+    return {name: answer.columns[name] for name in sorted(answer.columns, key=CONLLU_NAMES.index)}
+
+
+def confidence_columns(answer: Answer) -> dict[str, tuple[str, ...]]:
+    """The probability of each tag, and of the span that the token is in; nothing if they are not known.
+
+    Of a dependency tree, that of each head if it is known, and that of head and label together.
+    """
     if not answer.parts:
-        return []
+        return {}
+    parts = tuple(f"{part.probability:.4f}" for part in answer.parts)
+    if answer.has_arcs:
+        heads = [part.head_probability for part in answer.parts if part.head_probability is not None]
+        known = {"head_probability": tuple(f"{each:.4f}" for each in heads)} if len(heads) == len(parts) else {}
+        return {**known, "arc_probability": parts}
     spans = [NOTHING] * len(answer.parts)
     for span in answer.spans:
         spans[span.start : span.end] = [f"{span.probability:.4f}"] * (span.end - span.start)
-    return [tuple(f"{part.probability:.4f}" for part in answer.parts), tuple(spans)]
+    return {"tag_probability": parts, "span_probability": tuple(spans)}
 
 
 def place_columns(sentence: Sentence) -> list[Sequence[str]]:

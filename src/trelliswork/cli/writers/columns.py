@@ -6,7 +6,15 @@ import csv
 import io
 from collections.abc import Sequence
 
-from trelliswork.cli.writers.base import NOTHING, Writer, answers_by_task, confidence_columns, one_line, place_columns
+from trelliswork.cli.writers.base import (
+    NOTHING,
+    Writer,
+    answers_by_task,
+    confidence_columns,
+    one_line,
+    place_columns,
+    word_columns,
+)
 from trelliswork.data import Sentence
 from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.data.columns import columns_text
@@ -15,11 +23,12 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Answer
 
 MISC = CONLLU_NAMES.index("MISC")
-PROBABILITIES = ("tag_probability", "span_probability")
 
 
 class ConllWriter(Writer):
     """Word, the place in raw text, further columns, tag; then the probability of the tag and, in a span, of the span.
+
+    Of a tree, head and label are in the place of the tag, and then the probability of both.
 
     With several analyses each is a block of its own under a comment with its probability; the probabilities of tags and
     spans are those of the first. Several tasks have a tag with its probabilities each, or blocks one after another.
@@ -35,27 +44,31 @@ class ConllWriter(Writer):
             return "".join(self._blocks(sentence, each, f"{task}, ") for task, each in answer.tasks.items())
         columns: list[Sequence[str]] = [sentence.words, *self._places(sentence)]
         for each in answer.tasks.values():
-            columns += [each.value, *confidence_columns(each)]
+            columns += [each.value, *confidence_columns(each).values()]
         return columns_text(columns, sentence, self.delimiter)
 
     def _places(self, sentence: Sentence) -> list[Sequence[str]]:
         return place_columns(sentence) if self.places else []
 
     def _blocks(self, sentence: Sentence, answer: Answer, title: str = "") -> str:
-        sure = confidence_columns(answer)
+        sure = list(confidence_columns(answer).values())
         columns = [sentence.words, *self._places(sentence), *sentence.features]
         if not answer.alternatives:
-            return columns_text([*columns, answer.value, *sure], sentence, self.delimiter)
+            return columns_text([*columns, *word_columns(answer).values(), *sure], sentence, self.delimiter)
         blocks, n, unsure = [], len(answer.alternatives), [(NOTHING,) * len(column) for column in sure]
+        values = [word_columns(each).values() for each in answer.analyses]
         for i, each in enumerate(answer.alternatives, 1):
             heading = f"# {title}analysis {i} of {n}: probability {each.probability:.6f}\n"
-            own = [*columns, each.value, *(sure if i == 1 else unsure)]
+            own = [*columns, *values[i - 1], *(sure if i == 1 else unsure)]
             blocks.append(heading + columns_text(own, sentence, self.delimiter))
         return "".join(blocks)
 
 
 class ConlluWriter(Writer):
-    """Ten columns, with the tags in `column`, or in MISC as Tag=... if it is None; `# text` where that is known."""
+    """Ten columns, with the tags in `column`, or in MISC as Tag=... if it is None; `# text` where that is known.
+
+    Answers that name columns, such as trees, are written into these; several trees are sentences one after another.
+    """
 
     def __init__(self, column: int | None) -> None:
         self.column, self.number = column, 0
@@ -63,25 +76,34 @@ class ConlluWriter(Writer):
     def write(self, sentence: Sentence, answer: Answer) -> str:
         if not answer.tasks and not isinstance(answer.value, list):
             raise TrellisworkError("the model gives no tags for CoNLL-U; add --format jsonl")
-        return self.sentence(sentence, answer)
-
-    def sentence(self, sentence: Sentence, answer: Answer | None) -> str:
-        """A sentence with its answer, or the tokens alone."""
         self.number += 1
+        analyses = answer.analyses if answer.has_arcs else []
+        blocks = [
+            self._block(sentence, each, analysis_comments(i, len(analyses), each)) for i, each in enumerate(analyses, 1)
+        ]
+        return "".join(blocks) or self._block(sentence, answer)
+
+    def sentence(self, sentence: Sentence) -> str:
+        """The tokens alone."""
+        self.number += 1
+        return self._block(sentence, None)
+
+    def _block(self, sentence: Sentence, answer: Answer | None, comments: Sequence[str] = ()) -> str:
         written = " ".join(sentence.text.split()) or " ".join(sentence.words)
-        lines = [f"# sent_id = {self.number}", f"# text = {written}"]
+        lines = [f"# sent_id = {self.number}", f"# text = {written}", *comments]
         closed = [*(not each for each in spaces_after(sentence)), False] if sentence.offsets else []
         opens = {first: (last, form) for first, last, form in sentence.multiword}
         inside = {i for first, last, _ in sentence.multiword for i in range(first, last)}
         entries = misc_entries(answer, with_tags=self.column is None) if answer is not None else []
+        cells = {} if answer is None else conllu_cells(answer, [self.column])
         for i, word in enumerate(sentence.words):
             if i in opens:
                 last, form = opens[i]
                 misc = "SpaceAfter=No" if closed[last - 1] else NOTHING
                 lines.append("\t".join([f"{i + 1}-{last}", form, *[NOTHING] * 7, misc]))
             row = [str(i + 1), word, *[NOTHING] * 8]
-            if answer is not None and self.column is not None:
-                row[self.column - 1] = answer.value[i]
+            for place, values in cells.items():
+                row[place] = values[i]
             own = [each[i] for each in entries if each[i]]
             own += ["SpaceAfter=No"] if closed and closed[i] and i not in inside else []
             row[MISC] = "|".join(own) or NOTHING
@@ -89,13 +111,30 @@ class ConlluWriter(Writer):
         return "\n".join(lines) + "\n\n"
 
 
+def conllu_cells(answer: Answer, columns: Sequence[int | None]) -> dict[int, Sequence[str]]:
+    """What is written into which cells of the lines of words, counted from 0; `columns` are those of the tags."""
+    if answer.columns:
+        return {CONLLU_NAMES.index(name): values for name, values in answer.columns.items()}
+    answers = answers_by_task(answer).values()
+    return {column - 1: each.value for column, each in zip(columns, answers, strict=False) if column is not None}
+
+
+def analysis_comments(i: int, n: int, analysis: Answer) -> list[str]:
+    """The comments of one of several trees of a sentence."""
+    return [f"# analysis = {i} of {n}", f"# probability = {analysis.probability:.6f}"]
+
+
 def misc_entries(answer: Answer, *, with_tags: bool) -> list[list[str]]:
-    """The entries of MISC of each word: its tag, and the probabilities of tag and span."""
+    """The entries of MISC of each word: its tag unless that has a column, and the probabilities.
+
+    TagProb and SpanProb are those of tag and span; HeadProb and ArcProb those of a head and of head and label together.
+    """
     found: list[list[str]] = []
     for task, each in answers_by_task(answer).items():
         title = task.capitalize()
-        named = [(f"{title}Tag", each.value)] if with_tags else []
-        named += list(zip((f"{title}TagProb", f"{title}SpanProb"), confidence_columns(each), strict=False))
+        named = [(f"{title}Tag", each.value)] if with_tags and not each.columns else []
+        sure = confidence_columns(each)
+        named += [(f"{title}{name.partition('_')[0].capitalize()}Prob", values) for name, values in sure.items()]
         found += [["" if value == NOTHING else f"{name}={value}" for value in values] for name, values in named]
     return found
 
@@ -123,10 +162,12 @@ class CsvWriter(Writer):
         columns |= {self._name(i): column for i, column in enumerate(sentence.features)}
         for task, each in answers_by_task(answer).items():
             before = f"{task}_" if task else ""
-            columns[task or "tag"] = each.value if isinstance(each.value, list) else [str(each.value)] * len(sentence)
-            columns |= {
-                before + name: column for name, column in zip(PROBABILITIES, confidence_columns(each), strict=False)
-            }
+            if each.columns:
+                columns |= {before + name.lower(): values for name, values in word_columns(each).items()}
+            else:
+                is_list = isinstance(each.value, list)
+                columns[task or "tag"] = each.value if is_list else [str(each.value)] * len(sentence)
+            columns |= {before + name: column for name, column in confidence_columns(each).items()}
         return columns
 
     def _name(self, i: int) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from trelliswork.cli.writers.base import Writer, marked_spans
 from trelliswork.data import Sentence, json_text
-from trelliswork.models.base import Answer
+from trelliswork.models.base import DEPREL, HEAD, Answer, Arc
 
 
 class JsonWriter(Writer):
@@ -29,11 +29,34 @@ class JsonWriter(Writer):
                 for task, each in answer.tasks.items()
             }
             return json_text(replace(sentence, features=tuple(first), tags=last), tasks=about)
+        if answer.has_arcs:
+            return json_text(replace(sentence, tags=None), **tree_members(answer))
         if isinstance(answer.value, list):
             tagged = replace(sentence, tags=tuple(answer.value))
             return json_text(tagged, **json_extras(sentence, answer, self.schemes[""]))
         found = [{"probability": round(each.probability, 6), "value": each.value} for each in answer.alternatives]
         return json_text(replace(sentence, tags=None), value=answer.value, **({"alternatives": found} if found else {}))
+
+
+def tree_members(answer: Answer) -> dict[str, Any]:
+    """A dependency tree: heads and labels, further columns, probabilities where asked for, and the best trees."""
+    found: dict[str, Any] = _heads_and_labels(answer.value)
+    found |= {name.lower(): list(answer.columns[name]) for name in answer.columns if name not in (HEAD, DEPREL)}
+    if answer.parts:
+        heads = [part.head_probability for part in answer.parts]
+        found |= {} if None in heads else {"head_probabilities": [round(each or 0.0, 6) for each in heads]}
+        found["arc_probabilities"] = [round(part.probability, 6) for part in answer.parts]
+    if answer.parts and answer.probability is not None:
+        found["probability"] = round(answer.probability, 6)
+    if answer.alternatives:
+        found["analyses"] = [
+            {"probability": round(each.probability, 6), **_heads_and_labels(each.value)} for each in answer.alternatives
+        ]
+    return found
+
+
+def _heads_and_labels(arcs: Sequence[Arc]) -> dict[str, Any]:
+    return {"heads": [head for head, _ in arcs], "labels": [label for _, label in arcs]}
 
 
 class ArrayWriter(Writer):

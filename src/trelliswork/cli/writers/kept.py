@@ -6,14 +6,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trelliswork.cli.writers.base import Marked, Writer, answers_by_task, confidence_columns, marked_spans, one_line
-from trelliswork.cli.writers.columns import MISC, PROBABILITIES, misc_entries
-from trelliswork.cli.writers.json_lines import json_extras
+from trelliswork.cli.writers.base import (
+    Marked,
+    Writer,
+    answers_by_task,
+    confidence_columns,
+    marked_spans,
+    one_line,
+    word_columns,
+)
+from trelliswork.cli.writers.columns import MISC, analysis_comments, conllu_cells, misc_entries
+from trelliswork.cli.writers.json_lines import json_extras, tree_members
 from trelliswork.data import ColumnFormat, CsvFormat, Sentence
 from trelliswork.data.csv_files import is_blank
 from trelliswork.data.json_shapes import Piece, Place, Reading, Texts, shape_of
 from trelliswork.data.jsonl import parse_record
-from trelliswork.data.kept_lines import KeptLines, replaced_cell, replaced_column, replaced_last, replaced_member
+from trelliswork.data.kept_lines import (
+    Change,
+    KeptLines,
+    replaced_cell,
+    replaced_column,
+    replaced_last,
+    replaced_member,
+)
 from trelliswork.models.base import Answer
 
 LAST = 10**9  # a column behind all others
@@ -33,9 +48,11 @@ class KeptColumns(Writer):
             self.kept.forget()  # a value of the whole sentence has no column
             return one_line(sentence, answer)
         values = [
-            (LAST if column is None else column, each.value) for column, each in zip(self.columns, answers, strict=True)
+            (LAST if column is None or each.columns else column, found)
+            for column, each in zip(self.columns, answers, strict=True)
+            for found in word_columns(each).values()
         ]
-        values += [(LAST, column) for each in answers for column in confidence_columns(each)]
+        values += [(LAST, column) for each in answers for column in confidence_columns(each).values()]
         spaced = self.format.delimiter == " " and self.format.n_columns > 1
         delimiter = None if spaced else "\t" if self.format.n_columns == 1 else self.format.delimiter
 
@@ -58,23 +75,46 @@ class KeptColumns(Writer):
 
 
 class KeptConllu(KeptColumns):
-    """CoNLL-U: probabilities, and tags that have no column, are entries of MISC."""
+    """CoNLL-U: probabilities, and tags that have no column, are entries of MISC.
+
+    Several trees of a sentence are its lines again and again, with comments that say which it is.
+    """
 
     def write(self, sentence: Sentence, answer: Answer) -> str:
-        answers = list(answers_by_task(answer).values())
-        if not isinstance(answers[0].value, list):
+        if not isinstance(next(iter(answers_by_task(answer).values())).value, list):
             return super().write(sentence, answer)
+        if not (answer.has_arcs and answer.alternatives):
+            return self.kept.changed(sentence, self._change(answer))
+        before, block = self.kept.whole(sentence)
+        analyses = answer.analyses
+        return before + "".join(
+            self._again(block, each, analysis_comments(i, len(analyses), each)) for i, each in enumerate(analyses, 1)
+        )
+
+    def _change(self, answer: Answer) -> Change:
+        """What puts an answer into the lines of its words."""
+        places = conllu_cells(answer, self.columns)
         entries = misc_entries(answer, with_tags=self.columns[0] is None)
+        n_cells = max([*places, MISC if entries else 0]) + 1
 
         def changed(i: int, line: str) -> str:
-            for column, each in zip(self.columns, answers, strict=True):
-                line = line if column is None else replaced_column(line, "\t", column, each.value[i])
+            body = line.rstrip("\r\n")
+            cells = body.split("\t")
+            cells += ["_"] * (n_cells - len(cells))
+            for place, values in places.items():
+                cells[place] = values[i]
             if entries:
-                misc = line.rstrip("\r\n").split("\t")[MISC]
-                line = replaced_column(line, "\t", MISC + 1, with_entries(misc, [each[i] for each in entries]))
-            return line
+                cells[MISC] = with_entries(cells[MISC], [each[i] for each in entries])
+            return "\t".join(cells) + line[len(body) :]
 
-        return self.kept.changed(sentence, changed)
+        return changed
+
+    def _again(self, block: Sequence[tuple[int | None, str]], answer: Answer, comments: Sequence[str]) -> str:
+        change, said = self._change(answer), "".join(f"{each}\n" for each in comments)
+        first = next(at for at, (_, line) in enumerate(block) if not line.startswith("#"))
+        lines = [line if i is None else change(i, line) for i, line in block]
+        text = "".join([*lines[:first], said, *lines[first:]]).rstrip("\r\n")
+        return f"{text}\n\n"
 
 
 def with_entries(misc: str, entries: Sequence[str]) -> str:
@@ -102,10 +142,13 @@ class KeptCsv(Writer):
         answers = answers_by_task(answer)
         values, new = [], []
         for column, name, each in zip(self.columns, self.names, answers.values(), strict=True):
-            values.append((column or LAST, each.value))
-            new += [] if column else [name]
+            own = {title.lower(): found for title, found in word_columns(each).items()} if each.columns else None
+            for title, found in (own or {name: each.value}).items():
+                at = self._place(title) if own else column
+                values.append((at or LAST, found))
+                new += [] if at else [title]
         for task, each in answers.items():
-            for name, found in zip(PROBABILITIES, confidence_columns(each), strict=False):
+            for name, found in confidence_columns(each).items():
                 values.append((LAST, found))
                 new.append(f"{task}_{name}" if task else name)
 
@@ -123,6 +166,11 @@ class KeptCsv(Writer):
             return line
 
         return self.kept.changed(sentence, changed, other)
+
+    def _place(self, title: str) -> int | None:
+        """The column with this name, if the file has it."""
+        known = [name.lower() for name in self.format.names]
+        return known.index(title) + 1 if title in known else None
 
     def end(self) -> str:
         return self.kept.rest()
@@ -159,12 +207,26 @@ class KeptRecords(Writer):
         shape = shape_of(record, place, self.reading)
         if not isinstance(self.waiting[0][1].value, list):
             return replaced_member(line, "value", self.waiting[0][1].value)
+        if self.waiting[0][1].has_arcs:
+            for name, value in self._trees(isinstance(shape, Texts)).items():
+                line = replaced_member(line, name, value)
+            return line
         pieces = [piece for sentence, answer in self.waiting for piece in self._pieces(sentence, answer)]
         line = shape.written(line, record, [answer.value for _, answer in self.waiting], pieces)
         more = self._analyses() if isinstance(shape, Texts) else json_extras(*self.waiting[0], self.scheme)
         for name, value in more.items():
             line = replaced_member(line, name, value)
         return line
+
+    def _trees(self, of_text: bool) -> dict[str, Any]:
+        """The members of a record of words, or of a text whose sentences have them."""
+        if not of_text:
+            return tree_members(self.waiting[0][1])
+        found = [
+            {"tokens": sentence.words, "offsets": sentence.offsets, **tree_members(answer)}
+            for sentence, answer in self.waiting
+        ]
+        return {"sentences": found}
 
     def _pieces(self, sentence: Sentence, answer: Answer) -> Iterator[Piece]:
         """The labelled pieces of a text: its spans, or all words if tags are plain."""

@@ -37,7 +37,7 @@ class PageWriter(Writer):
 
     def _legend(self) -> str:
         rows = []
-        for task, names in self.labels.items():
+        for task, names in ((task, names) for task, names in self.labels.items() if names):
             shown = "".join(f"<li>{self._mark(name, escape(name), '')}</li>" for name in names[:MANY])
             more = f"<li>and {len(names) - MANY:,} more</li>" if len(names) > MANY else ""
             title = f"<b>{escape(task)}</b> " if task else ""
@@ -45,6 +45,8 @@ class PageWriter(Writer):
         return "".join(rows)
 
     def write(self, sentence: Sentence, answer: Answer) -> str:
+        if answer.has_arcs:
+            return _trees(replace(answer, inputs=sentence.words))
         lines = []
         for task, each in answers_by_task(answer).items():
             title = f"<b>{escape(task)}</b> " if task else ""
@@ -90,6 +92,17 @@ class PageWriter(Writer):
         hue = self._hues.get(label, 0)
         title = f' title="{escape(hover)}"' if hover else ""
         return f'<mark style="--hue:{hue}"{title}>{html}</mark>'
+
+
+def _trees(answer: Answer) -> str:
+    """A picture of the tree, or of each of the best with its probability."""
+    if not answer.alternatives:
+        return f'<div class="tree">{answer.draw().svg}</div>\n'
+    items = [
+        f'<li>{100 * (each.probability or 0):.1f}%<div class="tree">{each.draw().svg}</div></li>\n'
+        for each in answer.analyses
+    ]
+    return f"<ol>{''.join(items)}</ol>\n"
 
 
 def _hover(label: str, probability: float | None) -> str:

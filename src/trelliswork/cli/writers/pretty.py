@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from trelliswork.cli.visible import visible
-from trelliswork.cli.writers.base import Writer, answers_by_task, one_line
+from trelliswork.cli.writers.base import Writer, answers_by_task, one_line, word_columns
 from trelliswork.data import Sentence
 from trelliswork.draw.svg import percent
-from trelliswork.models.base import Answer, PartProbability
+from trelliswork.draw.text_arcs import arc_lines
+from trelliswork.models.base import DEPREL, HEAD, Answer, PartProbability
 from trelliswork.tags.schemes import spans_of
 
 COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
@@ -25,9 +27,20 @@ class PrettyWriter(Writer):
     def write(self, sentence: Sentence, answer: Answer) -> str:
         if not answer.tasks and not isinstance(answer.value, list):
             return visible(one_line(sentence, answer))
+        if answer.has_arcs:
+            return self._trees(sentence.words, answer)
         answers = answers_by_task(answer)
         before = {task: f"{task:{self.width}}  " if task else "" for task in answers}
         return "".join(before[task] + self._lines(sentence.words, each, task) for task, each in answers.items())
+
+    def _trees(self, words: Sequence[str], answer: Answer) -> str:
+        """A line for each word with its arc, and an empty one; several trees have their probability above them."""
+        found: list[Text] = []
+        for i, each in enumerate(answer.analyses, 1):
+            found.append(Text(f"{i:3d}. {100 * (each.probability or 0):5.1f}%", style="dim"))
+            found += _tree_lines(words, each)
+        lines = found or _tree_lines(words, answer)
+        return "".join(self.render(line) for line in [*lines, Text("")])
 
     def _lines(self, words: Sequence[str], answer: Answer, task: str) -> str:
         scheme = self.schemes[task]
@@ -36,6 +49,17 @@ class PrettyWriter(Writer):
             heading = Text(f"{i:3d}. {100 * each.probability:5.1f}%  ", style="dim")
             lines.append(heading + _marked(words, each.value, scheme))
         return "".join(self.render(line) for line in lines)
+
+
+def _tree_lines(words: Sequence[str], answer: Answer) -> Iterator[Text]:
+    shown = [visible(word) for word in words]
+    width = max(map(cell_len, shown), default=0)
+    others = [answer.columns[name] for name in word_columns(answer) if name not in (HEAD, DEPREL)]
+    for i, lines in enumerate(arc_lines([head for head, _ in answer.value])):
+        label, gap = visible(answer.value[i][1]), " " * (width - cell_len(shown[i]))
+        sure = f" {percent(answer.parts[i].probability)}" if answer.parts else ""
+        more = "".join(f"  {visible(column[i])}" for column in others)
+        yield Text.assemble((lines, "dim"), shown[i], gap, (f"  {label}{sure}", colour_of(label)), (more, "dim"))
 
 
 def _marked(

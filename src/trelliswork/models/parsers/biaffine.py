@@ -125,8 +125,8 @@ class BiaffineParser(DependencyParser):
         found = []
         for sentence in self.sentences_of(sentences):
             arcs = self.predict([sentence], top_k=0, confidence=False)[0].value
-            marginals = self.distribution([sentence]).marginals[0].detach().cpu() if arcs else []
-            found.append(ArcExplanation.of(sentence.words, arcs, marginals, self.label_names))
+            marginals = self.distribution([sentence]).marginals[0] if arcs else torch.zeros(1, 1, 1)
+            found.append(ArcExplanation.of(sentence.words, arcs, marginals.detach().cpu(), self.label_names))
         return found
 
     def _pinned(self, found: DependencyTree, sentences: Sequence[Sentence], pins: Sequence[Pins]) -> DependencyTree:
