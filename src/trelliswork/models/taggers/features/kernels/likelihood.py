@@ -33,11 +33,10 @@ class Room(NamedTuple):
 
 def room_for(n_sentences: int, longest: int, weights: PlannedWeights) -> Room:
     c, width = weights.transitions.shape[2], weights.table.shape[1]
-    tables = (np.empty((BLOCK, longest, c)) for _ in range(4))
-    arcs = np.empty((1, 1, c, width)), np.empty((1, 1))
-    wide = np.zeros(n_sentences, np.bool_)
-    rows = np.zeros(1, np.int64)
-    return Room(*tables, np.empty(BLOCK), np.empty(BLOCK), *arcs, np.zeros(width), wide, np.empty((0, 0, 0)), rows)
+    tables = [np.empty((BLOCK, longest, c)) for _ in range(4)]
+    arcs, wide = [np.empty((1, 1, c, width)), np.empty((1, 1))], np.zeros(n_sentences, np.bool_)
+    ends = [np.empty(BLOCK), np.empty(BLOCK)]
+    return Room._make([*tables, *ends, *arcs, np.zeros(width), wide, np.empty((0, 0, 0)), np.zeros(1, np.int64)])
 
 
 @kernel(FAST)
@@ -172,7 +171,7 @@ def loss_and_gradient(
 
     The kernel for log space is compiled when a sentence first needs it: few corpora have any.
     """
-    gradient = PlannedWeights(*map(np.zeros_like, weights[:3]), np.empty(0))
+    gradient = PlannedWeights._make([*map(np.zeros_like, weights[:3]), np.empty(0)])
     room = room_for(last - first, int(rows.lengths[first:last].max(initial=0)), weights)
     loss = add_loss(first, last, rows, observed, weights, ends, room, gradient)
     for s in np.flatnonzero(room.wide).tolist():
