@@ -20,6 +20,7 @@ from trelliswork.cli.tokenising import given_tokeniser, known_texts, learned_tok
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, JsonFields, Sentence, atomic_write
 from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.errors import DataError, OutputError, TrellisworkError
+from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import CONFIG, check_output
 from trelliswork.models.taggers.column_taggers import predicted_columns
