@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,17 @@ from tests.cli.conftest import Cli
 from tests.cli.treebanks import conllu, patterns
 from tests.models.table_parser import TableParser, TableRecipe
 from trelliswork.cli import training
+from trelliswork.cli.answering import Question, answers
+from trelliswork.cli.from_text import report_from_text
+from trelliswork.cli.inputs import open_new
 from trelliswork.cli.main import run
+from trelliswork.cli.writing_answers import Inputs, writer_for
+from trelliswork.data import Choices, Sentence, Vocabulary, read_treebank
+from trelliswork.data.files import read_bytes
+from trelliswork.data.kept_lines import KeptLines
 from trelliswork.models import load
+from trelliswork.models.base import Answer, arc_columns
+from trelliswork.text import Token, read_documents
 
 
 @pytest.fixture(scope="module")
@@ -256,3 +266,151 @@ def test_ids_that_heads_cannot_name_are_refused(cli: Cli, parser: Path, new: Pat
     new.write_text(new.read_text(encoding="utf-8").replace("\n2\t", "\n3\t", 1), encoding="utf-8")
     answer = cli("predict", parser, new)
     assert answer.status == 2 and "expected word 2, got the id '3'; number the words" in answer.err
+
+
+# Judging
+
+
+def test_evaluate_gold_words(cli: Cli, parser: Path, bank: Path, tmp_path: Path) -> None:
+    answer = cli("evaluate", parser, bank / "dev.conllu", "--json", tmp_path / "s.json", "--html", tmp_path / "s.html")
+    assert answer.status == 0 and "14 sentences, 77 tokens" in answer.out
+    scores = json.loads((tmp_path / "s.json").read_text())
+    trees = read_treebank(bank / "dev.conllu")[1]
+    expected = load(parser).evaluate(trees)
+    assert scores["las"] == expected["las"] and scores["uas"] == expected["uas"] > 0.5
+    assert f"LAS{'':21}{100 * expected['las']:6.2f}" in answer.out and "calibration error" in answer.out
+    page = (tmp_path / "s.html").read_text()
+    assert "Arcs by label" in page and "What was taken for what" in page
+    assert "A - B" in cli("evaluate", parser, bank / "dev.conllu", "--against", parser).out
+
+
+def test_a_label_never_seen_is_a_mistake(cli: Cli, parser: Path, bank: Path, tmp_path: Path) -> None:
+    text = (bank / "dev.conllu").read_text(encoding="utf-8").replace("\troot\t", "\tROOT\t")
+    (tmp_path / "odd.conllu").write_text(text, encoding="utf-8")
+    answer = cli("evaluate", parser, tmp_path / "odd.conllu")
+    assert answer.status == 0 and "ROOT" in answer.out
+    (tmp_path / "odd.conllu").write_text(text.replace("\t0\tROOT", "\t_\t_", 1), encoding="utf-8")
+    answer = cli("evaluate", parser, tmp_path / "odd.conllu")
+    assert answer.status == 2 and "sentence s1: expected the head of" in answer.err
+
+
+class GoldTokens:
+    """A tokeniser that cuts as the treebank does."""
+
+    def __init__(self, file: Path) -> None:
+        self.found = {document.text: document.sentences for document in read_documents(file)}
+
+    def tokenise(self, text: str) -> list[list[Token]]:
+        return list(map(list, self.found[text]))
+
+
+def test_evaluate_from_text(cli: Cli, parser: Path, bank: Path, tmp_path: Path) -> None:
+    answer = cli("evaluate", parser, bank / "dev.conllu", "--from-text", "--json", tmp_path / "s.json")
+    assert answer.status == 0
+    shown = [line.split("  ")[0] for line in answer.out.splitlines()[3:]]
+    assert shown == ["tokens", "sentences", "words", "UPOS", "UAS", "LAS", "LAS, no subtypes", "CLAS"]
+    assert 0 < json.loads((tmp_path / "s.json").read_text())["LAS"] <= 1
+
+
+def test_with_gold_tokens_scores_from_text_are_those_of_gold_words(parser: Path, bank: Path) -> None:
+    model: Any = load(parser)
+    model.tokeniser = GoldTokens(bank / "dev.conllu")
+    trees = read_treebank(bank / "dev.conllu")[1]
+    found, expected = report_from_text(model, str(bank / "dev.conllu"), trees, 8).record, model.report(trees).record
+    assert found["tokens"] == found["words"] == found["sentences"] == 1
+    assert (found["UAS"], found["LAS"], found["CLAS"]) == (expected["uas"], expected["las"], expected["clas"])
+
+
+def test_from_text_needs_conllu(cli: Cli, model: Path, data: Path) -> None:
+    answer = cli("evaluate", model, data / "dev.conll", "--from-text")
+    assert answer.status == 2 and "--from-text needs CoNLL-U" in answer.err
+
+
+# Looking at data and models
+
+
+def test_check_counts_trees_and_lists_what_is_none(cli: Cli, bank: Path, tmp_path: Path) -> None:
+    answer = cli("check", bank / "train.conllu", bank / "dev.conllu", "--strict")
+    assert answer.status == 0 and "  trees      40, 0 (0.0%) not projective; deepest 3 (line 4)" in answer.out
+    assert "  labels     7: nsubj 40," in answer.out and "sentences that are no tree: none" in answer.out
+    text = (bank / "train.conllu").read_text(encoding="utf-8")
+    (tmp_path / "t.conllu").write_text(text.replace("\t2\tnsubj\t", "\t0\tnsubj\t", 1), encoding="utf-8")
+    answer = cli("check", tmp_path / "t.conllu")
+    assert answer.status == 0 and "sentences that are no tree: 1" in answer.out
+    assert (
+        f"{tmp_path / 't.conllu'}:5: sentence s1: expected one word with head 0, got 2: 1 'Ann', 2 'sees'" in answer.out
+    )
+    assert cli("check", tmp_path / "t.conllu", "--strict").status == 1
+
+
+def test_check_says_nothing_of_trees_where_there_are_none(cli: Cli, new: Path, data: Path) -> None:
+    assert "trees" not in cli("check", new, "--strict").out and "trees" not in cli("check", data / "dev.conll").out
+
+
+def test_explain_shows_other_heads(cli: Cli, parser: Path, new: Path, tmp_path: Path) -> None:
+    answer = cli("explain", parser, new, "--limit", "1")
+    model: Any = load(parser)
+    words = [row[1] for row in _sentences(cells(new.read_text(encoding="utf-8")))[0]]
+    trees = model._trees([Sentence(tuple(words))], None)
+    heads = trees.arc_marginals[0].detach()
+    lines = answer.out.splitlines()
+    first = next(line for line in lines if line.startswith("  1 "))
+    chosen = model.predict([words])[0].value[0]
+    assert f"{chosen[1]} of {chosen[0]} {words[chosen[0] - 1]}" in first and len(lines) > len(words)
+    assert f"{100 * float(heads[chosen[0], 1]):5.1f}%" in first
+    assert cli("explain", parser, new, "--html", tmp_path / "e.html").status == 0
+    page = (tmp_path / "e.html").read_text()
+    assert page.count('<table class="arcs">') == 10 and "Heads of " in page and "(root)" in page
+
+
+def test_info_export_and_tune(cli: Cli, parser: Path, bank: Path, tmp_path: Path) -> None:
+    info = cli("info", parser).out
+    assert "a parser by pairs of words" in info and "plain text" in info and "word FORM, tag DEPREL" in info
+    answer = cli("export", parser, tmp_path / "onnx", "--onnx")
+    assert answer.status == 2 and "got a TableParser; train one, say --model window" in answer.err
+    assert cli("export", parser, tmp_path / "python", "--python").status == 2
+    pytest.importorskip("optuna")
+    command = ("tune", bank / "train.conllu", "--dev", bank / "dev.conllu", "--out", tmp_path / "s")
+    answer = cli(*command, "--trials", "2", "--epochs", "2", "--quiet")
+    assert answer.status == 0, answer.err
+    assert isinstance(load(tmp_path / "s" / "best"), TableParser)
+
+
+TREEBANKS = sorted((Path(__file__).parents[2].parent / "shared/data").glob("*/*.conllu*"))
+
+
+@pytest.mark.parametrize("file", TREEBANKS or [None], ids=lambda file: "none" if file is None else file.name)
+def test_real_treebanks_come_back_but_for_what_is_predicted(parser: Path, tmp_path: Path, file: Path | None) -> None:
+    """Byte for byte: comments, tokens of several words, empty nodes, enhanced dependencies, all other columns."""
+    if file is None:
+        pytest.skip("no treebanks beside the project")
+    plain = tmp_path / "given.conllu"
+    text = read_bytes(file).decode()
+    if file.suffix == ".gz":
+        text = "".join(block + "\n\n" for block in text.split("\n\n")[:2000])
+    plain.write_bytes(text.encode())
+    model, written = FlatParser(), []
+    inputs = Inputs(str(plain), "conll", Choices(numbered=True), KeptLines())
+    inputs.format, sentences = open_new(str(plain), "conll", inputs.choices, inputs.kept.keep)  # type: ignore[union-attr]
+    writer = writer_for(None, inputs, model, 0, sys.stdout)
+    for sentence, answer in answers(model, sentences, Question()):
+        written.append(writer.write(sentence, answer))
+    after = "".join([*written, writer.end()])
+    before_rows, after_rows = ([line.split("\t") for line in each.split("\n")] for each in (text, after))
+    for before, found in zip(before_rows, after_rows, strict=True):
+        if before[0].isdigit():
+            wanted = [*before[:6], "0" if before[0] == "1" else "1", f"l{before[0]}", *before[8:]]
+            assert found == wanted
+        else:
+            assert found == before
+
+
+class FlatParser(TableParser):
+    """All words depend on the first."""
+
+    def __init__(self) -> None:
+        super().__init__(Vocabulary([]), Vocabulary([]), {})
+
+    def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
+        trees = [[(min(i, 1), f"l{i + 1}") for i in range(len(each))] for each in inputs]
+        return [Answer(tree, None, columns=arc_columns(tree)) for tree in trees]

@@ -11,7 +11,7 @@ import pytest
 from tests.oracles import dependencies as oracle
 from trelliswork.data import Choices, Sentence, read_treebank
 from trelliswork.data.arcs import is_projective, tree_problem
-from trelliswork.data.treebank import problems_in
+from trelliswork.data.treebank import surveyed
 from trelliswork.errors import DataError
 
 ROWS = (
@@ -94,7 +94,8 @@ def test_damage_is_told_with_its_place_and_the_name_of_the_sentence(file: Path, 
     with pytest.raises(DataError) as caught:
         read(file)
     assert str(caught.value).startswith(f"{file}:{line}: sentence first: ") and told in str(caught.value)
-    assert [error.line for error in problems_in(file)] == [line]
+    first, second = surveyed(file)
+    assert isinstance(first, DataError) and first.line == line and isinstance(second, Sentence)
 
 
 def test_an_empty_file_is_an_error(tmp_path: Path) -> None:
@@ -118,4 +119,4 @@ def test_a_real_treebank_has_the_counts_of_its_notes() -> None:
     sentences = read(path)
     assert (len(sentences), sum(map(len, sentences))) == (2077, 25094)
     assert sum(not is_projective(sentence.heads or ()) for sentence in sentences) == 26
-    assert not list(problems_in(path)) and set(sentences[0].columns) == {"UPOS", "XPOS", "FEATS"}
+    assert list(surveyed(path)) == sentences and set(sentences[0].columns) == {"UPOS", "XPOS", "FEATS"}

@@ -62,14 +62,17 @@ def read_treebank(path: str | Path, choices: Choices | None = None) -> tuple[Col
     return format, sentences
 
 
-def problems_in(path: str | Path) -> Iterator[DataError]:
-    """What is wrong with a treebank, sentence by sentence."""
+def surveyed(path: str | Path) -> Iterator[Sentence | DataError]:
+    """The sentences of a treebank, and what is wrong with those that are no tree."""
     name = name_of(path)
     for block in _blocks(numbered_lines(path)):
         try:
-            block.sentence(name, TREEBANK)
+            found = block.sentence(name, TREEBANK)
         except DataError as error:
             yield error
+        else:
+            if found is not None:
+                yield found
 
 
 def trees_in(lines: Iterable[NumberedLine], file: str, format: ColumnFormat) -> Iterator[Sentence]:

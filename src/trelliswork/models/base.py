@@ -251,7 +251,7 @@ class Model:
         raise TrellisworkError(f"expected a model whose answers can be pinned, got a {type(self).__name__}")
 
     def explain(self, sentences: Sequence[Sentence]) -> list[Any]:
-        """Explanations that print as text, show as HTML, and have a `title`, a `lead` and the `words`."""
+        """Explanations that print as text, show as HTML, and have `words`, `title`, `lead` and `legend`."""
         raise TrellisworkError(f"expected a model with explanations, got a {type(self).__name__}")
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:

@@ -32,19 +32,19 @@ def tokenisation_scores(tokeniser: Tokeniser, gold: Iterable[Document]) -> dict[
     return {name: 100 * Score(*found.tolist()).f1 for name, found in counts.items()}
 
 
-def _dense(text: str) -> list[int]:
+def visible_before(text: str) -> list[int]:
     """The number of visible characters before each place."""
     return [0, *accumulate(int(not each.isspace()) for each in text)]
 
 
 def _tokens(text: str, sentences: Sentences) -> list[tuple[int, int]]:
-    before = _dense(text)
+    before = visible_before(text)
     return [(before[token.start], before[token.end]) for sentence in sentences for token in sentence]
 
 
 def _words(text: str, sentences: Sentences) -> list[tuple[int, int, int, str]]:
     """Words by the place of their token, the number within it, and their letters unless they are the whole token."""
-    before = _dense(text)
+    before = visible_before(text)
     return [
         (before[token.start], before[token.end], at, word.lower() if len(token.words) > 1 else "")
         for sentence in sentences
@@ -54,7 +54,7 @@ def _words(text: str, sentences: Sentences) -> list[tuple[int, int, int, str]]:
 
 
 def _sentences(text: str, sentences: Sentences) -> list[tuple[int, int]]:
-    before = _dense(text)
+    before = visible_before(text)
     return [(before[sentence[0].start], before[sentence[-1].end]) for sentence in sentences if sentence]
 
 

@@ -12,34 +12,43 @@ from trelliswork.cli.findings import Finding, Survey, overlap
 from trelliswork.cli.inputs import kind_of, layout
 from trelliswork.cli.options import layout_in
 from trelliswork.cli.panels import TO_COMPARE, with_options
+from trelliswork.cli.tree_findings import TreeSurvey
 from trelliswork.cli.visible import visible
 from trelliswork.data import Choices
 from trelliswork.data.readers import open_tagged
 
 SHOWN = 10
+CONLLU = "CoNLL-U"
 
 
 @with_options(TO_COMPARE)
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Tagged files, the training file first.")],
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if tags break the scheme.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with status 1 if tags break the scheme, or trees are broken.")
+    ] = False,
     **columns: Any,
 ) -> None:
     """Look at tagged files before training on them.
 
     Sizes, labels, tags that break the scheme, odd words, duplicates, and
-    what each file shares with the first. The exit status is 0 whatever is
-    found; 2 if a file cannot be read; 1 with --strict if tags are broken.
+    what each file shares with the first; of CoNLL-U with heads also its
+    trees and the sentences that are none. The exit status is 0 whatever is
+    found; 2 if a file cannot be read; 1 with --strict if tags or trees are
+    broken.
 
     \b
-    Example:
+    Examples:
       trelliswork check train.conll dev.conll test.conll
+      trelliswork check train.conllu dev.conllu
     """
     choices = layout_in(columns)
     surveys: list[Survey] = []
+    banks: list[TreeSurvey | None] = []
     for file in files:
         survey, layout = _survey(file, choices)
-        print(visible("\n".join([f"{file}: {layout}", *_description(survey)])))
+        banks.append(_treebank(file, layout))
+        print(visible("\n".join([f"{file}: {layout}", *_description(survey), *_trees(banks[-1], file)])))
         if surveys:
             found = overlap(surveys[0], survey)
             print(f"  against {surveys[0].file}")
@@ -48,7 +57,7 @@ def check(
             print(visible(f"    new tags           {', '.join(found.new_tags) or 'none'}"))
         print()
         surveys.append(survey)
-    if strict and any(survey.violations for survey in surveys):
+    if strict and (any(survey.violations for survey in surveys) or any(bank and bank.broken for bank in banks)):
         raise typer.Exit(1)
 
 
@@ -58,6 +67,24 @@ def _survey(file: str, choices: Choices) -> tuple[Survey, str]:
     survey = Survey.of(file, list(sentences), scheme)
     told = layout(format, kind_of(file))
     return survey, told if format is not None else f"{told}, tags {survey.scheme}"
+
+
+def _treebank(file: str, layout: str) -> TreeSurvey | None:
+    """The trees of a CoNLL-U file, if it has any; standard input is read already."""
+    return TreeSurvey.of(file) if layout.startswith(CONLLU) and file != "-" else None
+
+
+def _trees(found: TreeSurvey | None, file: str) -> list[str]:
+    if found is None:
+        return []
+    share = f"{found.n_crossing:,} ({100 * found.n_crossing / max(found.n_trees, 1):.1f}%) not projective"
+    return [
+        f"  trees      {found.n_trees:,}, {share}; deepest {found.deepest} (line {found.deepest_line})",
+        f"  labels     {_counts(found.labels)}",
+        *_listed("sentences that are no tree", found.broken, file),
+        *_listed("words without a label", found.unlabelled, file, shown=3),
+        f"  labels seen once: {', '.join(found.rare[:SHOWN]) or 'none'}",
+    ]
 
 
 def _description(survey: Survey) -> list[str]:

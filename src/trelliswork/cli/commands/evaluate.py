@@ -9,7 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from trelliswork.cli.from_text import report_from_text
 from trelliswork.cli.given_function import given_function
+from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.cli.inputs import choices_of, kind_of, layout, say
 from trelliswork.cli.judging import Compared, Judged, compared, comparison_record, comparison_text
 from trelliswork.cli.kernels import announce_compiling
@@ -21,7 +23,6 @@ from trelliswork.cli.tokenising import known_texts
 from trelliswork.cli.visible import visible
 from trelliswork.data import atomic_write
 from trelliswork.data.files import name_of
-from trelliswork.data.readers import open_tagged
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.runtime.threads import use_threads
@@ -44,6 +45,12 @@ def evaluate(
         str | None,
         typer.Option(metavar="FILE", help="Of a tokeniser: the raw text whose tokens FILE has, unless it is CoNLL-U."),
     ] = None,
+    from_text: Annotated[
+        bool,
+        typer.Option(
+            "--from-text", help="Find sentences and words in the text of FILE (CoNLL-U), then judge all of it."
+        ),
+    ] = False,
     threshold: Threshold = None,
     threads: Threads = 1,
     quiet: Quiet = False,
@@ -58,6 +65,11 @@ def evaluate(
     a model of several tasks a table of its own. --threshold scores what
     predict --threshold would write. A tokeniser gets the F1 of tokens, words
     and sentences on CoNLL-U, as the CoNLL 2018 shared task counts them.
+    A parser is judged on a treebank in CoNLL-U: the words with the right
+    head (UAS), and with the right label too (LAS), every word counted; a
+    label that training never saw is a mistake. --from-text begins with the
+    text alone: words are found by the tokeniser of the model, and aligned
+    with the gold words as in the shared task.
 
     --html writes all of that as a page with pictures: scores by label, what
     was taken for what, known and unknown words, calibration, and the worst
@@ -69,12 +81,13 @@ def evaluate(
       trelliswork evaluate ner test.conll
       trelliswork evaluate ner test.conll --json scores.json
       trelliswork evaluate ner test.conll --against older --html report.html
+      trelliswork evaluate parser test.conllu --from-text
     """
     use_threads(threads)
     if against is not None and file == "-":
         raise TrellisworkError("--against reads FILE twice, and standard input can be read once; give a file")
     function = given_function(features)
-    columns |= {"raw": raw}
+    columns |= {"raw": raw, "from_text": from_text}
     judged, sizes = _judge(model, file, threshold, function, columns, quiet)
     print(f"{sizes}\n\n{visible(judged.report.text)}")
     both: list[Compared] = []
@@ -97,6 +110,9 @@ def _judge(
 ) -> tuple[Judged, str]:
     """The report of a model on a file, and how large that is."""
     loaded = load_reader(folder, function)
+    if columns["from_text"] and (threshold is not None or file == "-" or loaded.reads != "words"):
+        problem = "--from-text is for models that read words and for files, without --threshold"
+        raise TrellisworkError(f"{problem}; leave one of them out")
     if loaded.reads == "text":
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans, and a tokeniser gives its best tokens; leave it out")
@@ -107,12 +123,18 @@ def _judge(
         if columns["raw"] is not None:
             raise TrellisworkError(f"--raw is for tokenisers, and {folder} reads words; leave it out")
         kind = kind_of(file, tagger=loaded)
-        format, stream = open_tagged(file, choices_of(loaded, layout_in(columns), kind), kind)
+        choices = choices_of(loaded, layout_in(columns), kind)
+        format, stream = GOLD_FILES[loaded.learns_from].open(file, choices, kind)
         gold, notes = loaded.readable_gold(list(stream), columns["scheme"])
         for note in [*notes, f"{file}: {layout(format, kind)}"]:
             say(note, quiet=quiet)
         units = [sentence.words for sentence in gold]
     announce_compiling(quiet=quiet)
-    report = loaded.report(gold, threshold=threshold)
+    if columns["from_text"]:
+        if format is None or not format.conllu:
+            raise TrellisworkError(f"--from-text needs CoNLL-U, which says where words touch, got {file}; leave it out")
+        report = report_from_text(loaded, file, gold, format.tag_column or 0)
+    else:
+        report = loaded.report(gold, threshold=threshold)
     sizes = f"{count(len(units), 'sentence')}, {count(sum(map(len, units)), 'token')}"
     return Judged(folder, report, loaded.knows), sizes

@@ -1,4 +1,4 @@
-"""`trelliswork explain`: which features voted for which tag."""
+"""`trelliswork explain`: which features voted for which tag, or which other heads a word may have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import choices_of, kind_of, open_new, say
 from trelliswork.cli.options import Features, ModelFolder, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
-from trelliswork.cli.report.votes import votes_page
+from trelliswork.cli.report.explanation import explanation_page
 from trelliswork.cli.visible import visible
 from trelliswork.data import atomic_write
 from trelliswork.data.attributes.hashing import HINT
@@ -31,7 +31,7 @@ def explain(
     features: Features = None,
     **columns: Any,
 ) -> None:
-    """Show which features voted for which tag.
+    """Show which features voted for which tag, or which other heads words may have.
 
     For every token its tag with the probability, and the features that
     speak for it (+) and against it (-), strongest first: previous word =
@@ -41,23 +41,28 @@ def explain(
     scores of each token are normalised). For models over features, such as
     --model crf.
 
+    Of a parser: for every word its head and label in the best tree, and
+    the other heads that it may have, each with its probability and that of
+    the best label with it. All probabilities are exact.
+
     \b
     Examples:
       trelliswork explain chunker new.conll
       trelliswork explain chunker new.conll --html votes.html
+      trelliswork explain parser new.txt --text
     """
     tagger: Any = load(model, features=given_function(features))
     if not tagger.explains:
-        problem = f"expected a model of kind FeatureTagger, got {type(tagger).__name__}"
-        raise ModelError(f"{model}: {problem}; train one with --model crf")
+        problem = f"expected a model over features or a graph-based parser, got {type(tagger).__name__}"
+        raise ModelError(f"{model}: {problem}; train one with --model crf or --model biaffine")
     kind = kind_of(file, "text" if text else None, tagger)
     _, stream = open_new(file, kind, choices_of(tagger, layout_in(columns), kind))
     found = tagger.explain(list(itertools.islice(stream, limit)))
-    if tagger.hashed:
+    if getattr(tagger, "hashed", False):
         say(f"note: {HINT}")
     if html is None:
         print(visible("\n\n".join(map(str, found))))
         return
     with atomic_write(html) as target:
-        target.write(votes_page(found, model, Path(name_of(file)).name))
+        target.write(explanation_page(found, model, Path(name_of(file)).name))
     print(f"written: {html}")

@@ -11,6 +11,7 @@ import typer
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.options import Features, ModelFolder
 from trelliswork.cli.visible import visible
+from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.models import load
 from trelliswork.models.base import Description, Model
 from trelliswork.models.card import flatten
@@ -74,7 +75,7 @@ def _sections(metrics: Mapping[str, Any], described: Description) -> list[tuple[
 def _layout_rows(layout: dict[str, Any] | None) -> list[tuple[str, str]]:
     if not layout:
         return []
-    names = layout.get("names") or ()
+    names = layout.get("names") or (CONLLU_NAMES if layout.get("conllu") else ())
 
     def shown(i: int | None) -> str:
         return str(names[i - 1]) if i and i <= len(names) else str(i)

@@ -26,6 +26,8 @@ class ArcExplanation:
         "probability of the head, and the best label of that arc with the probability of both."
     )
 
+    legend: ClassVar[str] = '<p class="note">The arcs of the best tree are in the rows with a word.</p>\n'
+
     words: tuple[str, ...]
     arcs: tuple[PartProbability, ...]
     others: tuple[tuple[PartProbability, ...], ...]

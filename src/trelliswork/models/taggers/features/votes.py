@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from html import escape
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,7 +51,21 @@ class TokenVotes:
 class Explanation:
     """The votes of one sentence; prints as text and shows as a table in a notebook."""
 
+    title: ClassVar[str] = "Votes"
+    lead: ClassVar[str] = (
+        "For each token its tag, the probability of that, and the features that decided it, strongest first."
+    )
+    legend: ClassVar[str] = (
+        '<p class="note">Legend: <span class="for"></span> speaks for the tag, <span class="against"></span> against '
+        f"it; the number is what it adds to the score of the tag. The {SHOWN} strongest of each token are shown.</p>\n"
+    )
+
     tokens: tuple[TokenVotes, ...]
+
+    @property
+    def words(self) -> list[str]:
+        """The tokens."""
+        return [each.token for each in self.tokens]
 
     def __str__(self) -> str:
         width = max((len(each.token) for each in self.tokens), default=0)

@@ -40,7 +40,8 @@ def export_onnx(model: Any, directory: str | Path, *, force: bool = False) -> Pa
     target = Path(directory)
     check_export(target, force=force)
     if model.graph not in GRAPHS:
-        raise ModelError(f"expected a network to export, got a {type(model).__name__}; train one, say --model window")
+        problem = f"expected a network that tags, whose graph can be written, got a {type(model).__name__}"
+        raise ModelError(f"{problem}; train one, say --model window")
     if getattr(model.config, "pretrained", ""):
         raise ModelError("a model with a pretrained encoder cannot be exported; train one without --pretrained")
     with whole_folder(target) as made:
