@@ -18,7 +18,7 @@ from trelliswork.models.parsers.biaffine import BiaffineParser
 from trelliswork.models.parsers.config import ParserConfig
 from trelliswork.models.parsers.projectivity import crosses
 from trelliswork.training import TrainingConfig, train
-from trelliswork.training.objectives import OBJECTIVES
+from trelliswork.training.objectives import OBJECTIVES, make_objective
 
 SMALL: dict[str, Any] = dict(
     encoder="lstm", hidden=6, word_dim=5, arc_dim=7, label_dim=4, prefix_lengths=(), suffix_lengths=(2,)
@@ -175,13 +175,10 @@ def _alone(model: BiaffineParser, sentence: Sentence, tree: tuple[tuple[int, str
 def test_batches_with_padding_learn_as_sentences_alone_do() -> None:
     model = parser(tags="joint")
     for name in ("likelihood", *OBJECTIVES):
-        each = (
-            model.loss
-            if name == "likelihood"
-            else lambda batch, name=name: OBJECTIVES[name](*model.scored(batch)).sum()
-        )
-        alone = sum(float(each([sentence])) for sentence in TRAIN)
-        assert float(each(TRAIN)) == pytest.approx(alone, rel=1e-4), name
+        loss = make_objective(name, model)
+        with torch.no_grad():
+            alone = sum(loss([sentence]).item() for sentence in TRAIN)
+            assert loss(TRAIN).item() == pytest.approx(alone, rel=1e-4), name
 
 
 def test_labels_in_chunks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,3 +221,24 @@ def test_bad_data_get_a_sentence() -> None:
 def test_crossing_arcs_are_seen(n: int) -> None:
     for heads in trees_of(n, False):
         assert crosses(heads) == _crossing(heads), heads
+
+
+def test_calibrated_temperatures_make_held_out_trees_most_probable() -> None:
+    model = parser(tags="joint")
+    unknown = Sentence(("new",), ("nosuch",), heads=(0,), columns={"UPOS": ("NEW",)})
+    model.calibrate([*TRAIN, unknown])
+    arcs, labels = model.temperatures.tolist()
+
+    def loss(temperatures: tuple[float, float]) -> float:
+        model.temperatures.copy_(torch.tensor(temperatures))
+        with torch.no_grad():
+            tokens = model.token_batch(model.encode(TRAIN))
+            gold = torch.nn.utils.rnn.pad_sequence([torch.tensor(model.gold(each)) for each in TRAIN], True)
+            return model.tree_loss(model.encode_tokens(tokens), gold[..., 0], gold[..., 1], tokens).item()
+
+    assert (arcs, labels) != (1.0, 1.0)
+    factors = itertools.product((0.95, 1.0, 1.05), repeat=2)
+    for others in [(1.0, 1.0), *((a * arcs, b * labels) for a, b in factors)]:
+        if max(others) <= 8:  # temperatures are not sought beyond
+            assert loss((arcs, labels)) < loss(others) + 1e-4
+    model.calibrate([])

@@ -118,7 +118,11 @@ class NetworkRecipe(Recipe):
             progress=run.progress, locked=True,
             on_epoch=None if told is None else lambda record: told(record.epoch, record.score),
         )  # fmt: skip
+        self.finished(model, run)
         return model, result
+
+    def finished(self, model: Any, run: Run) -> None:
+        """What is left to do with a model whose weights are found."""
 
     def together(self) -> bool:
         found: bool = self.kind.answers_together

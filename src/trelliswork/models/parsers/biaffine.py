@@ -32,6 +32,7 @@ from trelliswork.models.parsers.config import ParserConfig
 from trelliswork.models.parsers.dependency_parser import DependencyParser, Parsed, Pins, heads_of
 from trelliswork.models.parsers.pins import allowed_arcs, pinned_labels
 from trelliswork.models.parsers.projectivity import crosses
+from trelliswork.models.parsers.temperatures import fitted_temperatures
 from trelliswork.nn.dependency_crf import DependencyCRF
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.biaffine import BiaffineScorer
@@ -55,6 +56,7 @@ class BiaffineParser(DependencyParser):
     """Biaffine scores of arcs and labels over the encoder, and a CRF over trees."""
 
     CONFIG = ParserConfig
+    temperatures: Tensor
     explains = True
 
     def __init__(
@@ -70,6 +72,7 @@ class BiaffineParser(DependencyParser):
             dropout=config.score_dropout, initialization=config.initialization,
         )  # fmt: skip
         self.crf = DependencyCRF(projective=config.trees == "projective")
+        self.register_buffer("temperatures", torch.ones(2))  # of arcs and of labels: see `calibrate`
 
     @property
     def STRUCTURE(self) -> str:  # type: ignore[override]  # noqa: N802
@@ -93,8 +96,8 @@ class BiaffineParser(DependencyParser):
     ) -> Float[Tensor, ""]:
         """-log p(heads | words) - Σ log p(label | arc)."""
         nodes = self.scorer.nodes(vectors)
-        of_labels = self.scorer.labels_at(nodes, heads)[tokens.mask]
-        log_likelihood = self.crf(self.scorer.arcs(nodes), heads, mask=tokens.mask)
+        of_labels = self.scorer.labels_at(nodes, heads)[tokens.mask] / self.temperatures[1]
+        log_likelihood = self.crf(self._arcs(nodes), heads, mask=tokens.mask)
         return F.cross_entropy(of_labels, labels[tokens.mask], reduction="sum") - log_likelihood
 
     def scored(
@@ -108,8 +111,26 @@ class BiaffineParser(DependencyParser):
 
     def _labelled(self, vectors: Float[Tensor, "batch n d"], tokens: TokenBatch) -> DependencyTree:
         nodes = self.scorer.nodes(vectors)
-        labels = self.scorer.labels(nodes, nodes).log_softmax(-1)
-        return self.crf.distribution(self.scorer.arcs(nodes), labels, mask=tokens.mask)
+        return self.crf.distribution(self._arcs(nodes), self._labels(nodes, nodes).log_softmax(-1), mask=tokens.mask)
+
+    def _arcs(self, nodes: Float[Tensor, "batch n+1 d"]) -> Float[Tensor, "batch n+1 n+1"]:
+        return self.scorer.arcs(nodes) / self.temperatures[0]
+
+    def _labels(self, heads: Float[Tensor, "batch h d"], dependents: Tensor) -> Float[Tensor, "batch h m l"]:
+        return self.scorer.labels(heads, dependents) / self.temperatures[1]
+
+    def calibrate(self, sentences: Sequence[Sentence]) -> None:
+        """Make probabilities as large as they should be: divide scores by the temperatures that sentences, which it
+        has not learned from, are most probable with.
+
+        Networks grow too sure of what they have seen. One temperature of arcs and one of labels change no order among
+        the trees of arcs, and hardly the answers.
+
+        Guo, Pleiss, Sun and Weinberger (2017), On calibration of modern neural networks.
+        """
+        if sentences:
+            self.temperatures.fill_(1.0)
+            self.temperatures.copy_(torch.tensor(fitted_temperatures(self, sentences)))
 
     # Answers
 
@@ -164,13 +185,13 @@ class BiaffineParser(DependencyParser):
         self, nodes: Float[Tensor, "batch n+1 d"], batch: Sequence[Sentence], pins: Sequence[Pins] | None
     ) -> Scores:
         """Scores of all arcs with what their labels add, as far as the pins allow them."""
-        arcs, (best, labels) = self.scorer.arcs(nodes), self._best_labels(nodes)
+        arcs, (best, labels) = self._arcs(nodes), self._best_labels(nodes)
         if pins is None or not any(pins):
             return Scores(arcs, best, labels)
         arcs = torch.where(allowed_arcs(batch, pins, arcs.shape[-1] - 1).to(arcs.device), arcs, -INF)
         for row, word, label in pinned_labels(batch, pins, self.labels):
             one = nodes[row : row + 1]
-            share = self.scorer.labels(one, one[:, word + 1 : word + 2]).log_softmax(-1)[0, :, 0, label]
+            share = self._labels(one, one[:, word + 1 : word + 2]).log_softmax(-1)[0, :, 0, label]
             arcs[row, :, word + 1] += share
             best[row, :, word + 1], labels[row, :, word + 1] = 0.0, label
         return Scores(arcs, best, labels)
@@ -180,7 +201,7 @@ class BiaffineParser(DependencyParser):
         step = max(1, CHUNK // (nodes.shape[0] * nodes.shape[1] * len(self.labels)))
         found = []
         for heads in nodes.split(step, 1):
-            scores = self.scorer.labels(heads, nodes)
+            scores = self._labels(heads, nodes)
             best, labels = scores.max(-1)
             found.append((best - scores.logsumexp(-1), labels))
         best, labels = (torch.cat(each, 1) for each in zip(*found, strict=True))

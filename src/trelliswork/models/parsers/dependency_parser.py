@@ -113,6 +113,9 @@ class DependencyParser(WordNetwork):
     ) -> Float[Tensor, ""]:
         """The loss of the gold trees, summed over the batch."""
 
+    def calibrate(self, sentences: Sequence[Sentence]) -> None:
+        """Make probabilities fit sentences that were not learned from, as far as the parser has any to fit."""
+
     def _tag_loss(self, vectors: Tensor, gold: Tensor, tokens: TokenBatch) -> Tensor:
         total = vectors.new_zeros(())
         for i, scorer in enumerate(self.tag_scorers.values(), 2):

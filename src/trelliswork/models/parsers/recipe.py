@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from trelliswork.models.networks.recipe import NetworkRecipe
 from trelliswork.models.parsers.presets import PRESETS
+from trelliswork.models.recipe import Run
 
 
 class ParserRecipe(NetworkRecipe):
@@ -11,3 +14,8 @@ class ParserRecipe(NetworkRecipe):
 
     PRESETS = PRESETS
     learns_from = "heads"
+
+    def finished(self, model: Any, run: Run) -> None:
+        model.calibrate(self.material.dev)
+        if run.folder is not None:
+            model.save(run.folder)
