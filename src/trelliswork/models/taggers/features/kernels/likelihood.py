@@ -33,10 +33,13 @@ class Room(NamedTuple):
 
 def room_for(n_sentences: int, longest: int, weights: PlannedWeights) -> Room:
     c, width = weights.transitions.shape[2], weights.table.shape[1]
-    tables = [np.empty((BLOCK, longest, c)) for _ in range(4)]
-    arcs, wide = [np.empty((1, 1, c, width)), np.empty((1, 1))], np.zeros(n_sentences, np.bool_)
-    ends = [np.empty(BLOCK), np.empty(BLOCK)]
-    return Room._make([*tables, *ends, *arcs, np.zeros(width), wide, np.empty((0, 0, 0)), np.zeros(1, np.int64)])
+    shape = BLOCK, longest, c
+    return Room(
+        emissions=np.empty(shape), d_emissions=np.empty(shape), alphas=np.empty(shape), emits=np.empty(shape),
+        finals=np.empty(BLOCK), log_z=np.empty(BLOCK), arcs=np.empty((1, 1, c, width)), shifts=np.empty((1, 1)),
+        d_scores=np.zeros(width), wide=np.zeros(n_sentences, np.bool_), none_kept=np.empty((0, 0, 0)),
+        rows=np.zeros(1, np.int64),
+    )  # fmt: skip
 
 
 @kernel(FAST)
@@ -171,7 +174,8 @@ def loss_and_gradient(
 
     The kernel for log space is compiled when a sentence first needs it: few corpora have any.
     """
-    gradient = PlannedWeights._make([*map(np.zeros_like, weights[:3]), np.empty(0)])
+    transitions, table, loose = map(np.zeros_like, weights[:3])
+    gradient = PlannedWeights(transitions, table, loose, np.empty(0))
     room = room_for(last - first, int(rows.lengths[first:last].max(initial=0)), weights)
     loss = add_loss(first, last, rows, observed, weights, ends, room, gradient)
     for s in np.flatnonzero(room.wide).tolist():
