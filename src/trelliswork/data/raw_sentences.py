@@ -57,17 +57,23 @@ def placed(sentence: Sentence, text: str, multiword: Mapping[int, tuple[int, str
     >>> placed(Sentence(("do", "n't", "!")), "don't!", {0: (2, "don't")}).offsets
     ((0, 2), (2, 5), (5, 6))
     """
-    tokens, i, place = [], 0, 0
-    while i < len(sentence):
-        last, form = multiword.get(i, (i + 1, sentence.words[i]))
+    words, n = sentence.words, len(sentence.words)
+    offsets: list[Place] = []
+    several: list[tuple[int, int, str]] = []
+    i = place = 0
+    while i < n:
+        last, form = multiword.get(i, (i + 1, words[i])) if multiword else (i + 1, words[i])
         start = text.find(form, place)
-        if start < 0 or text[place:start].strip() or not i < last <= len(sentence):
+        if start < 0 or (start > place and text[place:start].strip()) or not i < last <= n:
             return sentence
         place = start + len(form)
-        tokens.append(_Token(form, start, place, sentence.words[i:last]))
+        if last == i + 1:
+            offsets.append((start, place))
+        else:
+            offsets += _places(_Token(form, start, place, words[i:last]))
+            several.append((i, last, form))
         i = last
-    found = sentence_of_tokens(text, tokens)
-    return replace(sentence, text=text, offsets=found.offsets, multiword=found.multiword)
+    return replace(sentence, text=text, offsets=tuple(offsets), multiword=tuple(several))
 
 
 def _places(token: Any) -> list[Place]:

@@ -123,6 +123,8 @@ def with_entries(misc: str, entries: Sequence[str]) -> str:
     >>> with_entries("SpaceAfter=No|TagProb=0.1", ["TagProb=0.9312", ""])
     'SpaceAfter=No|TagProb=0.9312'
     """
+    if misc == "_":
+        return "|".join(filter(None, entries)) or misc
     names = {each.partition("=")[0] for each in entries}
     before = [each for each in misc.split("|") if each != "_" and each.partition("=")[0] not in names]
     return "|".join([*before, *filter(None, entries)]) or "_"
