@@ -62,7 +62,8 @@ def predict(
         list[str] | None,
         typer.Option(
             metavar="TOKEN=TAG",
-            help="A tag that is known: 3=B-PER for token 3 of every sentence, 2:3=B-PER for that of sentence 2.",
+            help="A tag that is known: 3=B-PER for token 3 of every sentence, 2:3=B-PER for that of sentence 2. "
+            "Of a parser a head, a head with its label, or a label: 3=2, 3=2:nsubj, 3=_:nsubj; 0 is the root.",
         ),
     ] = None,
     out: Annotated[str | None, typer.Option(metavar="FILE", help="Write here instead of standard output.")] = None,
@@ -104,6 +105,12 @@ def predict(
     missed. DIR may hold several models, as train --seeds leaves them: they
     answer together. A tokeniser (train --model tokeniser) writes tokens.
 
+    A parser writes CoNLL-U: HEAD and DEPREL, and the tags that it predicts,
+    into the file as it is, or a new file for plain text. --confidence adds
+    HeadProb (of the head) and ArcProb (of head and label) to MISC, --top-k
+    repeats a sentence with the comments "# analysis" and "# probability".
+    JSON has heads and labels; pretty and html draw the trees.
+
     \b
     Examples:
       trelliswork predict ner new.conll --confidence > tagged.conll
@@ -112,6 +119,8 @@ def predict(
       trelliswork predict ner new.txt --text --pin 1=B-LOC
       trelliswork predict ner new.txt --text --confidence --out new.html
       trelliswork predict ner new.txt --text --offsets utf-16 --out new.jsonl
+      trelliswork predict parser new.txt --text --confidence > new.conllu
+      trelliswork predict parser new.conllu --pin 3=2:nsubj --format pretty
     """
     use_threads(threads)
     loaded = load_reader(model, given_function(features))
