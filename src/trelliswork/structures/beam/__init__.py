@@ -11,18 +11,22 @@ best that it finds, and the likelihood over the paths that it keeps. Where exact
 tree), use those distributions.
 """
 
+from trelliswork.structures.beam.arc_hybrid import ArcHybrid
 from trelliswork.structures.beam.arc_standard import ArcStandard
 from trelliswork.structures.beam.likelihood import BeamLikelihood, beam_log_prob, local_log_prob, locally_normalised
 from trelliswork.structures.beam.search import Hypotheses, beam_search, greedy, sample
+from trelliswork.structures.beam.swap import Swap
 from trelliswork.structures.beam.system import Scorer, TransitionSystem
 from trelliswork.structures.beam.tagging import ChainScorer, Tagging
 
 __all__ = [
+    "ArcHybrid",
     "ArcStandard",
     "BeamLikelihood",
     "ChainScorer",
     "Hypotheses",
     "Scorer",
+    "Swap",
     "Tagging",
     "TransitionSystem",
     "beam_log_prob",
