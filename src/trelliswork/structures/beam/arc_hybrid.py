@@ -39,6 +39,10 @@ class ArcHybrid(DependencySystem):
             **attached(state, torch.where(left | right, top, 0), head, label),
         )
 
+    def made(self, state: ParseState, decisions: Int[Tensor, "batch beam"]) -> Int[Tensor, "batch beam"]:
+        _, left, _, _ = self.split(decisions)
+        return torch.where(left, state.next, state.below_top(0))
+
     def costs(self, state: ParseState, heads: Int[Tensor, "batch n"]) -> Int[Tensor, "batch beam 3"]:
         """How many gold arcs SHIFT, LEFT-ARC and RIGHT-ARC put out of reach; they need not be allowed.
 

@@ -118,6 +118,10 @@ class DependencySystem(ABC):
             raise ConstraintError(f"heads must be a {kind}; got {given} at row {row}")
         return torch.from_numpy(found[:, : max(taken, default=0)].copy()).to(heads.device)
 
+    def made(self, state: ParseState, decisions: Int[Tensor, "batch beam"]) -> Int[Tensor, "batch beam"]:
+        """The word that a step has shifted or given a dependent; `state` is the one after it."""
+        return state.below_top(0)
+
     def features(self, state: ParseState) -> Int[Tensor, "batch beam slots"]:
         """The words that describe a state, as `SLOTS` names them; -1 for none."""
         has_more = self.has_more(state)

@@ -1,0 +1,62 @@
+"""Fast parsing with a feed-forward unit on the CPU."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trelliswork.errors import ConstraintError
+from trelliswork.nn.transitions import kernels
+from trelliswork.nn.transitions.kernels import Net, Pinned, Rules
+from trelliswork.nn.transitions.parsing import ParsingUnit
+from trelliswork.runtime.bridge import as_array
+from trelliswork.runtime.shapes import Float, Int
+from trelliswork.structures.beam.parse_state import DependencySystem
+
+
+class Greedy(NamedTuple):
+    """Heads and labels by word, ln p of the decision for each arc, and of all decisions together."""
+
+    heads: Int[Tensor, "batch n"]
+    labels: Int[Tensor, "batch n"]
+    arc_log_probs: Float[Tensor, "batch n"]
+    log_prob: Float[Tensor, "batch"]
+
+
+def greedy_parses(
+    system: DependencySystem,
+    unit: ParsingUnit,
+    projected: Float[Tensor, "batch n+2 slots w"],
+    pinned: Pinned | None = None,
+) -> Greedy:
+    """What `greedy` finds with `unit.connected`, by one kernel."""
+    shape = (len(system.lengths), system.longest + 1)
+    heads, labels, log_probs = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape)
+    pinned = no_pins(system) if pinned is None else pinned
+    stuck = kernels.greedy_rows(
+        rules_of(system), net_of(unit, projected), system.lengths.numpy(), pinned, heads, labels, log_probs
+    )
+    if stuck >= 0:
+        raise ConstraintError(f"expected pins that a {system.TREES} with one root can have; got others at row {stuck}")
+    found, named, shares = (torch.from_numpy(each) for each in (heads, labels, log_probs))
+    return Greedy(found[:, 1:], named[:, 1:], shares[:, 1:], shares.sum(1))
+
+
+def rules_of(system: DependencySystem) -> Rules:
+    """The system for kernels."""
+    return Rules(system.KIND, system.single_root, system.n_labels)
+
+
+def net_of(unit: ParsingUnit, projected: Float[Tensor, "batch n+2 slots w"]) -> Net:
+    """The unit for kernels."""
+    weight = unit.output.weight.detach().T.contiguous()
+    return Net(*(as_array(each.detach()) for each in (projected, unit.bias, weight, unit.output.bias)))
+
+
+def no_pins(system: DependencySystem) -> Pinned:
+    """Nothing known."""
+    nothing = np.full((len(system.lengths), system.longest + 1), -1)
+    return Pinned(nothing, nothing)
