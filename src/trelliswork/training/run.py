@@ -217,6 +217,8 @@ class Run:
         shown.batch(at.tokens, at.mean_loss)
         if self.unfreezing is not None:
             self.unfreezing.begin_epoch(at.epoch)
+        if (begin := getattr(self.model, "begin_epoch", None)) is not None:
+            begin(at.epoch, self.config.epochs)
         self.module.train()
         steps = self._steps(at.epoch)
         for step in steps[at.steps :]:

@@ -14,7 +14,8 @@ from trelliswork.data import Sentence
 class Trainable(Protocol):
     """What the loop asks of a model, besides being an `nn.Module`.
 
-    Objectives other than the likelihood also ask for `scored`: the distribution of a batch and its gold value.
+    Objectives other than the likelihood also ask for `scored`: the distribution of a batch and its gold value. A model
+    whose loss is not the same in all epochs has `begin_epoch(epoch, n_epochs)`, which is called before each of them.
     """
 
     metrics: dict[str, Any]

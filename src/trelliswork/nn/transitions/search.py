@@ -9,12 +9,20 @@ import torch
 from torch import Tensor
 
 from trelliswork.errors import ConstraintError
-from trelliswork.nn.transitions import kernels
+from trelliswork.nn.transitions import beam_kernels, kernels
 from trelliswork.nn.transitions.kernels import Net, Pinned, Rules
 from trelliswork.nn.transitions.parsing import ParsingUnit
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam.parse_state import DependencySystem
+
+
+class Beam(NamedTuple):
+    """Heads and labels of the hypotheses, the best first, and their scores: ln p if local; -inf where there are fewer."""
+
+    heads: Int[Tensor, "batch beam n"]
+    labels: Int[Tensor, "batch beam n"]
+    scores: Float[Tensor, "batch beam"]
 
 
 class Greedy(NamedTuple):
@@ -39,10 +47,41 @@ def greedy_parses(
     stuck = kernels.greedy_rows(
         rules_of(system), net_of(unit, projected), system.lengths.numpy(), pinned, heads, labels, log_probs
     )
-    if stuck >= 0:
-        raise ConstraintError(f"expected pins that a {system.TREES} with one root can have; got others at row {stuck}")
+    _refuse_stuck(system, stuck)
     found, named, shares = (torch.from_numpy(each) for each in (heads, labels, log_probs))
     return Greedy(found[:, 1:], named[:, 1:], shares[:, 1:], shares.sum(1))
+
+
+def beam_parses(
+    system: DependencySystem,
+    unit: ParsingUnit,
+    projected: Float[Tensor, "batch n+2 slots w"],
+    beam: int,
+    *,
+    is_local: bool,
+    pinned: Pinned | None = None,
+) -> Beam:
+    """What `beam_search` finds with `unit.connected`, or with `locally_normalised` scores of it, by one kernel."""
+    shape = (len(system.lengths), beam, system.longest + 1)
+    heads, labels, scores = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape[:2])
+    pinned = no_pins(system) if pinned is None else pinned
+    stuck = beam_kernels.beam_rows(
+        rules_of(system), net_of(unit, projected), system.lengths.numpy(), pinned, is_local, most_steps(system),
+        heads, labels, scores,
+    )  # fmt: skip
+    _refuse_stuck(system, stuck)
+    return Beam(*(torch.from_numpy(each) for each in (heads[..., 1:], labels[..., 1:], scores)))
+
+
+def most_steps(system: DependencySystem) -> int:
+    """How many decisions a row can take at most."""
+    n = system.longest
+    return 2 * n + system.MORE_DECISIONS * n * (n - 1)
+
+
+def _refuse_stuck(system: DependencySystem, row: int) -> None:
+    if row >= 0:
+        raise ConstraintError(f"expected pins that a {system.TREES} with one root can have; got others at row {row}")
 
 
 def rules_of(system: DependencySystem) -> Rules:

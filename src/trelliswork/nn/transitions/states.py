@@ -8,15 +8,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.nn.transitions import kernels
+from trelliswork.nn.transitions import beam_kernels, kernels
 from trelliswork.nn.transitions.kernels import ANY_LABEL, WRONG, Pinned
 from trelliswork.nn.transitions.parsing import ParsingUnit
-from trelliswork.nn.transitions.search import net_of, rules_of
+from trelliswork.nn.transitions.search import most_steps, net_of, no_pins, rules_of
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.structures.beam.parse_kernels import N_MOVES, N_SLOTS
 from trelliswork.structures.beam.parse_state import DependencySystem
 
 INF = float("inf")
+NO_PATH = -2
 
 
 class States(NamedTuple):
@@ -69,6 +70,34 @@ def local_loss(
     scores = unit.scores(unit(unit.gathered(projected, states.rows, states.words))[0])
     total = torch.where(states.allowed, scores, -INF).logsumexp(-1)
     return (total - torch.where(states.right, scores, -INF).logsumexp(-1)).sum()
+
+
+def global_loss(
+    system: DependencySystem,
+    unit: ParsingUnit,
+    projected: Float[Tensor, "batch n+2 slots w"],
+    decisions: Int[Tensor, "batch steps"],
+    beam: int,
+) -> Float[Tensor, ""]:
+    """-Σ ln p of gold decisions over a beam with early update: `beam_log_prob`, where kernels search.
+
+    Collins and Roark (2004), Incremental parsing with the perceptron algorithm; Andor et al. (2016), Globally
+    normalized transition-based neural networks.
+    """  # [S4.300]
+    batch, rules, lengths = len(system.lengths), rules_of(system), system.lengths.numpy()
+    paths, gold = np.empty((batch, beam + 1, most_steps(system)), np.int64), np.empty(batch, np.int64)
+    net = net_of(unit, projected)
+    beam_kernels.early_rows(rules, net, lengths, no_pins(system), decisions.numpy(), paths, gold)
+    k = beam_kernels.count_nodes(paths)
+    (rows, words, _), taken, members = _room(k), np.empty(k, np.int64), np.empty((k, 2), np.int64)
+    m, k = beam_kernels.path_nodes(rules, lengths, paths, rows, words, taken, members)
+    rows_of, words_of, taken_of = (torch.from_numpy(each[:m]) for each in (rows, words, taken))
+    scores = unit.scores(unit(unit.gathered(projected, rows_of, words_of))[0]).gather(1, taken_of[:, None])[:, 0]
+    of, node = torch.from_numpy(members[:k]).unbind(1)
+    totals = scores.new_zeros(batch * (beam + 1)).index_add(0, of, scores[node]).view(batch, beam + 1)
+    there = torch.from_numpy(paths[:, :, 0] != NO_PATH)
+    log_totals = torch.where(there, totals, -INF).logsumexp(1)
+    return (log_totals - totals.gather(1, torch.from_numpy(gold)[:, None])[:, 0]).sum()
 
 
 def _room(m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -220,3 +220,16 @@ def lift(heads, n):
             return n_lifted
         heads[word] = heads[heads[word]]
         n_lifted += 1
+
+
+@kernel(EXACT)
+def lift_rows(heads, lengths):
+    """The heads [batch, n] of projective trees, each as near to the one that is given as `lift` leaves it."""
+    found = heads.copy()
+    tree = np.zeros(heads.shape[1] + 1, np.int64)
+    for row in range(len(lengths)):
+        n = lengths[row]
+        tree[1 : n + 1] = heads[row, :n]
+        if lift(tree, n):
+            found[row, :n] = tree[1 : n + 1]
+    return found

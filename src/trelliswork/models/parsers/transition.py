@@ -1,0 +1,135 @@
+"""A transition-based dependency parser: a tree is built decision by decision, each seeing what was built so far.
+
+    >>> parser = TransitionParser.from_data(train_sentences)                   # doctest: +SKIP
+    >>> train(parser, train_sentences, dev_sentences, out="parser")            # doctest: +SKIP
+    >>> tw.load("parser").predict([["Ann", "sings"]])[0].value                 # doctest: +SKIP
+    [(2, 'nsubj'), (0, 'root')]
+
+Probabilities are of decisions, not of trees: that of an answer is the product over its decisions or, after training
+with `global_epochs`, its share of the beam; those of arcs likewise. They are not exact marginals.
+
+Kiperwasser and Goldberg (2016), Simple and accurate dependency parsing using bidirectional LSTM feature
+representations; Andor et al. (2016), Globally normalized transition-based neural networks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from trelliswork.data import Sentence, Vocabulary
+from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.parsers.dependency_parser import DependencyParser, Parsed, Pins, heads_of
+from trelliswork.models.parsers.projectivity import crosses
+from trelliswork.models.parsers.transition_config import TransitionConfig
+from trelliswork.nn.encoders.fusing import can_fuse
+from trelliswork.nn.inputs import TokenBatch
+from trelliswork.nn.transitions import ParsingUnit
+from trelliswork.nn.transitions.search import Greedy, greedy_parses
+from trelliswork.nn.transitions.states import explored_states, gold_states, local_loss
+from trelliswork.structures.beam import ArcHybrid, ArcStandard, Swap, local_log_prob
+from trelliswork.structures.beam.oracle_kernels import lift_rows
+from trelliswork.structures.beam.parse_state import DependencySystem
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+SYSTEMS: dict[str, type[DependencySystem]] = {"arc-standard": ArcStandard, "arc-hybrid": ArcHybrid, "swap": Swap}
+MANY_CROSSING = 0.1  # share of trees from which swapping is worth its longer way
+
+
+class TransitionParser(DependencyParser):
+    """An encoder, and a unit that reads the states of a transition system."""
+
+    CONFIG = TransitionConfig
+
+    def __init__(
+        self,
+        config: TransitionConfig,
+        features: TokenFeatures,
+        labels: Vocabulary,
+        tags: Mapping[str, Vocabulary] | None = None,
+    ):
+        super().__init__(config, features, labels, tags)
+        self.system_kind = SYSTEMS[config.system]
+        n_decisions = 1 + 2 * len(labels) + self.system_kind.MORE_DECISIONS
+        self.unit = ParsingUnit(
+            self.encoder.dim, config.state_dim, n_decisions, cell=config.cell, dropout=config.state_dropout
+        )
+        self.register_buffer("is_global", torch.tensor(False))  # kept with the weights it was true of
+        self.explores = True
+
+    @property
+    def STRUCTURE(self) -> str:  # type: ignore[override]  # noqa: N802
+        return f"{self.config.system} transition system"
+
+    @classmethod
+    def settled(cls, config: TransitionConfig, train: Sequence[Sentence]) -> TransitionConfig:
+        system = config.system
+        if system == "auto":
+            share = sum(crosses(heads_of(each)) for each in train) / len(train)
+            system = "swap" if share > MANY_CROSSING and config.oracle != "dynamic" else "arc-hybrid"
+        dynamic = system == "arc-hybrid" and config.cell == "feed-forward" and config.oracle != "static"
+        return replace(config, system=system, oracle="dynamic" if dynamic else "static")
+
+    def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
+        n_crossing = sum(crosses(heads_of(each)) for each in train)
+        how = "" if self.config.system == "swap" or not n_crossing else ", whose trees are made projective"
+        chosen = f"{self.config.system} transitions with a {self.config.oracle} oracle"
+        note = f"{chosen}; {n_crossing:,} of {len(train):,} sentences have crossing arcs{how}"
+        return [note, *super().notes(train, dev)]
+
+    # Learning
+
+    def begin_epoch(self, epoch: int, n_epochs: int) -> None:
+        """What is learned in an epoch, counted from 1."""
+        self.explores = epoch > self.config.static_epochs
+        self.is_global.fill_(epoch > n_epochs - self.config.global_epochs)
+
+    def tree_loss(
+        self,
+        vectors: Float[Tensor, "batch n d"],
+        heads: Int[Tensor, "batch n"],
+        labels: Int[Tensor, "batch n"],
+        tokens: TokenBatch,
+    ) -> Float[Tensor, ""]:
+        """-log p of right decisions, each in its state."""
+        system, projected = self._system(tokens), self.unit.projected(vectors)
+        if self.config.system != "swap":
+            heads = torch.from_numpy(lift_rows(heads.cpu().numpy(), system.lengths.cpu().numpy())).to(heads.device)
+        if self.config.oracle == "dynamic" and self._fuses(projected):
+            explore = self.config.explore if self.explores else 0.0
+            return local_loss(self.unit, projected, explored_states(system, self.unit, projected, (heads, labels), explore))
+        decisions = system.decisions_of(heads, labels)
+        if self._fuses(projected):
+            return local_loss(self.unit, projected, gold_states(system, decisions))
+        return -local_log_prob(*self.unit.connected(system, projected), decisions).sum()
+
+    def _system(self, tokens: TokenBatch) -> DependencySystem:
+        return self.system_kind(tokens.mask.sum(1), len(self.labels))
+
+    def _fuses(self, projected: Tensor) -> bool:
+        """Whether kernels can read the states."""
+        return self.config.cell == "feed-forward" and can_fuse(projected)
+
+    # Answers
+
+    def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
+        tokens = self.token_batch(self.encode(batch))
+        vectors = self.encode_tokens(tokens)
+        system, projected = self._system(tokens), self.unit.projected(vectors)
+        found = greedy_parses(system, self.unit, projected)
+        return self._answers(found, list(map(len, batch)), self.tags_of(vectors, list(map(len, batch))))
+
+    def _answers(self, found: Greedy, lengths: Sequence[int], tags: Sequence[Mapping[str, list[str]]]) -> list[Parsed]:
+        answers = []
+        shares, whole = found.arc_log_probs.exp().tolist(), found.log_prob.exp().tolist()
+        for i, (heads, labels) in enumerate(zip(found.heads.tolist(), found.labels.tolist(), strict=True)):
+            n = lengths[i]
+            arcs = [(head, self.labels[label]) for head, label in zip(heads[:n], labels[:n], strict=True)]
+            answers.append(Parsed(arcs, whole[i], shares[i][:n], [(arcs, whole[i])], tags[i]))
+        return answers

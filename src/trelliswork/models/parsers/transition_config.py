@@ -1,0 +1,56 @@
+"""The settings of a transition-based dependency parser, as they are written into its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from trelliswork.data.settings import setting
+from trelliswork.errors import TrellisworkError
+from trelliswork.models.networks.config import NetworkConfig
+from trelliswork.models.parsers.config import Tags
+from trelliswork.nn.transitions.unit import Cell
+from trelliswork.training.search_space import Around, Numbers
+
+System = Literal["auto", "arc-standard", "arc-hybrid", "swap"]
+Oracle = Literal["auto", "static", "dynamic"]
+
+
+@dataclass(frozen=True)
+class TransitionConfig(NetworkConfig):
+    """What a transition-based parser is made of: inputs and encoder as in `NetworkConfig`, and a unit over states.
+
+    `system="auto"` is swap if many trees of the training data have crossing arcs, else arc-hybrid. With the dynamic
+    oracle (arc-hybrid, feed-forward) every decision that loses no gold arc is right, and from epoch
+    `static_epochs` + 1 on the parser follows its own decisions with a chance of `explore`. In the last
+    `global_epochs` of training the likelihood is that of whole sequences over a beam, with early update.
+    """
+
+    state_dim: int = setting(200, "Hidden units over a parser state.", at_least=1, option=True, search=Around(2))
+    state_dropout: float = setting(
+        0.2, "Share of these dropped.", at_least=0, below=1, option=True, search=Numbers(0.0, 0.6, step=0.05)
+    )
+    cell: Cell = setting("feed-forward", "What reads a parser state", choices=get_args(Cell), option=True)
+    system: System = setting("auto", "The transition system", choices=get_args(System), option=True)
+    oracle: Oracle = setting("auto", "Which decisions are right", choices=get_args(Oracle), option=True)
+    static_epochs: int = setting(1, "Epochs before the parser explores.", at_least=0)
+    explore: float = setting(0.9, "Share of decisions that are the parser's own (dynamic oracle).", at_least=0,
+                             below=1.01, option=True)  # fmt: skip
+    beam: int = setting(1, "Hypotheses that are kept; 1 is greedy.", at_least=1, option=True)
+    global_epochs: int = setting(
+        0, "Last epochs, in which whole sequences are normalised over the beam.", at_least=0, option=True
+    )
+    tags: Tags = setting(
+        "none", "Predict UPOS, XPOS and FEATS with the tree (joint), or not", choices=get_args(Tags), option=True
+    )
+    tag_weight: float = setting(0.3, "Weight of the loss of these tags.", above=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.oracle == "dynamic" and (self.system not in ("auto", "arc-hybrid") or self.cell != "feed-forward"):
+            raise TrellisworkError(
+                'oracle="dynamic" needs system="arc-hybrid" and cell="feed-forward"; '
+                f'got {self.system} and {self.cell}; choose oracle="static", or these'
+            )
+        if self.global_epochs and self.beam < 2:
+            raise TrellisworkError(f"global_epochs needs a beam of at least 2; got {self.beam}; add --beam 8")
