@@ -163,7 +163,9 @@ def test_gradients_go_through_the_link_from_parser_to_tagger() -> None:
 
     def parse_loss(first: Tensor, recurrent: Tensor) -> Tensor:
         weights = {"slots.weight": first, "before.weight": recurrent}
-        called = torch.func.functional_call(Chained(tagger), {f"unit.{k}": v for k, v in weights.items()}, (tagging, vectors))
+        called = torch.func.functional_call(
+            Chained(tagger), {f"unit.{k}": v for k, v in weights.items()}, (tagging, vectors)
+        )
         connected, scorer = parser.connected(system, parser.projected(torch.cat([vectors, called], -1)))
         return -local_log_prob(connected, scorer, gold).sum()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 
 SHIFT, LEFT, RIGHT, SWAP = "shift", "left", "right", "swap"
 
@@ -76,7 +76,7 @@ class Plain:
         return [*tops, ahead, *nearby, child(ahead, -1)]
 
 
-@lru_cache(maxsize=None)
+@cache
 def outcomes(state: Plain) -> frozenset[tuple[int, ...]]:
     """The heads of every tree that can still be built."""
     if state.finished:

@@ -145,7 +145,7 @@ def projective_order(heads: tuple[int, ...], word: int = 0) -> list[int]:
 def test_what_is_no_tree_is_refused(name: str) -> None:
     system = SYSTEMS[name](torch.tensor([3]))
     for heads in ([2, 1, 0], [1, 0, 2], [0, 0, 1], [4, 0, 2]):
-        with pytest.raises(ConstraintError, match="heads must be a single-root .*tree; got .* at row 0"):
+        with pytest.raises(ConstraintError, match=r"heads must be a single-root .*tree; got .* at row 0"):
             system.decisions_of(torch.tensor([heads]))
 
 

@@ -14,6 +14,8 @@ from trelliswork.lazy import named
 from trelliswork.models.networks.preset import Preset
 from trelliswork.models.parsers.config import ParserConfig
 from trelliswork.models.parsers.presets import PRESETS as PARSERS
+from trelliswork.models.parsers.presets import TRANSITION_PRESETS
+from trelliswork.models.parsers.transition_config import TransitionConfig
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
@@ -126,6 +128,12 @@ FAMILIES = (
         "trelliswork.models.parsers.recipe:ParserRecipe",
         phrases_of(PARSERS),
         (VectorFile,), (ParserConfig,), (TrainingConfig, Machine), PARSERS,
+    ),
+    Family(
+        "Transition-based parsers",
+        "trelliswork.models.parsers.recipe:TransitionRecipe",
+        phrases_of(TRANSITION_PRESETS),
+        (VectorFile,), (TransitionConfig,), (TrainingConfig, Machine), TRANSITION_PRESETS,
     ),
     Family(
         "Over features",

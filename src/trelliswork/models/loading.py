@@ -37,6 +37,7 @@ KINDS = {
     "MultiTagger": "trelliswork.models.taggers.networks.multi_tagger:MultiTagger",
     "Segmenter": "trelliswork.models.taggers.networks.segmenter:Segmenter",
     "Tagger": "trelliswork.models.taggers.networks.tagger:Tagger",
+    "TransitionParser": "trelliswork.models.parsers.transition:TransitionParser",
     "VectorTagger": "trelliswork.models.taggers.networks.vector_tagger:VectorTagger",
 }
 COLUMN_TAGGERS = "trelliswork.models.taggers.column_taggers:ColumnTaggers"

@@ -17,3 +17,12 @@ PRESETS: dict[str, Preset] = {
         learning=dict(epochs=25, patience=10),
     ),
 }
+
+TRANSITION_PRESETS: dict[str, Preset] = {
+    "transition": Preset(
+        "dependency trees built from left to right, the fastest",
+        kind="TransitionParser",
+        network={**_RECURRENT, "hidden": 150, "state_dim": 128},
+        learning=dict(epochs=20, patience=10),
+    ),
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trelliswork.models.networks.recipe import NetworkRecipe
-from trelliswork.models.parsers.presets import PRESETS
+from trelliswork.models.parsers.presets import PRESETS, TRANSITION_PRESETS
 from trelliswork.models.recipe import Run
 
 
@@ -19,3 +19,9 @@ class ParserRecipe(NetworkRecipe):
         model.calibrate(self.material.dev)
         if run.folder is not None:
             model.save(run.folder)
+
+
+class TransitionRecipe(ParserRecipe):
+    """Transition-based parsers by name."""
+
+    PRESETS = TRANSITION_PRESETS

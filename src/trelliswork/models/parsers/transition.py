@@ -22,18 +22,29 @@ import torch
 from torch import Tensor
 
 from trelliswork.data import Sentence, Vocabulary
+from trelliswork.errors import TrellisworkError
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.parsers.dependency_parser import DependencyParser, Parsed, Pins, heads_of
 from trelliswork.models.parsers.projectivity import crosses
+from trelliswork.models.parsers.transition_answers import Searched, answers, pinned_rows, probabilities_of
 from trelliswork.models.parsers.transition_config import TransitionConfig
 from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions import ParsingUnit
-from trelliswork.nn.transitions.search import Greedy, greedy_parses
-from trelliswork.nn.transitions.states import explored_states, gold_states, local_loss
-from trelliswork.structures.beam import ArcHybrid, ArcStandard, Swap, local_log_prob
+from trelliswork.nn.transitions.kernels import Pinned
+from trelliswork.nn.transitions.search import beam_parses, greedy_parses
+from trelliswork.nn.transitions.states import explored_states, global_loss, gold_states, local_loss
+from trelliswork.structures.beam import (
+    ArcHybrid,
+    ArcStandard,
+    Swap,
+    beam_log_prob,
+    beam_search,
+    local_log_prob,
+    locally_normalised,
+)
 from trelliswork.structures.beam.oracle_kernels import lift_rows
-from trelliswork.structures.beam.parse_state import DependencySystem
+from trelliswork.structures.beam.parse_state import DependencySystem, ParseState
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -46,6 +57,7 @@ class TransitionParser(DependencyParser):
     """An encoder, and a unit that reads the states of a transition system."""
 
     CONFIG = TransitionConfig
+    is_global: Tensor
 
     def __init__(
         self,
@@ -97,17 +109,30 @@ class TransitionParser(DependencyParser):
         labels: Int[Tensor, "batch n"],
         tokens: TokenBatch,
     ) -> Float[Tensor, ""]:
-        """-log p of right decisions, each in its state."""
+        """-log p of right decisions, each in its state; in the last epochs, of whole sequences over a beam."""
         system, projected = self._system(tokens), self.unit.projected(vectors)
         if self.config.system != "swap":
             heads = torch.from_numpy(lift_rows(heads.cpu().numpy(), system.lengths.cpu().numpy())).to(heads.device)
-        if self.config.oracle == "dynamic" and self._fuses(projected):
+        if not self._fuses(projected):
+            return self._plain_loss(system, projected, system.decisions_of(heads, labels))
+        if bool(self.is_global):
+            decisions = system.decisions_of(heads, labels)
+            return global_loss(system, self.unit, projected, decisions, self.config.beam)
+        if self.config.oracle == "dynamic":
             explore = self.config.explore if self.explores else 0.0
-            return local_loss(self.unit, projected, explored_states(system, self.unit, projected, (heads, labels), explore))
-        decisions = system.decisions_of(heads, labels)
-        if self._fuses(projected):
-            return local_loss(self.unit, projected, gold_states(system, decisions))
-        return -local_log_prob(*self.unit.connected(system, projected), decisions).sum()
+            states = explored_states(system, self.unit, projected, (heads, labels), explore)
+        else:
+            states = gold_states(system, system.decisions_of(heads, labels))
+        return local_loss(self.unit, projected, states)
+
+    def _plain_loss(
+        self, system: DependencySystem, projected: Tensor, decisions: Int[Tensor, "batch steps"]
+    ) -> Float[Tensor, ""]:
+        """Step by step in torch, for every cell and device."""
+        connected, scorer = self.unit.connected(system, projected)
+        if bool(self.is_global):
+            return -beam_log_prob(connected, scorer, decisions, self.config.beam).log_prob.sum()
+        return -local_log_prob(connected, scorer, decisions).sum()
 
     def _system(self, tokens: TokenBatch) -> DependencySystem:
         return self.system_kind(tokens.mask.sum(1), len(self.labels))
@@ -120,16 +145,34 @@ class TransitionParser(DependencyParser):
 
     def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
         tokens = self.token_batch(self.encode(batch))
-        vectors = self.encode_tokens(tokens)
+        vectors, lengths = self.encode_tokens(tokens), list(map(len, batch))
         system, projected = self._system(tokens), self.unit.projected(vectors)
-        found = greedy_parses(system, self.unit, projected)
-        return self._answers(found, list(map(len, batch)), self.tags_of(vectors, list(map(len, batch))))
+        known = None
+        if pins is not None and any(pins):
+            known = pinned_rows(batch, pins, self.labels, self.config.system, system.longest)
+        beam = max(self.config.beam, top_k)
+        if self._fuses(projected):
+            found = self._searched(system, projected, beam, known)
+        elif known is None:
+            found = self._plain_search(system, projected, beam)
+        else:
+            problem = f"pins need a feed-forward cell on the CPU, and this parser has {self.config.cell} on "
+            raise TrellisworkError(f"{problem}{projected.device.type}; leave them out, or load another parser")
+        return answers(found, lengths, self.labels, self.tags_of(vectors, lengths), top_k)
 
-    def _answers(self, found: Greedy, lengths: Sequence[int], tags: Sequence[Mapping[str, list[str]]]) -> list[Parsed]:
-        answers = []
-        shares, whole = found.arc_log_probs.exp().tolist(), found.log_prob.exp().tolist()
-        for i, (heads, labels) in enumerate(zip(found.heads.tolist(), found.labels.tolist(), strict=True)):
-            n = lengths[i]
-            arcs = [(head, self.labels[label]) for head, label in zip(heads[:n], labels[:n], strict=True)]
-            answers.append(Parsed(arcs, whole[i], shares[i][:n], [(arcs, whole[i])], tags[i]))
-        return answers
+    def _searched(self, system: DependencySystem, projected: Tensor, beam: int, known: Pinned | None) -> Searched:
+        if beam == 1:
+            one = greedy_parses(system, self.unit, projected, known)
+            whole = one.log_prob.exp()[:, None]
+            return Searched(one.heads[:, None], one.labels[:, None], whole, one.arc_log_probs.exp())
+        is_global = bool(self.is_global)
+        found = beam_parses(system, self.unit, projected, beam, is_local=not is_global, pinned=known)
+        return Searched(found.heads, found.labels, probabilities_of(found.scores, is_global))
+
+    def _plain_search(self, system: DependencySystem, projected: Tensor, beam: int) -> Searched:
+        connected, scorer = self.unit.connected(system, projected)
+        is_global = bool(self.is_global)
+        found = beam_search(connected, scorer if is_global else locally_normalised(connected, scorer), beam)
+        fields = dict(zip(ParseState._fields, found.state, strict=False))
+        heads, labels = fields["heads"][..., 1:], fields["labels"][..., 1:]
+        return Searched(heads, labels, probabilities_of(found.scores, is_global))

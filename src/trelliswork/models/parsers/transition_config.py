@@ -9,10 +9,10 @@ from trelliswork.data.settings import setting
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.parsers.config import Tags
-from trelliswork.nn.transitions.unit import Cell
 from trelliswork.training.search_space import Around, Numbers
 
 System = Literal["auto", "arc-standard", "arc-hybrid", "swap"]
+Cell = Literal["feed-forward", "lstm", "gru"]  # as in `nn.transitions.TBRU`, which is not imported for --help
 Oracle = Literal["auto", "static", "dynamic"]
 
 

@@ -110,7 +110,7 @@ def forbid(rules, parse, n, pinned, allowed, costs, scores):
             end = len(scores)
         if not allowed[move]:
             scores[first:end] = NEG_INF
-        elif move == LEFT or move == RIGHT:
+        elif move in (LEFT, RIGHT):
             label = pinned.labels[dependent_of(rules, parse, move)]
             for other in range(rules.n_labels):
                 if label >= 0 and other != label:
@@ -164,7 +164,7 @@ def greedy_rows(rules, net, lengths, pinned, heads, labels, log_probs):
             if scores[decision] == NEG_INF:
                 return row
             move = move_of(decision, rules.n_labels)
-            word = dependent_of(rules, parse, move) if move == LEFT or move == RIGHT else 0
+            word = dependent_of(rules, parse, move) if move in (LEFT, RIGHT) else 0
             log_probs[row, word] += scores[decision] - log_total(scores, scores[decision])
             take_move(rules.kind, parse, move, label_of(decision, rules.n_labels))
         heads[row], labels[row] = parse.heads, parse.labels
@@ -214,7 +214,7 @@ def keep_right(rules, targets, scores):
 
 @kernel(EXACT)
 def explore_rows(rules, net, lengths, gold, chances, rows, words, allowed, targets):
-    """Arc-hybrid states of a parser that follows its own best decision where `chances` are True, else the best right one.
+    """Arc-hybrid states of a parser that follows its own best decision where `chances` are True, else a right one.
 
     `gold` are heads and labels [batch, n+1]. Fills the row of each state, its words, and for each move whether it is
     allowed and which label is right; returns how many states there are.

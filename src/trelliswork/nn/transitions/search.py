@@ -18,7 +18,7 @@ from trelliswork.structures.beam.parse_state import DependencySystem
 
 
 class Beam(NamedTuple):
-    """Heads and labels of the hypotheses, the best first, and their scores: ln p if local; -inf where there are fewer."""
+    """Heads and labels of the hypotheses, the best first, and their scores; -inf where a row has fewer."""
 
     heads: Int[Tensor, "batch beam n"]
     labels: Int[Tensor, "batch beam n"]

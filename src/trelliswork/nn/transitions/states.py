@@ -63,9 +63,7 @@ def explored_states(
     return States(torch.from_numpy(rows), torch.from_numpy(words), states, right)
 
 
-def local_loss(
-    unit: ParsingUnit, projected: Float[Tensor, "batch n+2 slots w"], states: States
-) -> Float[Tensor, ""]:
+def local_loss(unit: ParsingUnit, projected: Float[Tensor, "batch n+2 slots w"], states: States) -> Float[Tensor, ""]:
     """-Σ ln p(a right decision | state)."""  # [S4.280, 296-297]
     scores = unit.scores(unit(unit.gathered(projected, states.rows, states.words))[0])
     total = torch.where(states.allowed, scores, -INF).logsumexp(-1)

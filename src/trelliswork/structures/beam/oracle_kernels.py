@@ -97,7 +97,7 @@ def static_row(kind, single_root, n_labels, n, gold, parse, decisions):
 def follow(kind, parse, gold, move):
     """Take a right move; returns its label."""
     height, label = parse.at[HEIGHT], 0
-    if move == LEFT or move == RIGHT:
+    if move in (LEFT, RIGHT):
         below = kind != HYBRID and move == LEFT
         dependent = parse.stack[height - 2] if below else parse.stack[height - 1]
         label = gold.labels[dependent]
@@ -118,12 +118,12 @@ def right_move(kind, single_root, parse, gold, n):
             return LEFT
     elif height > 2 and gold.heads[second] == top and gold.waiting[second] == 0:
         return LEFT
-    if height > 1 and gold.heads[top] == second and gold.waiting[top] == 0:
-        if height > 2 or not (single_root and has_more):
-            return RIGHT
-    if kind == SWAPPING and height > 2 and second < top and gold.order[second] > gold.order[top]:
-        if not has_more or gold.part[top] != gold.part[parse.queue[front]]:
-            return SWAP
+    may_hang = height > 2 or (height == 2 and not (single_root and has_more))
+    if may_hang and gold.heads[top] == second and gold.waiting[top] == 0:
+        return RIGHT
+    in_wrong_order = kind == SWAPPING and height > 2 and second < top and gold.order[second] > gold.order[top]
+    if in_wrong_order and (not has_more or gold.part[top] != gold.part[parse.queue[front]]):
+        return SWAP
     return SHIFT if has_more else NO_MOVE
 
 

@@ -85,7 +85,7 @@ class DependencySystem(ABC):
         return state.front <= self.lengths[:, None]
 
     def may_hang(self, state: ParseState) -> Bool[Tensor, "batch beam"]:
-        """Whether the top may become a dependent of the word below it: of the root, if single, when all else is done."""
+        """Whether the top may hang on the word below it: on the root, if single, when all else is done."""
         if not self.single_root:
             return state.height > 1
         return (state.height > 2) | ((state.height == 2) & ~self.has_more(state))
