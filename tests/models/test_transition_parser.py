@@ -20,6 +20,7 @@ from trelliswork.training import TrainingConfig, train
 SMALL: dict[str, Any] = dict(
     encoder="lstm", hidden=6, word_dim=5, state_dim=8, state_dropout=0.0, prefix_lengths=(), suffix_lengths=(2,)
 )
+CLEAN = dict(dropout=0.0, unknown_dropout=0.0)
 TRAIN = [
     Sentence(("Ann", "sings"), ("nsubj", "root"), heads=(2, 0), columns={"UPOS": ("PROPN", "VERB")}),
     Sentence(("she", "saw", "it"), ("nsubj", "root", "x"), heads=(2, 0, 2), columns={"UPOS": ("PRON", "VERB", "PRON")}),
@@ -61,7 +62,8 @@ def enumerated(model: TransitionParser, sentence: Sentence, *, local: bool) -> d
 def test_a_beam_of_everything_is_every_derivation(system: str, is_global: bool) -> None:
     model = parser(system=system, beam=ALL)
     model.is_global.fill_(is_global)
-    for sentence, answer in zip(WORDS, model.predict(WORDS, top_k=4), strict=True):
+    words = WORDS if system == "arc-hybrid" else WORDS[1:]  # the others have thousands of derivations
+    for sentence, answer in zip(words, model.predict(words, top_k=4), strict=True):
         every = enumerated(model, sentence, local=not is_global)
         total = sum(every.values())
         assert is_global or total == pytest.approx(1.0, rel=1e-5)
@@ -127,8 +129,8 @@ def test_the_data_choose_the_system() -> None:
 def test_it_learns_trees_and_is_the_same_from_disk(settings: dict[str, Any], tmp_path: Path) -> None:
     crossing = settings.get("system") == "swap"
     gold = [*TRAIN, CROSSING] if crossing else TRAIN
-    model = TransitionParser.from_data(gold, TransitionConfig(**{**SMALL, "hidden": 16, "dropout": 0.0}, **settings))
-    train(model, gold * 8, gold, TrainingConfig(epochs=14, lr=0.02, batch_tokens=30, patience=14), out=tmp_path / "m")
+    model = TransitionParser.from_data(gold, TransitionConfig(**SMALL, **settings, **CLEAN))
+    train(model, gold * 8, gold, TrainingConfig(epochs=14, lr=0.02, batch_tokens=9, patience=14), out=tmp_path / "m")
     assert model.evaluate(gold)["las"] == 1.0
     again = tw.load(tmp_path / "m")
     assert isinstance(again, TransitionParser) and bool(again.is_global) == bool(model.is_global)
