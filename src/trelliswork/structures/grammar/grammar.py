@@ -28,6 +28,7 @@ from trelliswork.structures.grammar.tree import (
     binarise,
     collapse_unary,
     lifted,
+    rebuilt,
     restore_unary,
     unbinarise,
     without_lifted,
@@ -214,11 +215,14 @@ class Grammar:
         return without_lifted(unbinarise(self._with_chains(derivation)))
 
     def _with_chains(self, derivation: Tree) -> Tree:
-        children = tuple(each if isinstance(each, str) else self._with_chains(each) for each in derivation.children)
-        rule = (derivation.label, *(_quoted(each) for each in derivation.children))
-        for symbol in reversed(self.chains.get(rule, ())):
-            children = (Tree(symbol, children),)
-        return Tree(derivation.label, children)
+        def restored(node: Tree, children: list[Tree | str]) -> Tree:
+            rule = (node.label, *(_quoted(each) for each in node.children))
+            below = tuple(children)
+            for symbol in reversed(self.chains.get(rule, ())):
+                below = (Tree(symbol, below),)
+            return Tree(node.label, below)
+
+        return rebuilt(derivation, restored)
 
     def to_derivation(self, tree: Tree) -> Tree:
         """A tree in the symbols of this grammar: the way back from `to_tree`; what chains pass through is dropped."""
@@ -232,8 +236,8 @@ def _quoted(child: Tree | str) -> str:
 
 
 def _without_chains(tree: Tree) -> Tree:
-    label = tree.label
-    while len(tree.children) == 1 and isinstance(tree.children[0], Tree):
-        tree = tree.children[0]
-    children = tuple(each if isinstance(each, str) else _without_chains(each) for each in tree.children)
-    return Tree(label, children)
+    def shortened(node: Tree, children: list[Tree | str]) -> Tree:
+        only = children[0]
+        return Tree(node.label, only.children if len(children) == 1 and isinstance(only, Tree) else tuple(children))
+
+    return rebuilt(tree, shortened)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from trelliswork.errors import ScoreError
 
@@ -14,11 +14,13 @@ JOINT = "+"  # between the labels of a collapsed chain
 _JOINTS = re.compile(r"(?<!\\)\+")
 MARKER = "|"  # before what remains of a node that was binarised
 Direction = Literal["left", "right"]
+Span = tuple[int, int, str]
+Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tree:
-    """A label and its children, which are trees or, at the leaves, words.
+    """A label and its children, which are trees or, at the leaves, words. Any depth: nothing here is recursive.
 
     >>> tree = Tree.parse("(S (NP we) (VP (V saw) (NP it)))")
     >>> tree.words, str(tree.children[1])
@@ -41,34 +43,112 @@ class Tree:
     @property
     def words(self) -> list[str]:
         """The leaves from left to right."""
-        found: list[str] = []
-        for child in self.children:
-            found.extend([child] if isinstance(child, str) else child.words)
-        return found
+        return [each for each in self._walk() if isinstance(each, str)]
 
     @property
     def subtrees(self) -> Iterator[Tree]:
         """This tree and all below it, parents before children and left before right."""
-        yield self
-        for child in self.children:
-            if not isinstance(child, str):
-                yield from child.subtrees
+        return (each for each in self._walk() if isinstance(each, Tree))
 
-    def spans(self, start: int = 0) -> list[tuple[int, int, str]]:
+    def _walk(self) -> Iterator[Tree | str]:
+        """Nodes and words, parents before children and left before right."""
+        waiting: list[Tree | str] = [self]
+        while waiting:
+            each = waiting.pop()
+            yield each
+            if isinstance(each, Tree):
+                waiting.extend(reversed(each.children))
+
+    def spans(self, start: int = 0) -> list[Span]:
         """(start, end, label) of every node, end exclusive, parents before children."""
-        below: list[tuple[int, int, str]] = []
-        end = start
-        for child in self.children:
-            if isinstance(child, str):
-                end += 1
+        found: list[Span] = []
+        open_nodes: list[int] = []  # places in `found` of the nodes whose end has not been reached
+        waiting: list[Tree | str | None] = [self]  # None closes a node
+        while waiting:
+            each = waiting.pop()
+            if isinstance(each, str):
+                start += 1
+            elif each is None:
+                at = open_nodes.pop()
+                found[at] = (found[at][0], start, found[at][2])
             else:
-                inner = child.spans(end)
-                below.extend(inner)
-                end = inner[0][1]
-        return [(start, end, self.label), *below]
+                open_nodes.append(len(found))
+                found.append((start, start, each.label))
+                waiting.append(None)
+                waiting.extend(reversed(each.children))
+        return found
+
+    @staticmethod
+    def from_spans(spans: Iterable[Span], words: Iterable[str]) -> Tree:
+        """The way back from `spans`: nodes with parents before children, and the words below them.
+
+        >>> str(Tree.from_spans([(0, 2, "S"), (0, 1, "NP")], ["we", "sleep"]))
+        '(S (NP we) sleep)'
+        """
+        leaves, at = list(words), 0
+        open_nodes: list[tuple[Span, list[Tree | str]]] = [((0, len(leaves), ""), [])]
+
+        def fill(place: int) -> None:
+            nonlocal at
+            open_nodes[-1][1].extend(leaves[at:place])
+            at = place
+
+        def close() -> None:
+            (_, end, label), children = open_nodes[-1]
+            fill(end)
+            open_nodes.pop()
+            open_nodes[-1][1].append(Tree(label, tuple(children)))
+
+        for start, end, label in spans:
+            while len(open_nodes) > 1 and end > open_nodes[-1][0][1]:
+                close()
+            fill(start)
+            open_nodes.append(((start, end, label), []))
+        while len(open_nodes) > 1:
+            close()
+        top = open_nodes[0][1]
+        if len(top) != 1 or not isinstance(top[0], Tree) or at != len(leaves):
+            raise ScoreError("expected spans of one tree, the outermost over all words; add a span over all of them")
+        return top[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tree) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return tuple(each if isinstance(each, str) else (each.label, len(each.children)) for each in self._walk())
 
     def __str__(self) -> str:
-        return f"({self.label} {' '.join(map(str, self.children))})"
+        return folded(self, lambda node, children: f"({node.label} {' '.join(children)})", lambda word: word)
+
+    def __repr__(self) -> str:
+        return f"Tree.parse({str(self)!r})"
+
+
+def folded(
+    tree: Tree, join: Callable[[Tree, list[Result]], Result], leaf: Callable[[str], Result]
+) -> Result:
+    """From the words up: `leaf` of each word, `join` of each node and of what was made of its children."""
+    made: list[Result] = []
+    for each in reversed(list(tree._walk())):  # children before parents, the last child first
+        if isinstance(each, str):
+            made.append(leaf(each))
+        else:
+            n = len(each.children)
+            children = made[len(made) - n :][::-1]
+            del made[len(made) - n :]
+            made.append(join(each, children))
+    return made[0]
+
+
+def rebuilt(tree: Tree, join: Callable[[Tree, list[Tree | str]], Tree]) -> Tree:
+    """From the words up: each node as `join` makes it, given its children as they were made."""
+    found = folded(tree, join, lambda word: word)
+    assert isinstance(found, Tree)
+    return found
 
 
 def parse_all(text: str) -> Iterator[Tree]:
@@ -107,33 +187,40 @@ def binarise(tree: Tree, direction: Direction = "right", horizontal: int | None 
     next `horizontal` children that remain (None: all of them): few make a small grammar that generalises.
     `unbinarise` undoes it.
     """
-    children = tuple(each if isinstance(each, str) else binarise(each, direction, horizontal) for each in tree.children)
-    return _split(tree.label, tree.label, children, direction, horizontal)
+
+    def cut(node: Tree, children: list[Tree | str]) -> Tree:
+        return _split(node.label, children, direction, horizontal)
+
+    return rebuilt(tree, cut)
 
 
-def _split(
-    label: str, owner: str, children: tuple[Tree | str, ...], direction: Direction, horizontal: int | None
-) -> Tree:
+def _split(label: str, children: list[Tree | str], direction: Direction, horizontal: int | None) -> Tree:
+    """A node over two children, those left over below new nodes: the innermost is made first."""
     if len(children) <= 2:
-        return Tree(label, children)
-    rest = children[1:] if direction == "right" else children[:-1]
-    n_named = len(rest) if horizontal is None else min(horizontal, len(rest))
-    named = rest[:n_named] if direction == "right" else rest[len(rest) - n_named :]
-    names = "-".join(each if isinstance(each, str) else each.label for each in named)
-    below = _split(f"{owner}{MARKER}<{names}>", owner, rest, direction, horizontal)
-    return Tree(label, (children[0], below) if direction == "right" else (below, children[-1]))
+        return Tree(label, tuple(children))
+    names = [each if isinstance(each, str) else each.label for each in children]
+    n, from_left = len(children), direction == "right"
+    below = children[-1] if from_left else children[0]
+    for size in range(2, n):  # of the rest that a new node is above
+        rest = names[n - size :] if from_left else names[:size]
+        n_named = size if horizontal is None else min(horizontal, size)
+        named = "-".join(rest[:n_named] if from_left else rest[size - n_named :])
+        pair = (children[n - size], below) if from_left else (below, children[size - 1])
+        below = Tree(f"{label}{MARKER}<{named}>", pair)
+    return Tree(label, (children[0], below) if from_left else (below, children[-1]))
 
 
 def unbinarise(tree: Tree) -> Tree:
     """Nodes that `binarise` made give way to their children."""
-    children: list[Tree | str] = []
-    for child in tree.children:
-        if isinstance(child, str):
-            children.append(child)
-        else:
-            whole = unbinarise(child)
-            children.extend(whole.children if MARKER + "<" in whole.label else [whole])
-    return Tree(tree.label, tuple(children))
+
+    def whole(node: Tree, children: list[Tree | str]) -> Tree:
+        found: list[Tree | str] = []
+        for child in children:
+            marked = isinstance(child, Tree) and MARKER + "<" in child.label
+            found.extend(child.children if marked and isinstance(child, Tree) else [child])
+        return Tree(node.label, tuple(found))
+
+    return rebuilt(tree, whole)
 
 
 def collapse_unary(tree: Tree) -> Tree:
@@ -141,40 +228,65 @@ def collapse_unary(tree: Tree) -> Tree:
 
     A + that is part of a label is written \\+.
     """
-    labels = [tree.label]
-    while len(tree.children) == 1 and isinstance(tree.children[0], Tree):
-        tree = tree.children[0]
-        labels.append(tree.label)
-    children = tuple(each if isinstance(each, str) else collapse_unary(each) for each in tree.children)
-    return Tree(JOINT.join(label.replace(JOINT, "\\" + JOINT) for label in labels), children)
+
+    def joined(node: Tree, children: list[Tree | str]) -> Tree:
+        label = node.label.replace(JOINT, "\\" + JOINT)
+        if len(children) == 1 and isinstance(children[0], Tree):
+            return Tree(label + JOINT + children[0].label, children[0].children)
+        return Tree(label, tuple(children))
+
+    return rebuilt(tree, joined)
 
 
 def restore_unary(tree: Tree) -> Tree:
     """Joint labels `A+B` become chains again."""
-    children = tuple(each if isinstance(each, str) else restore_unary(each) for each in tree.children)
-    *above, label = (each.replace("\\" + JOINT, JOINT) for each in _JOINTS.split(tree.label))
-    found = Tree(label, children)
-    for each in reversed(above):
-        found = Tree(each, (found,))
-    return found
+
+    def chain(node: Tree, children: list[Tree | str]) -> Tree:
+        *above, label = chain_of(node.label)
+        found = Tree(label, tuple(children))
+        for each in reversed(above):
+            found = Tree(each, (found,))
+        return found
+
+    return rebuilt(tree, chain)
+
+
+def chain_of(label: str) -> list[str]:
+    """The labels of a joint label, from the top down.
+
+    >>> chain_of("S+VP")
+    ['S', 'VP']
+    """
+    return [each.replace("\\" + JOINT, JOINT) for each in _JOINTS.split(label)]
+
+
+def joint_label(labels: Iterable[str]) -> str:
+    """The inverse of `chain_of`."""
+    return JOINT.join(label.replace(JOINT, "\\" + JOINT) for label in labels)
 
 
 def lifted(tree: Tree) -> Tree:
     """A word beside other children gets a node `<word>` of its own."""
-    alone = len(tree.children) == 1
-    children = (
-        (each if alone else Tree(f"<{each}>", (each,))) if isinstance(each, str) else lifted(each)
-        for each in tree.children
-    )
-    return Tree(tree.label, tuple(children))
+
+    def above_words(node: Tree, children: list[Tree | str]) -> Tree:
+        if len(children) == 1:
+            return Tree(node.label, tuple(children))
+        return Tree(
+            node.label, tuple(Tree(f"<{each}>", (each,)) if isinstance(each, str) else each for each in children)
+        )
+
+    return rebuilt(tree, above_words)
 
 
 def without_lifted(tree: Tree) -> Tree:
     """Nodes `<word>` give way to the word."""
-    children: list[Tree | str] = []
-    for child in tree.children:
-        if not isinstance(child, str) and child.label == f"<{child.children[0]}>":
-            children.extend(child.children)
-        else:
-            children.append(child if isinstance(child, str) else without_lifted(child))
-    return Tree(tree.label, tuple(children))
+
+    def lowered(node: Tree, children: list[Tree | str]) -> Tree:
+        return Tree(node.label, tuple(_word_of(each) for each in children))
+
+    return rebuilt(tree, lowered)
+
+
+def _word_of(child: Tree | str) -> Tree | str:
+    is_lifted = isinstance(child, Tree) and len(child.children) == 1 and child.label == f"<{child.children[0]}>"
+    return child.children[0] if is_lifted and isinstance(child, Tree) else child

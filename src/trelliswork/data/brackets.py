@@ -1,0 +1,203 @@
+"""Trees in brackets, as the Penn Treebank has them (.mrg, .ptb): read one by one, and written one a line.
+
+>>> sentence = sentence_of(Tree.parse("( (S (NP-SBJ (PRP We)) (VP (VBP sleep) (NP (-NONE- *))) (. .)))"))
+>>> sentence.words, sentence.tags
+(('We', 'sleep', '.'), ('PRP', 'VBP', '.'))
+>>> sentence.brackets
+((0, 3, 'S'), (0, 1, 'NP'), (1, 2, 'VP'))
+
+Marcus, Santorini and Marcinkiewicz (1993), Building a large annotated corpus of English: the Penn Treebank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trelliswork.data.files import name_of, numbered_lines
+from trelliswork.data.sentence import Sentence
+from trelliswork.errors import DataError
+from trelliswork.structures.grammar.tree import TOKENS, Tree, folded
+
+EMPTY_TAG = "-NONE-"
+ROOTS = ("TOP", "ROOT", "S1", "VROOT")  # labels that say no more than that a tree begins
+_SUFFIXES = tuple(f".{name}{packed}" for name in ("mrg", "ptb", "prd", "brackets", "trees") for packed in ("", ".gz"))
+_ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+_TO_ESCAPE = {plain: escaped for escaped, plain in _ESCAPED.items()}
+_FUNCTION = re.compile(r"^([^-=]+)[-=].*")  # of NP-SBJ-1 or NP=2, but not of -LRB-
+_BLANK = re.compile(r"\s+")
+
+
+def is_brackets(path: str | Path) -> bool:
+    """Whether the name says trees in brackets."""
+    return str(path).lower().endswith(_SUFFIXES)
+
+
+def read_brackets(
+    path: str | Path, *, keep_functions: bool = False, keep: Callable[[bytes], None] | None = None
+) -> Iterator[Sentence]:
+    """The trees of a file as sentences with parts of speech as tags, one by one; a tree may run over several lines.
+
+    Function tags and co-indices are dropped unless `keep_functions`. Traces, and constituents above nothing else, are
+    left out. An unlabelled bracket around a tree is dropped; around several trees it becomes TOP.
+
+    >>> [sentence.brackets for sentence in read_brackets("wsj_2300.mrg")]  # doctest: +SKIP
+    """
+    name, n_trees = name_of(path), 0
+    for tree, line in _trees(numbered_lines(path, keep), name):
+        n_trees += 1
+        yield _sentence(tree, name, line, keep_functions)
+    if n_trees == 0:
+        raise DataError(name, "expected trees in brackets, got none; the file is empty")
+
+
+@dataclass
+class _Open:
+    """A bracket that is not closed."""
+
+    line: int
+    label: str = ""
+    children: list[Tree | str] = field(default_factory=list)
+
+
+def _trees(lines: Iterator[tuple[int, str]], file: str) -> Iterator[tuple[Tree, int]]:
+    """Each tree with the line on which it begins."""
+    open_nodes: list[_Open] = []
+    for number, line in lines:
+        fresh = False  # a label may follow the bracket just read
+        for token in TOKENS.findall(line):
+            if token == "(":
+                open_nodes.append(_Open(number))
+                fresh = True
+                continue
+            if not open_nodes:
+                raise DataError(file, _stray(token), line=number)
+            if token == ")":
+                node = open_nodes.pop()
+                tree = _closed(node, file)
+                if open_nodes:
+                    open_nodes[-1].children.append(tree)
+                else:
+                    yield tree, node.line
+            elif fresh:
+                open_nodes[-1].label = token
+            else:
+                open_nodes[-1].children.append(token)
+            fresh = False
+    if open_nodes:
+        problem = f"expected every bracket to close, got {len(open_nodes)} open at the end of the file"
+        raise DataError(file, f"{problem}; close the tree that begins here", line=open_nodes[0].line)
+
+
+def _stray(token: str) -> str:
+    if token == ")":
+        return "expected '(' at the beginning of a tree, got ')'; take one closing bracket out, or add an opening one"
+    return f"expected '(' at the beginning of a tree, got {token[:40]!r}; put the word into a tree, or take it out"
+
+
+def _closed(node: _Open, file: str) -> Tree:
+    children = node.children
+    if not children:
+        found = f"({node.label})" if node.label else "()"
+        raise DataError(
+            file, f"expected (label child ...), got an empty tree {found}; fill it, or take it out", line=node.line
+        )
+    words = [each for each in children if isinstance(each, str)]
+    if words and (len(children) > 1 or not node.label):
+        problem = f"expected a tag in brackets around each word, as in (NN {words[0][:40]})"
+        shown = words[0] if not node.label else f"{node.label} {words[0]}"
+        raise DataError(file, f"{problem}, got the bare word {shown[:60]!r}; add its tag", line=node.line)
+    if not node.label and len(children) == 1 and isinstance(children[0], Tree):
+        return children[0]
+    return Tree(node.label or ROOTS[0], tuple(children))
+
+
+def sentence_of(tree: Tree, *, keep_functions: bool = False) -> Sentence:
+    """A tree, whose words have a tag each, as a sentence; what is dropped is said in `read_brackets`."""
+    return _sentence(tree, "tree", 1, keep_functions)
+
+
+def _sentence(tree: Tree, file: str, line: int, keep_functions: bool) -> Sentence:
+    words: list[str] = []
+    tags: list[str] = []
+    brackets: list[tuple[int, int, str]] = []
+    for start, end, label, word in _kept(tree):
+        name = label if keep_functions else without_function(label)
+        if word is None:
+            brackets.append((start, end, name))
+        else:
+            tags.append(name)
+            words.append(unescaped(word))
+    if not words:
+        shown = str(tree)
+        problem = f"expected a tree with words, got {shown[:60]!r}"
+        raise DataError(file, f"{problem}, which has none but traces; take it out", line=line)
+    return Sentence(tuple(words), tuple(tags), line=line, file=file, lines=(line,) * len(words), brackets=tuple(brackets))
+
+
+def _kept(tree: Tree) -> list[tuple[int, int, str, str | None]]:
+    """(start, end, label, the word of a tag) of each node that is above a word, traces not counted."""
+    found: list[tuple[int, int, str, str | None]] = []
+    n = 0  # words so far, from the last one back
+    ends: list[int] = []  # of the words below nodes that are done, as numbers of words behind them
+    for node in reversed(list(tree.subtrees)):
+        only = node.children[0]
+        if isinstance(only, str):
+            behind, n = n, n + (node.label != EMPTY_TAG)
+            ends.append(behind)
+            if n > behind:
+                found.append((n, behind, node.label, only))
+        else:
+            behind = ends[-len(node.children)]
+            del ends[len(ends) - len(node.children) :]
+            ends.append(behind)
+            if n > behind:
+                found.append((n, behind, node.label, None))
+    return [(n - start, n - end, label, word) for start, end, label, word in reversed(found)]
+
+
+def without_function(label: str) -> str:
+    """A label without function tags and co-indices.
+
+    >>> without_function("NP-SBJ-1"), without_function("NP=2"), without_function("-LRB-"), without_function("PRP$")
+    ('NP', 'NP', '-LRB-', 'PRP$')
+    """
+    return _FUNCTION.sub(r"\1", label)
+
+
+def unescaped(word: str) -> str:
+    r"""A word as it is in the text: -LRB- is a bracket, \/ a slash.
+
+    >>> unescaped("-LRB-"), unescaped(r"1\/2")
+    ('(', '1/2')
+    """
+    return _ESCAPED.get(word) or word.replace("\\/", "/").replace("\\*", "*")
+
+
+def escaped(word: str) -> str:
+    """A word as it is written between brackets; blanks become _."""
+    found = _TO_ESCAPE.get(word)
+    if found is None:
+        found = _BLANK.sub("_", word.replace("(", "-LRB-").replace(")", "-RRB-"))
+    return found
+
+
+def tree_of(words: Sequence[str], tags: Sequence[str], brackets: Sequence[tuple[int, int, str]]) -> Tree:
+    """The tree of a sentence, a tag above each word; without a bracket over all words it gets the root TOP."""
+    whole = bool(brackets) and brackets[0][:2] == (0, len(words))
+    nodes = list(brackets) if whole or len(words) == 1 else [(0, len(words), ROOTS[0]), *brackets]
+    tagged = [(i, i + 1, tag) for i, tag in enumerate(tags)]
+    merged = sorted([*nodes, *tagged], key=lambda node: (node[0], -node[1]))  # stable: tags come after brackets
+    return Tree.from_spans(merged, words)
+
+
+def bracket_text(tree: Tree) -> str:
+    """One tree as a line of a treebank, in an outer bracket unless its root is one of `ROOTS`.
+
+    >>> bracket_text(Tree.parse("(S (NP (PRP We)) (VP (VBP sleep)))"))
+    '( (S (NP (PRP We)) (VP (VBP sleep))))'
+    """
+    text = folded(tree, lambda node, children: f"({escaped(node.label)} {' '.join(children)})", escaped)
+    return text if tree.label in ROOTS else f"( {text})"
