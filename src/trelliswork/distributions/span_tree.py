@@ -48,6 +48,10 @@ class SpanTree(StructuredDistribution):
     nodes, parents before children; nested lists for more batch axes, ranks and samples. Everywhere a value is taken its
     tensor form is taken too: nodes [..., 2n-1, 3] in this order, -1 at padding (`to_nodes`, `from_nodes`).
 
+    With a label that is `empty`, these are trees of any arity: an empty node of two or more tokens is no constituent but
+    the rest of one with more than two children, and stands on right children only; an empty token has no label of its
+    own. Each tree of any arity is then exactly one value, and all queries are exact for such trees.
+
     >>> dist = SpanTree(torch.zeros(1, 3, 3, 2))
     >>> dist.count, dist.argmax
     (tensor([64.], dtype=torch.float64), [[(0, 3, 0), (0, 1, 0), (1, 3, 0), (1, 2, 0), (2, 3, 0)]])
@@ -62,6 +66,7 @@ class SpanTree(StructuredDistribution):
         spans: Float[Tensor, "*batch n n c"],
         *,
         lengths: Int[Tensor, "*batch"] | None = None,
+        empty: int | None = None,
         backend: Backend = "auto",
         validate_args: bool | None = None,
     ):
@@ -72,7 +77,9 @@ class SpanTree(StructuredDistribution):
                 "index them [first token, last token, label]"
             )
         check_floating(spans.dtype)
-        self.spans = spans
+        if empty is not None and not 0 <= empty < spans.shape[-1]:
+            raise ScoreError(f"empty must be a label in 0..{spans.shape[-1] - 1}, or None; got {empty}")
+        self.spans, self.empty = spans, empty
         batch_shape, n = spans.shape[:-3], spans.shape[-2]
         self._lengths = flat_lengths("lengths", lengths, batch_shape, n, spans.device, 1)
         super().__init__(spans, batch_shape, [2 * n - 1, 3], backend)
@@ -92,7 +99,7 @@ class SpanTree(StructuredDistribution):
         """One batch axis, float32 at least."""
         dtype = torch.float64 if self.dtype == torch.float64 else torch.float32
         spans = self.spans if self.spans.dim() == 4 else self.spans.reshape(-1, *self.spans.shape[-3:])
-        return Spans(cast(spans, dtype), self._lengths)
+        return Spans(cast(spans, dtype), self._lengths, self.empty)
 
     # --- values ----------------------------------------------------------------------------------------------
 
@@ -107,7 +114,7 @@ class SpanTree(StructuredDistribution):
         if not isinstance(value, Tensor):
             value = values.from_lists(value, self.batch_shape, self.event_shape[0], self.spans.device)
         nodes = whole_values("nodes", value, (*self.batch_shape, *self.event_shape))
-        values.check_nodes(self._by_sample(nodes), self._lengths, self.spans.shape[-1])
+        values.check_nodes(self._by_sample(nodes), self._lengths, self.spans.shape[-1], self.empty)
         return nodes
 
     def _by_sample(self, nodes: Int[Tensor, "*samples *batch nodes 3"]) -> Int[Tensor, "samples rows nodes 3"]:
@@ -180,7 +187,7 @@ class SpanTree(StructuredDistribution):
 
     def _centred(self) -> SpanTree:
         spans = centred_spans(self._parts.spans, self._parts.span_mask)
-        return SpanTree(spans, lengths=self._lengths, backend=self.backend, validate_args=False)
+        return self._like(spans, self._lengths)
 
     # --- constraints -----------------------------------------------------------------------------------------
 
@@ -211,10 +218,11 @@ class SpanTree(StructuredDistribution):
         return self._like(self.spans / t, self.lengths)
 
     def _comparable(self, other: SpanTree) -> bool:
-        return self.spans.shape == other.spans.shape and torch.equal(self._lengths, other._lengths)
+        same = self.spans.shape == other.spans.shape and self.empty == other.empty
+        return same and torch.equal(self._lengths, other._lengths)
 
     def _like(self, spans: Tensor, lengths: Tensor) -> SpanTree:
-        return SpanTree(spans, lengths=lengths, backend=self.backend, validate_args=False)
+        return SpanTree(spans, lengths=lengths, empty=self.empty, backend=self.backend, validate_args=False)
 
     # --- torch.distributions ---------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from trelliswork.runtime.shapes import Bool, Int
 from trelliswork.structures.constituency.kernels import first_not_a_tree
 
 INF = float("inf")
+_NO_EMPTY = ", and the label {} on tokens and right children only"
 Node = tuple[int, int, int]
 """(start, end, label), end exclusive."""
 
@@ -54,17 +55,18 @@ def _check_node(node: Any, row: int, *, unlabelled: bool = False) -> Any:
     return node
 
 
-def check_nodes(nodes: Int[Tensor, "samples rows nodes 3"], lengths: Int[Tensor, "rows"], c: int) -> None:
-    """Every row must be a binary tree over its tokens; otherwise say which is not."""
+def check_nodes(nodes: Int[Tensor, "samples rows nodes 3"], lengths: Int[Tensor, "rows"], c: int, empty: int | None) -> None:
+    """Every row must be a binary tree over its tokens, the label `empty` in its place; otherwise say which is not."""
     array, limits = as_array(nodes), as_array(lengths)
     for sample in array:
-        row = first_not_a_tree(sample, limits, c)
+        row = first_not_a_tree(sample, limits, c, -1 if empty is None else empty)
         if row >= 0:
             found = [tuple(node) for node in sample[row].tolist() if node[0] >= 0]
             raise ScoreError(
                 f"a value must be a binary tree over tokens 0..{limits[row] - 1}: {2 * limits[row] - 1} nodes "
                 f"(start, end, label), end exclusive, labels in 0..{c - 1}, "
-                "each of two or more tokens split into two others; "
+                "each of two or more tokens split into two others"
+                f"{_NO_EMPTY.format(empty) if empty is not None else ''}; "
                 f"got {found} at row {row}; binarise wider nodes and give every token a node"
             )
 

@@ -10,7 +10,7 @@ import numpy as np
 from trelliswork.runtime import buffers
 from trelliswork.runtime.bridge import Array, as_array
 from trelliswork.runtime.threads import row_ranges, side_by_side
-from trelliswork.structures.constituency import label_kernels, scaled_kernels
+from trelliswork.structures.constituency import label_kernels, nary_kernels, scaled_kernels
 from trelliswork.structures.constituency.structure import Spans
 
 
@@ -101,3 +101,26 @@ def run_changes(arrays: SpanArrays, run: Inside, directions: Array) -> tuple[Arr
     weighed, kernel = arrays._replace(spans=run.weights), scaled_kernels.posterior_changes
     over_blocks(kernel, weighed, run.blocks, 4 * arrays.work, run.is_scaled, directions, changes, done)
     return changes, done
+
+
+class NaryInside(NamedTuple):
+    """What one inside pass over trees of any arity leaves behind."""
+
+    blocks: Blocks  # with the highest labels, and five planes
+    weights: Array
+    log_z: Array
+
+
+def run_nary_inside(arrays: SpanArrays, tops: Tops, empty: int) -> NaryInside:
+    """log Z of every row, in log space, and what its gradient needs."""
+    blocks: Blocks = [(rows, top, np.empty((5, *top.shape))) for rows, top in tops.blocks]
+    run = NaryInside(blocks, buffers.empty(arrays.spans.shape), np.empty(len(arrays.lengths)))
+    over_blocks(nary_kernels.inside, arrays, blocks, arrays.work, empty, *run[1:])
+    return run
+
+
+def run_nary_outside(arrays: SpanArrays, run: NaryInside, empty: int, grad: Array, dtype: Any = None) -> Array:
+    """The gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
+    d_spans = np.zeros(arrays.spans.shape, dtype or arrays.spans.dtype)
+    over_blocks(nary_kernels.outside, arrays, run.blocks, arrays.work // 2, empty, run.weights, grad, d_spans)
+    return d_spans

@@ -18,7 +18,7 @@ FOLDED, SPLITS, INSIDE = range(3)  # planes: labels summed; splits summed; both
 
 
 @kernel(FAST)
-def _pair_sums(left, right, sums, tops):
+def pair_sums(left, right, sums, tops):
     """sums = left + right, and tops keeps the maximum."""
     for e in range(tops.shape[0]):
         sums[e] = left[e] + right[e]
@@ -26,13 +26,13 @@ def _pair_sums(left, right, sums, tops):
 
 
 @kernel(FAST)
-def _add_exp(sums, tops, totals):
+def add_exp(sums, tops, totals):
     for e in range(tops.shape[0]):
         totals[e] += exp(sums[e] - tops[e])
 
 
 @kernel(FAST)
-def _close_splits(tops, totals, folded, splits, inside):
+def close_splits(tops, totals, folded, splits, inside):
     for e in range(tops.shape[0]):
         splits[e] = tops[e] + log(totals[e])
         inside[e] = splits[e] + folded[e]
@@ -49,14 +49,14 @@ def fill(planes, n, size, sums, work):
         tops[:], totals[:] = LOWEST, 0.0
         for s in range(w):
             after = (s + 1) * size
-            _pair_sums(inside[s, :m], inside[w - 1 - s, after : after + m], sums[s * m : s * m + m], tops)
+            pair_sums(inside[s, :m], inside[w - 1 - s, after : after + m], sums[s * m : s * m + m], tops)
         for s in range(w):
-            _add_exp(sums[s * m : s * m + m], tops, totals)
-        _close_splits(tops, totals, planes[FOLDED, w, :m], planes[SPLITS, w, :m], inside[w, :m])
+            add_exp(sums[s * m : s * m + m], tops, totals)
+        close_splits(tops, totals, planes[FOLDED, w, :m], planes[SPLITS, w, :m], inside[w, :m])
 
 
 @kernel(FAST)
-def _share_out(amounts, totals, left, right, left_bars, right_bars):
+def share_out(amounts, totals, left, right, left_bars, right_bars):
     """Pass derivatives by `totals` on to the pairs they sum, in proportion."""
     for e in range(amounts.shape[0]):
         share = amounts[e] * exp(min(left[e] + right[e] - max(totals[e], LOWEST), 0.0))
@@ -75,7 +75,7 @@ def fill_bars(rows, lengths, planes, grad, bars):
         m = (n - w) * size
         for s in range(w):
             after = (s + 1) * size
-            _share_out(
+            share_out(
                 bars[w, :m], planes[SPLITS, w, :m], chart[s, :m], chart[w - 1 - s, after : after + m],
                 bars[s, :m], bars[w - 1 - s, after : after + m],
             )  # fmt: skip
@@ -104,13 +104,16 @@ def add_trees(nodes, grad, d_spans):
 
 
 @kernel(EXACT)
-def first_not_a_tree(nodes, lengths, c):
-    """The first row whose nodes, parents before children and left before right, are no binary tree; -1 if all are."""
-    stack = np.empty((nodes.shape[1] + 1, 2), np.int64)
+def first_not_a_tree(nodes, lengths, c, empty):
+    """The first row whose nodes, parents before children and left before right, are no binary tree; -1 if all are.
+
+    The label `empty`, -1 if there is none, may stand on tokens and on right children alone.
+    """
+    stack = np.empty((nodes.shape[1] + 1, 3), np.int64)
     for b in range(nodes.shape[0]):
         # Each entry is a span still to be met; the end of a left child, known when it is met, gives its sibling.
         n_nodes, waiting = 2 * lengths[b] - 1, 1
-        stack[0, 0], stack[0, 1] = 0, lengths[b]
+        stack[0, 0], stack[0, 1], stack[0, 2] = 0, lengths[b], 0
         for r in range(nodes.shape[1]):
             start, end, label = nodes[b, r, 0], nodes[b, r, 1], nodes[b, r, 2]
             if r >= n_nodes:
@@ -124,13 +127,15 @@ def first_not_a_tree(nodes, lengths, c):
                 return b
             if end - start == 1:
                 continue
+            if label == empty and stack[waiting, 2] == 0:
+                return b
             if r + 1 >= n_nodes:
                 return b
             split = nodes[b, r + 1, 1]
             if nodes[b, r + 1, 0] != start or not start < split < end:
                 return b
-            stack[waiting, 0], stack[waiting, 1] = split, end
-            stack[waiting + 1, 0], stack[waiting + 1, 1] = start, split
+            stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = split, end, 1
+            stack[waiting + 1, 0], stack[waiting + 1, 1], stack[waiting + 1, 2] = start, split, 0
             waiting += 2
         if waiting != 0:
             return b

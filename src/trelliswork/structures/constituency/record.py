@@ -11,16 +11,19 @@ from torch import Tensor
 
 from trelliswork.runtime.autograd import rows_by_reference
 from trelliswork.runtime.bridge import Array, as_array
-from trelliswork.structures.constituency import kernels, structure, tree_kernels
+from trelliswork.structures.constituency import kernels, nary_kernels, structure, tree_kernels
 from trelliswork.structures.constituency.fast import (
     Blocks,
     Inside,
+    NaryInside,
     SpanArrays,
     Tops,
     highest_labels,
     over_blocks,
     run_changes,
     run_inside,
+    run_nary_inside,
+    run_nary_outside,
     run_outside,
 )
 from trelliswork.structures.constituency.structure import Spans
@@ -47,11 +50,15 @@ class Kernels(KernelSolver):
     def run(self) -> Inside:
         return run_inside(self.arrays, self.tops)
 
+    def _outside(self, grad: Array, dtype: Any = None) -> Array:
+        """The gradient of Σ_b grad[b] log Z[b] by spans, in their dtype or another."""
+        return run_outside(self.arrays, self.run, grad, dtype)
+
     def _gradients(self, grad: Array) -> tuple[Array, ...]:
-        return (run_outside(self.arrays, self.run, grad),)
+        return (self._outside(grad),)
 
     def marginals(self) -> Tensor:
-        found = run_outside(self.arrays, self.run, np.ones(len(self.run.log_z)), np.float64)
+        found = self._outside(np.ones(len(self.run.log_z)), np.float64)
         posteriors: Tensor = self._posteriors(torch.from_numpy(found), self._changes)
         return posteriors
 
@@ -74,7 +81,7 @@ class Kernels(KernelSolver):
         kernels.tree_scores(self.arrays.spans, nodes, scores)
 
         def vjp(grad: Array) -> tuple[Array]:
-            d_spans = run_outside(self.arrays, self.run, -grad)
+            d_spans = self._outside(-grad)
             kernels.add_trees(nodes, grad, d_spans)
             return (d_spans,)
 
@@ -99,6 +106,41 @@ class Kernels(KernelSolver):
         return torch.from_numpy(nodes)
 
 
+class NaryKernels(Kernels):
+    """Where one label is empty: trees of any arity."""
+
+    @cached_property
+    def run(self) -> NaryInside:  # type: ignore[override]
+        return run_nary_inside(self.arrays, self.tops, self._empty)
+
+    @property
+    def _empty(self) -> int:
+        empty: int = self._parts.empty  # type: ignore[assignment]
+        return empty
+
+    def _outside(self, grad: Array, dtype: Any = None) -> Array:
+        return run_nary_outside(self.arrays, self.run, self._empty, grad, dtype)
+
+    def marginals(self) -> Tensor:
+        found: Tensor = self._posteriors(torch.from_numpy(self._outside(np.ones(len(self.run.log_z)), np.float64)))
+        return found
+
+    def best(self) -> Drawn:
+        values, scores = self.top_k(1)
+        return values[0], scores[0] > -np.inf
+
+    def top_k(self, k: int) -> Drawn:
+        arrays = self.arrays
+        return top_by(nary_kernels.top_trees, arrays.work * k, _no_nodes(arrays, k), *arrays, self._empty)
+
+    def sample(self, n_samples: int, generator: torch.Generator | None) -> Tensor:
+        return Reference(structure, self._parts).sample(n_samples, generator)
+
+
+def _kernels(parts: Spans) -> Kernels:
+    return Kernels(parts) if parts.empty is None else NaryKernels(parts)
+
+
 def _no_nodes(arrays: SpanArrays, *lead: int) -> Array:
     batch, n = arrays.spans.shape[:2]
     return np.full((*lead, batch, 2 * n - 1, 3), -1)
@@ -108,4 +150,4 @@ def example(scores: Scores) -> dict[str, Any]:
     return {"spans": scores(2, 3, 3, 2)}
 
 
-STRUCTURE = Structure("constituency", partial(Reference, structure), Kernels, example)
+STRUCTURE = Structure("constituency", partial(Reference, structure), _kernels, example)

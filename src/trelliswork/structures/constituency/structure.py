@@ -27,6 +27,7 @@ class Spans:
 
     spans: Float[Tensor, "batch n n c"]
     lengths: Int[Tensor, "batch"]
+    empty: int | None = None  # the label that stands on tokens and right children only, if there is one
 
     @property
     def n(self) -> int:
@@ -58,18 +59,24 @@ class Spans:
 def total(parts: Spans, semiring: Semiring) -> Tensor:
     """⊕ over all trees of ⊗ of their nodes: log Z for `Log`. Padding is not read.
 
-    Labels are summed first; `inside[w][..., i]` are all trees over tokens i..i+w.
+    Labels are summed first; `right[w][..., i]` are all trees over tokens i..i+w, `left[w][..., i]` those that may be a
+    left child or the root, whose label is not `empty`.
     """
-    read = torch.where(parts.span_mask[..., None], parts.spans.double(), -INF)
-    folded = semiring.sum(semiring.lift(read), dim=-1)
-    inside = [folded.diagonal(0, -2, -1)]
+    read = semiring.lift(torch.where(parts.span_mask[..., None], parts.spans.double(), -INF))
+    all_labels = some_labels = semiring.sum(read, dim=-1)
+    if parts.empty is not None:
+        kept = [y for y in range(read.shape[-1]) if y != parts.empty]
+        some_labels = semiring.sum(read[..., kept], dim=-1)
+    right = [all_labels.diagonal(0, -2, -1)]
+    left = list(right)
     for w in range(1, parts.n):
         n_spans = parts.n - w
-        lefts = torch.stack([inside[s][..., :n_spans] for s in range(w)], -1)
-        rights = torch.stack([inside[w - 1 - s][..., s + 1 : s + 1 + n_spans] for s in range(w)], -1)
+        lefts = torch.stack([left[s][..., :n_spans] for s in range(w)], -1)
+        rights = torch.stack([right[w - 1 - s][..., s + 1 : s + 1 + n_spans] for s in range(w)], -1)
         splits = semiring.sum(semiring.times(lefts, rights), dim=-1)
-        inside.append(semiring.times(splits, folded.diagonal(w, -2, -1)))
-    whole_rows = torch.stack([each[..., 0] for each in inside], -1)
+        right.append(semiring.times(splits, all_labels.diagonal(w, -2, -1)))
+        left.append(semiring.times(splits, some_labels.diagonal(w, -2, -1)))
+    whole_rows = torch.stack([each[..., 0] for each in left], -1)
     index = (parts.lengths - 1).expand(whole_rows.shape[:-1])
     return whole_rows.gather(-1, index[..., None]).squeeze(-1)
 

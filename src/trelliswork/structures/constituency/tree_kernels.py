@@ -42,7 +42,7 @@ def _first(scores, size, wanted):
 
 
 @kernel(EXACT)
-def _put(stack, waiting, i, split, j):
+def put(stack, waiting, i, split, j):
     """The halves of tokens i..j, the left on top."""
     stack[waiting, 0], stack[waiting, 1] = split + 1, j
     stack[waiting + 1, 0], stack[waiting + 1, 1] = i, split
@@ -68,7 +68,7 @@ def _trace(spans, n, best, folded, chart, b, size, works, state, nodes):
             work[s] = chart[s, i * size + b] + chart[j - i - 1 - s, (i + s + 1) * size + b]
             top = max(top, work[s])
         split = i + (_first(work, j - i, top) if best else draw(work, j - i, state))
-        waiting = _put(stack, waiting, i, split, j)
+        waiting = put(stack, waiting, i, split, j)
 
 
 @kernel(EXACT)
@@ -97,7 +97,7 @@ def sample_trees(spans, rows, lengths, planes, seeds, nodes):
 
 
 @kernel(EXACT)
-def _insert_pairs(left, right, code, values, origins):
+def insert_pairs(left, right, code, values, origins):
     """Insert left_a + right_b for all pairs that can be among the k highest, with origin (code k + a) k + b."""
     k = values.shape[0]
     for a in range(k):
@@ -126,8 +126,8 @@ def _best_of_span(spans, i, j, lists, works):
             origins[i, j, r] = r * label_values.shape[0]
         return
     for s in range(i, j):
-        _insert_pairs(values[i, s], values[s + 1, j], s, split_values, splits[i, j])
-    _insert_pairs(label_values, split_values, 0, values[i, j], pair_origins)
+        insert_pairs(values[i, s], values[s + 1, j], s, split_values, splits[i, j])
+    insert_pairs(label_values, split_values, 0, values[i, j], pair_origins)
     origins[i, j] = pair_origins
 
 
@@ -146,7 +146,7 @@ def _trace_rank(n, rank, lists, stack, nodes):
         if i == j:
             continue
         code = splits[i, j, way]
-        _put(stack, waiting, i, code // (k * k), j)
+        put(stack, waiting, i, code // (k * k), j)
         stack[waiting, 2], stack[waiting + 1, 2] = code % k, code // k % k
         waiting += 2
 
