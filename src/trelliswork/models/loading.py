@@ -36,6 +36,7 @@ KINDS = {
     "FeatureTagger": "trelliswork.models.taggers.features.tagger:FeatureTagger",
     "MultiTagger": "trelliswork.models.taggers.networks.multi_tagger:MultiTagger",
     "Segmenter": "trelliswork.models.taggers.networks.segmenter:Segmenter",
+    "SpanParser": "trelliswork.models.parsers.span_cky:SpanParser",
     "Tagger": "trelliswork.models.taggers.networks.tagger:Tagger",
     "TransitionParser": "trelliswork.models.parsers.transition:TransitionParser",
     "VectorTagger": "trelliswork.models.taggers.networks.vector_tagger:VectorTagger",

@@ -7,7 +7,7 @@ margin       the same, where every value but gold is helped by its cost
 risk         the expected cost
 
 The cost of a value is the number of tokens that have another label (of trees: another head or label) than gold or, of
-segments, lie in a segment that gold does not have.
+segments, lie in a segment that gold does not have; of constituency trees, it is the number of nodes that gold lacks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch import Tensor
 
-from trelliswork.distributions import LinearChain, SemiMarkov
+from trelliswork.distributions import LinearChain, SemiMarkov, SpanTree
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.distributions.local import locally_normalised
 from trelliswork.errors import TrellisworkError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 INF = float("inf")
-Structure: TypeAlias = LinearChain | SemiMarkov | DependencyTree
+Structure: TypeAlias = LinearChain | SemiMarkov | DependencyTree | SpanTree
 
 
 def local(found: Structure, gold: Tensor) -> Float[Tensor, " batch"]:
@@ -79,11 +79,16 @@ def make_objective(name: str, model: Trainable) -> Callable[[Any], Tensor]:
             f"the objective {name} needs a model with a distribution to score (a method `scored`), "
             f'got a {type(model).__name__}; use objective="likelihood"'
         )
-    return lambda batch: objective(*scored(batch)).sum()
+
+    def loss(batch: Any) -> Tensor:
+        found, gold, *beside = scored(batch)  # what a model learns beside the structure, such as tags, adds to the loss
+        return sum(beside, objective(found, gold).sum())
+
+    return loss
 
 
 def costs_of(found: Structure, gold: Tensor) -> Tensor:
-    """The cost of each label of each token [batch, n, c], of each segment [batch, n, k, c], or of each arc.
+    """The cost of each label of each token [batch, n, c], of each segment [batch, n, k, c], of each arc or span.
 
     Costs of arcs are shaped like the scores of their labels, or like those of arcs without labels.
     """
@@ -92,6 +97,8 @@ def costs_of(found: Structure, gold: Tensor) -> Tensor:
         return (1 - right).to(found.emissions.dtype) * found.valid[..., None]
     if isinstance(found, DependencyTree):
         return _costs_of_arcs(found, gold)
+    if isinstance(found, SpanTree):
+        return 1 - found.to_parts(gold)
     parts = found.to_parts(gold)
     n_tokens = torch.arange(1, parts.shape[-2] + 1, device=parts.device, dtype=parts.dtype)
     return (1 - parts) * n_tokens[:, None]
@@ -128,6 +135,8 @@ def _helped(found: Structure, costs: Tensor) -> Structure:
         if found.labels is None:
             return found._like(found.arcs + costs, None, found.lengths)
         return found._like(found.arcs, found.labels + costs, found.lengths)
+    if isinstance(found, SpanTree):
+        return found._like(found.spans + costs, found.lengths)
     if isinstance(found, LinearChain):
         return found._like(found.emissions + costs, found.transitions, found.start, found.end)
     return found._like(found.segments + costs, found.transitions, found.start, found.end)

@@ -14,8 +14,9 @@ from trelliswork.data import Sentence
 class Trainable(Protocol):
     """What the loop asks of a model, besides being an `nn.Module`.
 
-    Objectives other than the likelihood also ask for `scored`: the distribution of a batch and its gold value. A model
-    whose loss is not the same in all epochs has `begin_epoch(epoch, n_epochs)`, which is called before each of them.
+    Objectives other than the likelihood also ask for `scored`: the distribution of a batch and its gold value, and the
+    loss of what is learned beside it, if there is any. A model whose loss is not the same in all epochs has
+    `begin_epoch(epoch, n_epochs)`, which is called before each of them.
     """
 
     metrics: dict[str, Any]

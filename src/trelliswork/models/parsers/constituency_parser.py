@@ -1,0 +1,133 @@
+"""What constituency parsers have in common, however they find their trees: answers and scores."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trelliswork.data import Sentence
+from trelliswork.data.brackets import tree_of
+from trelliswork.errors import TrellisworkError
+from trelliswork.metrics.brackets import NOT_COUNTED, BracketReport, Parsed, bracket_scores
+from trelliswork.metrics.calibration import calibration
+from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
+from trelliswork.models.batched import in_batches
+from trelliswork.models.examined import Examined, Example
+from trelliswork.models.parsers.derivations import Bracket, brackets_of
+
+Pins = Sequence[tuple[int, int, str | None]]  # constituents that are known, end exclusive; a label of None is unknown
+
+
+@dataclass(frozen=True)
+class ParsedTree:
+    """A tree of one sentence, and how sure it is: of the tree, of each constituent, of each tag.
+
+    `best` has the best trees as (tags, brackets, probability), if they were asked for.
+    """
+
+    tags: Sequence[str]
+    brackets: Sequence[Bracket]
+    probability: float | None = None
+    sure: Sequence[float] = ()
+    sure_tags: Sequence[float] = ()
+    best: Sequence[tuple[Sequence[str], Sequence[Bracket], float]] = ()
+
+
+class ConstituencyParser(Model):
+    """Sentences to learn from have `brackets`, and parts of speech as `tags`; an answer is a `Tree`."""
+
+    learns_from = "brackets"
+
+    @abstractmethod
+    def parsed(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
+    ) -> list[ParsedTree]:
+        """The tree of each sentence of a batch, with the `top_k` best trees and, if `sure`, probabilities."""
+
+    def predict(
+        self,
+        inputs: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]],
+        *,
+        top_k: int = 1,
+        pins: Sequence[Pins] | None = None,
+        confidence: bool = True,
+    ) -> list[Answer]:
+        """The tree of each sentence, with the probability of each constituent and tag.
+
+        `pins` has for each sentence the constituents that are known: [(0, 2, "NP")] says that its first two words are
+        an NP; a label of None is unknown. Of raw text there is an answer for each sentence.
+        """
+        sentences = self.sentences_of(inputs)
+        found = self._parse(sentences, pins, top_k, confidence)
+        return [_answer(sentence, each) for sentence, each in zip(sentences, found, strict=True)]
+
+    def _parse(
+        self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
+    ) -> list[ParsedTree]:
+        for sentence, known in zip(sentences, pins or (), strict=False):
+            _check_pins(sentence, known)
+        return in_batches(
+            self, sentences, pins, lambda batch, known: self.parsed(batch, known, top_k, sure),
+            empty=lambda: ParsedTree((), (), 1.0),
+        )  # fmt: skip
+
+    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
+        """Labelled brackets against gold trees, as evalb counts them; tags are predicted, not read."""
+        scores = _scored(gold, self._parse(gold, None, 0, False))
+        shown = ("precision", "recall", "f1", "exact_match", "tagging_accuracy")
+        return {"metric": "bracket f1", "score": scores.f1, **{name: getattr(scores, name) for name in shown}}
+
+    def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
+        """Labelled brackets as evalb counts them, each label, and how far the probabilities are off."""
+        if threshold is not None:
+            raise TrellisworkError("--threshold is for spans, and a parser finds one tree; leave it out")
+        found = self._parse(gold, None, 0, True)
+        scores, examined = _scored(gold, found), _examined(gold, found)
+        rows, record = [scores.table()], scores.to_dict()
+        right = [(p, part in each.right) for each in examined.examples
+                 for part, p in zip(each.found, each.confidences, strict=True)]  # fmt: skip
+        if right:
+            error = calibration(right).expected_error
+            record["calibration"] = {"of": "labelled brackets", "expected_error": error}
+            rows.append(f"{'calibration error':<24}{100 * error:6.2f}   of the probabilities of labelled brackets")
+        return Report("\n".join(rows), record, {"": examined})
+
+
+def _check_pins(sentence: Sentence, known: Pins) -> None:
+    for start, end, label in known:
+        if not 0 <= start < end <= len(sentence):
+            raise TrellisworkError(
+                f"a pin must be a constituent (start, end, label) within 0..{len(sentence)}; got {(start, end, label)}"
+            )
+
+
+def _answer(sentence: Sentence, found: ParsedTree) -> Answer:
+    n = len(sentence)
+    tags = zip(range(n), found.tags, found.sure_tags, strict=True) if found.sure_tags else ()
+    spans = zip(found.brackets, found.sure, strict=True) if found.sure else ()
+    return Answer(
+        tree_of(sentence.words, found.tags, found.brackets) if n else None,
+        found.probability,
+        sentence.words,
+        parts=[PartProbability(i, i + 1, tag, p) for i, tag, p in tags],
+        spans=[PartProbability(*bracket, p) for bracket, p in spans],
+        alternatives=[Alternative(tree_of(sentence.words, *each), p) for *each, p in found.best],
+        offsets=sentence.offsets,
+    )
+
+
+def _scored(gold: Sequence[Sentence], found: Sequence[ParsedTree]) -> BracketReport:
+    wanted = [Parsed(each.tags or (), brackets_of(each)) for each in gold]
+    return bracket_scores(wanted, [Parsed(each.tags, each.brackets) for each in found])
+
+
+def _examined(gold: Sequence[Sentence], found: Sequence[ParsedTree]) -> Examined:
+    examples = []
+    for sentence, each in zip(gold, found, strict=True):
+        sure = dict(zip(each.brackets, each.sure, strict=True))
+        kept = {part: p for part, p in sure.items() if part[2] not in NOT_COUNTED}
+        right = dict.fromkeys(part for part in brackets_of(sentence) if part[2] not in NOT_COUNTED)
+        examples.append(Example(sentence.words, list(kept), list(right), list(kept.values())))
+    return Examined("bracket f1", "constituents", examples)

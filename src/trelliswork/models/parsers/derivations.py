@@ -1,0 +1,113 @@
+"""From trees of any arity with unary chains to nodes with one label each, and back.
+
+A chain of constituents over the same words has a joint label (S+VP). A constituent of more than two children is its
+first child, and an empty node over the others: label 0, which also stands on words without a constituent of their own.
+`SpanTree(..., empty=0)` has exactly one value for each tree.
+
+>>> labels = ChainLabels(["", "S", "NP", "S+VP"])
+>>> nodes = labels.nodes(3, [(0, 3, "S"), (0, 3, "VP"), (1, 2, "NP")])
+>>> nodes
+[(0, 3, 3), (0, 1, 0), (1, 3, 0), (1, 2, 2), (2, 3, 0)]
+>>> labels.brackets(nodes)
+[(0, 3, 'S'), (0, 3, 'VP'), (1, 2, 'NP')]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import groupby
+
+import torch
+from torch import Tensor
+
+from trelliswork.data import Sentence, Vocabulary
+from trelliswork.data.brackets import ROOTS
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.runtime.shapes import Float
+from trelliswork.structures.grammar.tree import chain_of, joint_label
+
+Bracket = tuple[int, int, str]
+Node = tuple[int, int, int]
+EMPTY = ""
+
+
+class ChainLabels:
+    """The joint labels of a treebank, the empty one first."""
+
+    def __init__(self, names: Sequence[str]):
+        self.vocabulary = Vocabulary(names)
+        self.chains = [[] if name == EMPTY else chain_of(name) for name in names]
+
+    @staticmethod
+    def from_sentences(sentences: Iterable[Sentence]) -> ChainLabels:
+        """All that occur."""
+        counts: Counter[str] = Counter()
+        for sentence in sentences:
+            counts.update(label for _, _, label in chains(len(sentence), brackets_of(sentence)))
+        return ChainLabels([EMPTY, *Vocabulary.from_counts(counts)])
+
+    def __len__(self) -> int:
+        return len(self.chains)
+
+    @property
+    def names(self) -> list[str]:
+        """With the empty one."""
+        return self.vocabulary.to_list()
+
+    def nodes(self, n: int, brackets: Sequence[Bracket]) -> list[Node]:
+        """The one value of `SpanTree` that a tree over n words is: 2 n - 1 nodes, parents before children."""
+        labelled = {(start, end): self._index(label) for start, end, label in chains(n, brackets)}
+        spans = {*labelled, *((i, i + 1) for i in range(n))}
+        ordered = sorted(spans, key=lambda span: (-span[0], span[1]))  # children before parents, the last first
+        found, done = [], []  # `done` has the starts of spans whose parent is still to come, the last on the left
+        for start, end in ordered:
+            inner = []
+            while done and done[-1][0] >= start and done[-1][1] <= end:
+                inner.append(done.pop())
+            found += [(rest[0], end, 0) for rest in inner[1:-1]]
+            found.append((start, end, labelled.get((start, end), 0)))
+            done.append((start, end))
+        return sorted(found, key=lambda node: (node[0], -node[1]))
+
+    def _index(self, label: str) -> int:
+        if label not in self.vocabulary:
+            raise TrellisworkError(f"expected one of the labels {', '.join(self.names[1:])}; got {label!r}")
+        return self.vocabulary.index(label)
+
+    def brackets(self, nodes: Iterable[Node]) -> list[Bracket]:
+        """The constituents of a value, outermost first."""
+        return [(start, end, label) for start, end, y in nodes for label in self.chains[y]]
+
+    def with_label(self, label: str | None) -> list[bool]:
+        """Of each joint label, whether the chain has this one; any if it is None."""
+        return [bool(chain) if label is None else label in chain for chain in self.chains]
+
+    @cached_property
+    def overlaps(self) -> Float[Tensor, "c c"]:
+        """How many constituents two chains share."""
+        counted = [Counter(chain) for chain in self.chains]
+        return torch.tensor([[float((a & b).total()) for b in counted] for a in counted])
+
+    @cached_property
+    def sizes(self) -> Float[Tensor, "c"]:
+        """How many constituents each chain has."""
+        return torch.tensor([float(len(chain)) for chain in self.chains])
+
+
+def chains(n: int, brackets: Sequence[Bracket]) -> list[Bracket]:
+    """Constituents with joint labels; all words together get TOP if there is nothing above them."""
+    whole = n == 1 or (bool(brackets) and brackets[0][:2] == (0, n))
+    rooted = list(brackets) if whole else [(0, n, ROOTS[0]), *brackets]
+    return [
+        (*span, joint_label(label for _, _, label in group)) for span, group in groupby(rooted, lambda each: each[:2])
+    ]
+
+
+def brackets_of(sentence: Sentence) -> tuple[Bracket, ...]:
+    """The constituents of a sentence, which must be there."""
+    if sentence.brackets is None or sentence.tags is None:
+        problem = "expected a tree in brackets, got a sentence without; give a treebank"
+        raise DataError(sentence.file or "sentence", problem, line=sentence.line)
+    return sentence.brackets

@@ -1,0 +1,278 @@
+"""A constituency parser that scores labelled spans, and finds trees by CKY.
+
+    >>> parser = SpanParser.from_data(train_sentences)                        # doctest: +SKIP
+    >>> train(parser, train_sentences, dev_sentences, out="parser")           # doctest: +SKIP
+    >>> str(tw.load("parser").predict([["We", "sleep"]])[0].value)            # doctest: +SKIP
+    '(S (NP (PRP We)) (VP (VBP sleep)))'
+
+p(tree | words) is proportional to exp of the sum of the scores of its constituents, over all trees of any arity; a chain
+of constituents over the same words has one joint label (`derivations`). Parts of speech are a choice of their own for
+each word, on the same encoder: probabilities of trees leave them out.
+
+Stern, Andreas and Klein (2017), A minimal span-based neural constituency parser; Gaddy, Stern and Klein (2018), What's
+going on in neural constituency parsers? An analysis; Goodman (1996), Parsing algorithms and metrics.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from trelliswork.data import Sentence, Vocabulary, WordVectors
+from trelliswork.distributions.span_tree import SpanTree
+from trelliswork.distributions.span_values import allowed_by_nodes
+from trelliswork.errors import TrellisworkError
+from trelliswork.models.base import Description
+from trelliswork.models.networks.description import network_described
+from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
+from trelliswork.models.parsers.constituency_parser import ConstituencyParser, ParsedTree, Pins
+from trelliswork.models.parsers.derivations import Bracket, ChainLabels, brackets_of
+from trelliswork.models.parsers.span_config import SpanConfig
+from trelliswork.models.recipe import Material, Options
+from trelliswork.nn.inputs import TokenBatch
+from trelliswork.nn.scorers.spans import SpanScorer
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+CHUNK = 1 << 26  # scores of spans in memory at a time
+ROUNDS = 6  # at most, until the share that expected F1 asks for stays the same
+INF = float("inf")
+
+
+class Scored(NamedTuple):
+    """A batch: its trees, and the scores of the tags of each word."""
+
+    trees: SpanTree
+    tags: Float[Tensor, "batch n t"]
+
+
+class SpanParser(ConstituencyParser, WordNetwork):
+    """Inputs, encoder, scores of labelled spans and of tags, and a CRF over trees of any arity."""
+
+    CONFIG = SpanConfig
+    STRUCTURE = "CRF over constituency trees"
+
+    def __init__(self, config: SpanConfig, features: TokenFeatures, labels: ChainLabels, tags: Vocabulary):
+        super().__init__(config, features)
+        self.labels, self.tags = labels, tags
+        self.scorer = SpanScorer(
+            self.encoder.dim, len(labels), hidden=config.span_dim, dropout=config.span_dropout,
+            initialization=config.initialization,
+        )  # fmt: skip
+        self.tag_scorer = nn.Linear(self.encoder.dim, len(tags))
+
+    @classmethod
+    def from_data(
+        cls,
+        train: Sequence[Sentence],
+        config: SpanConfig | None = None,
+        *,
+        vectors: WordVectors | None = None,
+        seed: int = 0,
+    ) -> Self:
+        """A new parser whose vocabularies and labels come from sentences with brackets."""
+        if not train:
+            raise TrellisworkError("expected sentences with brackets to build a parser from, got none; check the data")
+        config = replace(config or SpanConfig(), vector_dim=0 if vectors is None else vectors.dim)
+        labels = ChainLabels.from_sentences(train)
+        tags = Vocabulary.from_counts(Counter(tag for each in train for tag in each.tags or ()))
+        features = TokenFeatures.from_sentences(train, config, () if vectors is None else vectors.words)
+        return cls.initialised(train, vectors, seed, config, features, labels, tags)
+
+    @classmethod
+    def from_material(cls, material: Material, config: SpanConfig, options: Options, seed: int) -> Self:
+        return cls.from_data(material.train, config, vectors=material.files, seed=seed)
+
+    # Learning
+
+    def gold(self, sentence: Sentence) -> list[list[int]]:
+        """The nodes of the tree (start, end, label), and the tag of word r in row r, -1 in the rows behind."""
+        nodes = self.labels.nodes(len(sentence), brackets_of(sentence))
+        tags = [self.tags.index(tag) for tag in sentence.tags or ()]
+        return [[*node, tag] for node, tag in zip(nodes, tags + [-1] * (len(sentence) - 1), strict=True)]
+
+    def forward(self, batch: TokenBatch) -> Scored:
+        """p(tree | words), and scores of tags."""
+        vectors = self.encode_tokens(batch)
+        lengths = batch.mask.sum(1)
+        spans = self.scorer(vectors * batch.mask[..., None], lengths)
+        return Scored(SpanTree(spans, lengths=lengths, empty=0), self.tag_scorer(vectors))
+
+    def loss(self, batch: Sequence[Sentence] | Sequence[EncodedSentence]) -> Float[Tensor, ""]:
+        """-log p(tree | words), and that of the tags times their weight, summed over the batch."""
+        trees, gold, of_tags = self.scored(batch)
+        return of_tags - trees.log_prob(gold).sum()
+
+    def scored(
+        self, batch: Sequence[Sentence] | Sequence[EncodedSentence]
+    ) -> tuple[SpanTree, Int[Tensor, "batch nodes 3"], Float[Tensor, ""]]:
+        """p(tree | words) of a batch, its gold trees, and the loss of the tags, for every objective."""
+        encoded, rows = self.encoded(batch)
+        found = self(self.token_batch(encoded))
+        gold = pad_sequence(list(rows), batch_first=True, padding_value=-1).to(found.tags.device)
+        tags = gold[:, : found.tags.shape[1], 3]
+        of_tags = F.cross_entropy(found.tags.flatten(0, 1), tags.flatten(), ignore_index=-1, reduction="sum")
+        return found.trees, gold[..., :3], self.config.tag_weight * of_tags
+
+    # Answers
+
+    def distribution(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> SpanTree:
+        """p(tree | words, pins) of a batch, with every query: entropy, samples, k best, and so on.
+
+        Labels are indices into `labels.names`; `labels.brackets` makes constituents of the nodes of a value.
+        """
+        given = self.sentences_of(sentences)
+        with self.evaluating():
+            return self._pinned(self(self.token_batch(self.encode(given))).trees, pins)
+
+    def _pinned(self, trees: SpanTree, pins: Sequence[Pins] | None) -> SpanTree:
+        if pins is None or not any(pins):
+            return trees
+        _, n, _, c = trees.spans.shape
+        known = [[(start, end, None) for start, end, _ in row] for row in pins]
+        allowed = allowed_by_nodes(known, trees.lengths.tolist(), n, c, trees.spans.device)
+        for row, each in enumerate(pins):
+            for start, end, label in each:
+                allowed[row, start, end - 1] &= self._having(label).to(allowed.device)
+        return trees.constrain(allowed)
+
+    def _having(self, label: str | None) -> Bool[Tensor, "c"]:
+        having = torch.tensor(self.labels.with_label(label))
+        if not bool(having.any()):
+            known = sorted({each for chain in self.labels.chains for each in chain})
+            raise TrellisworkError(f"a pin must have one of the labels {', '.join(known)}; got {label!r}")
+        return having
+
+    def parsed(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
+    ) -> list[ParsedTree]:
+        found: list[ParsedTree] = []
+        for first, last in _small(list(map(len, batch)), len(self.labels)):
+            known = None if pins is None else pins[first:last]
+            found += self._parsed(batch[first:last], known, top_k, sure)
+        return found
+
+    def _parsed(
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
+    ) -> list[ParsedTree]:
+        scored = self(self.token_batch(self.encode(batch)))
+        trees = self._pinned(scored.trees, pins)
+        shares = scored.tags.softmax(-1).max(-1)
+        tags = [[self.tags[t] for t in row[: len(each)]] for row, each in zip(shares.indices.tolist(), batch, strict=True)]
+        values = self._best(trees)
+        brackets = [self.labels.brackets(value) for value in values]
+        best = self._top(trees, tags, top_k) if top_k else [()] * len(batch)
+        if not sure:
+            return [ParsedTree(tags[i], brackets[i], best=best[i]) for i in range(len(batch))]
+        whole, marginals = trees.log_prob(values).exp().tolist(), trees.marginals
+        return [
+            ParsedTree(
+                tags[i], brackets[i], whole[i], self._sure(marginals[i], brackets[i]),
+                shares.values[i, : len(each)].tolist(), best[i],
+            )
+            for i, each in enumerate(batch)
+        ]  # fmt: skip
+
+    def _sure(self, marginals: Float[Tensor, "n n c"], brackets: Sequence[Bracket]) -> list[float]:
+        """The probability of each constituent, in whichever chain."""
+        names = list(dict.fromkeys(label for _, _, label in brackets))
+        having = torch.tensor([self.labels.with_label(name) for name in names]).to(marginals)
+        places = torch.tensor([(start, end - 1, names.index(label)) for start, end, label in brackets])
+        if not len(places):
+            return []
+        start, last, name = places.unbind(1)
+        found: list[float] = (marginals[start, last] * having[name]).sum(-1).clamp(max=1.0).tolist()
+        return found
+
+    def _top(
+        self, trees: SpanTree, tags: Sequence[Sequence[str]], top_k: int
+    ) -> list[list[tuple[Sequence[str], list[Bracket], float]]]:
+        """The `top_k` best trees of each sentence, all with the best tags, and their probabilities."""
+        values, scores = trees.top_k(top_k)
+        shares = (scores.double() - trees.log_partition.double()).exp().clamp(max=1.0).T.tolist()
+        exists = (scores > -INF).T.tolist()
+        return [
+            [
+                (tags[row], self.labels.brackets(values[rank][row]), shares[row][rank])
+                for rank in range(top_k)
+                if exists[row][rank]
+            ]
+            for row in range(len(tags))
+        ]
+
+    def _best(self, trees: SpanTree) -> Any:
+        if self.config.decoding == "best":
+            return trees.argmax
+        return expected_best(trees, self.labels)
+
+    # What it is
+
+    def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
+        known = {label for chain in self.labels.chains for label in chain}
+        unknown = Counter(label for each in dev for *_, label in brackets_of(each) if label not in known)
+        if not unknown:
+            return []
+        worst = ", ".join(label for label, _ in unknown.most_common(5))
+        return [f"note: labels of the dev sentences that training never saw count as mistakes: {worst}"]
+
+    def describe(self, top: int = 20) -> Description:
+        shown = {"constituents": self.labels.names[1:], "parts of speech": self.tags.to_list()}
+        return network_described(self, self.STRUCTURE, shown, {"labels": self.labels.names[1:]}, [])
+
+    @property
+    def size(self) -> str:
+        return f"{len(self.labels) - 1} labels of constituents, {self.n_parameters:,} parameters"
+
+    def stored_config(self) -> dict[str, Any]:
+        return super().stored_config() | {"labels": self.labels.names, "tags": self.tags.to_list()}
+
+    @classmethod
+    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+        settings = SpanConfig.from_dict(config["settings"])
+        features = TokenFeatures.from_stored(settings, config)
+        return cls(settings, features, ChainLabels(config["labels"]), Vocabulary(config["tags"]))
+
+
+def expected_best(trees: SpanTree, labels: ChainLabels) -> Any:
+    """The value of each row with the highest 2 E[right] / (predicted + E[gold]): the F1 of expected counts.
+
+    A constituent pays if its probability is above half of the F1 that is reached (Dinkelbach 1967, On nonlinear
+    fractional programming), so the best tree for one share gives the next.
+    """
+    marginals = trees.marginals.double()
+    overlaps, sizes = labels.overlaps.to(marginals), labels.sizes.to(marginals)
+    right = torch.where(trees.spans > -INF, marginals @ overlaps, -INF)  # expected right constituents of each label
+    expected = (marginals @ sizes).flatten(1).sum(1)
+    share = torch.full_like(expected, 0.4)
+    for _ in range(ROUNDS):
+        found = SpanTree(right - share[:, None, None, None] * sizes, lengths=trees.lengths, empty=0).argmax_nodes
+        real = found[..., 0] >= 0
+        row = torch.arange(len(found), device=found.device)[:, None].expand(real.shape)[real]
+        start, end, label = found[real].unbind(-1)
+        n_right = torch.zeros_like(share).index_add(0, row, right[row, start, end - 1, label])
+        n_found = torch.zeros_like(share).index_add(0, row, sizes[label])
+        again = n_right / (n_found + expected).clamp(min=1e-9)
+        if torch.allclose(again, share, atol=1e-9):
+            break
+        share = again
+    return trees.from_nodes(found)
+
+
+def _small(lengths: Sequence[int], n_labels: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows whose scores fit into memory together; one row at least."""
+    first, longest = 0, 0
+    for i, n in enumerate(lengths):
+        longest = max(longest, n)
+        if i > first and (i + 1 - first) * longest * longest * n_labels > CHUNK:
+            yield first, i
+            first, longest = i, n
+    yield first, len(lengths)

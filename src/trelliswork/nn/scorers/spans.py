@@ -1,0 +1,76 @@
+"""Scores of labelled spans from what an encoder has read between their ends."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
+from trelliswork.runtime.shapes import Float, Int
+
+
+class SpanPlaces(NamedTuple):
+    """The spans of a batch, one after the other: where they begin and end among fenceposts, and where they go.
+
+    Row b of a batch of n columns has n + 1 fenceposts, number b (n + 1) + i before token i.
+    """
+
+    starts: Int[Tensor, "spans"]
+    ends: Int[Tensor, "spans"]
+    cells: Int[Tensor, "spans"]  # (b n + first token) n + last token
+
+    @staticmethod
+    def of(lengths: Int[Tensor, "batch"], n: int) -> SpanPlaces:
+        """All spans of rows of these lengths, by first and last token."""
+        place = torch.arange(n, device=lengths.device)
+        real = (place[:, None] <= place) & (place < lengths[:, None, None])
+        row, first, last = real.nonzero(as_tuple=True)
+        return SpanPlaces(row * (n + 1) + first, row * (n + 1) + last + 1, (row * n + first) * n + last)
+
+
+class SpanScorer(nn.Module):
+    """s(i, j, y) = w_y · relu(V (r_j - r_i)) + b_y of tokens i..j-1, r_k being what was read up to fencepost k.
+
+    r_k joins the first half of the vector of token k - 1, which has read what lies before, and the second half of that
+    of token k, negated, which has read what lies behind: of an LSTM from both ends these are its two directions. V is
+    applied to fenceposts, not to spans. Label 0 is empty, and scores 0.
+
+        >>> SpanScorer(400, num_labels=9)(torch.zeros(2, 7, 400), torch.tensor([7, 3])).shape
+        torch.Size([2, 7, 7, 9])
+
+    Stern, Andreas and Klein (2017), A minimal span-based neural constituency parser; Gaddy, Stern and Klein (2018),
+    What's going on in neural constituency parsers? An analysis.
+    """
+
+    def __init__(
+        self, dim: int, num_labels: int, *, hidden: int = 250, dropout: float = 0.0, initialization: FanInScheme = "uniform"
+    ):
+        super().__init__()
+        self.half = dim // 2
+        self.posts = nn.Linear(dim, hidden, bias=False)
+        self.bias = nn.Parameter(torch.zeros(hidden))
+        self.dropout = nn.Dropout(dropout)
+        self.labels = nn.Linear(hidden, num_labels - 1)
+        initialize_fan_in(self, initialization)
+
+    def fenceposts(self, encoded: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n+1 hidden"]:
+        """V r_k; beyond the ends of a row nothing has been read. Padding must be 0."""
+        before = nn.functional.pad(encoded[..., : self.half], (0, 0, 1, 0))
+        behind = nn.functional.pad(encoded[..., self.half :], (0, 0, 0, 1))
+        found: Tensor = self.posts(torch.cat([before, -behind], -1))
+        return found
+
+    def forward(
+        self, encoded: Float[Tensor, "batch n d"], lengths: Int[Tensor, "batch"]
+    ) -> Float[Tensor, "batch n n c"]:
+        """Scores at [first token, last token, label]; 0 where there is no span."""
+        batch, n, _ = encoded.shape
+        places = SpanPlaces.of(lengths, n)
+        posts = self.fenceposts(encoded).flatten(0, 1)
+        hidden = posts.index_select(0, places.ends) - posts.index_select(0, places.starts) + self.bias
+        scores = self.labels(self.dropout(torch.relu(hidden)))
+        found = scores.new_zeros(batch * n * n, scores.shape[-1] + 1)
+        found[:, 1:].index_copy_(0, places.cells, scores)
+        return found.view(batch, n, n, -1)

@@ -1,0 +1,145 @@
+"""CPU kernels of CKY for sparse grammars with unary rules, in scaled exp space.
+
+A chart is [i, j, symbol] of tokens i..j, two of them: `base` before chains of unary rules, `full` with all chains above.
+Both are divided by exp(scale[i, j]), so that the highest entry of `full` is 1; what is 1e-300 of that or less is lost.
+`rules` are (start of each left child, parent, right child, weight), `chains` (start of each child, ancestor, weight of
+all chains or of the best one), `math.md`, (10) to (12).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trelliswork.runtime.compilation import EXACT, kernel
+
+TINY = 1e-300
+
+
+@kernel(EXACT)
+def _close(base, full, chains, best):
+    """full = base and all that chains make of it."""
+    starts, ancestors, weights = chains
+    full[:] = base
+    for b in range(base.shape[0]):
+        if base[b] > 0.0:
+            for c in range(starts[b], starts[b + 1]):
+                a, value = ancestors[c], weights[c] * base[b]
+                full[a] = max(full[a], value) if best else full[a] + value
+
+
+@kernel(EXACT)
+def _rescale(base, full, actives):
+    """Divide by the highest, and list what is left; the logarithm of what was divided by, and how many there are."""
+    top, n_active = 0.0, 0
+    for a in range(full.shape[0]):
+        top = max(top, full[a])
+    if top == 0.0:
+        return -np.inf, 0
+    for a in range(full.shape[0]):
+        if full[a] > 0.0:
+            base[a] /= top
+            full[a] /= top
+            if full[a] < TINY:
+                base[a] = full[a] = 0.0
+            else:
+                actives[n_active] = a
+                n_active += 1
+    return np.log(top), n_active
+
+
+@kernel(EXACT)
+def _combine(left, right, factor, actives, rules, best, base):
+    """base += (or max=) left * right * rule, over the rules whose left child is active."""
+    starts, parents, rights, weights = rules
+    for at in range(actives.shape[0]):
+        b = actives[at]
+        share = left[b] * factor
+        for r in range(starts[b], starts[b + 1]):
+            value = share * right[rights[r]] * weights[r]
+            if best:
+                base[parents[r]] = max(base[parents[r]], value)
+            else:
+                base[parents[r]] += value
+
+
+@kernel(EXACT)
+def fill(lexical, rules, chains, best, base, full, scale):
+    """The inside recursion of one sentence, with sums or maxima; lexical is [n, symbol]."""
+    n, size = lexical.shape
+    actives, n_active = np.empty((n, n, size), np.int32), np.zeros((n, n), np.int64)
+    for w in range(n):
+        for i in range(n - w):
+            j, top = i + w, -np.inf
+            base[i, j] = 0.0
+            if w == 0:
+                base[i, i], top = lexical[i], 0.0
+            for k in range(i, j):
+                top = max(top, scale[i, k] + scale[k + 1, j])
+            for k in range(i, j):
+                part = scale[i, k] + scale[k + 1, j]
+                if part > -np.inf:
+                    mine = actives[i, k, : n_active[i, k]]
+                    _combine(full[i, k], full[k + 1, j], np.exp(part - top), mine, rules, best, base[i, j])
+            _close(base[i, j], full[i, j], chains, best)
+            change, n_active[i, j] = _rescale(base[i, j], full[i, j], actives[i, j])
+            scale[i, j] = top + change
+
+
+@kernel(EXACT)
+def _open(out, out_base, chains):
+    """Derivatives by `base` from those by `full`."""
+    starts, ancestors, weights = chains
+    for b in range(out.shape[0]):
+        total = out[b]
+        for c in range(starts[b], starts[b + 1]):
+            total += weights[c] * out[ancestors[c]]
+        out_base[b] = total
+
+
+@kernel(EXACT)
+def _share(left, right, factor, rules, out_base, out_left, out_right):
+    """Pass derivatives by the symbols of a span on to those of its halves."""
+    starts, parents, rights, weights = rules
+    for b in range(left.shape[0]):
+        if left[b] > 0.0:
+            total = 0.0
+            for r in range(starts[b], starts[b + 1]):
+                amount = out_base[parents[r]]
+                if amount > 0.0 and right[rights[r]] > 0.0:
+                    amount *= weights[r] * factor
+                    total += amount * right[rights[r]]
+                    out_right[rights[r]] += amount * left[b]
+            out_left[b] += total
+
+
+@kernel(EXACT)
+def outside(roots, rules, chains, full, scale, out):
+    """Derivatives of log Z by entries of `full`; `out` comes as zeros. An entry times its derivative is a posterior."""
+    n, size = full.shape[0], full.shape[2]
+    out_base, z = np.empty(size), 0.0
+    for a in range(size):
+        z += roots[a] * full[0, n - 1, a]
+    for a in range(size):
+        out[0, n - 1, a] = roots[a] / z
+    for w in range(n - 1, 0, -1):
+        for i in range(n - w):
+            j = i + w
+            if scale[i, j] == -np.inf or not out[i, j].any():
+                continue
+            _open(out[i, j], out_base, chains)
+            for k in range(i, j):
+                part = scale[i, k] + scale[k + 1, j]
+                if part > -np.inf:
+                    factor = np.exp(part - scale[i, j])
+                    _share(full[i, k], full[k + 1, j], factor, rules, out_base, out[i, k], out[k + 1, j])
+
+
+@kernel(EXACT)
+def posteriors(full, out, chains, chart):
+    """chart[i, j, a]: how often symbol a is expected above tokens i..j, in a chain or alone; at most once, if rarely."""
+    n, out_all = full.shape[0], np.empty(full.shape[2])
+    for i in range(n):
+        for j in range(i, n):
+            _open(out[i, j], out_all, chains)
+            for a in range(full.shape[2]):
+                chart[i, j, a] = full[i, j, a] * out_all[a]
