@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from trelliswork.errors import ScoreError
-from trelliswork.structures.grammar.closed import ClosedGrammar, best_chains, summed_chains
+from trelliswork.structures.grammar.closed import ClosedGrammar, best_chains, simple_chains, summed_chains
 
 SYMBOLS = ("S", "NP", "VP", "X", "n", "v")
 S, NP, VP, X, N, V = range(6)
@@ -75,8 +75,9 @@ def test_a_cycle_of_unary_rules_is_summed_to_its_end() -> None:
     chains = summed_chains(unary)
     assert chains[0, 2] == pytest.approx(0.5 * 0.3 / (1 - 0.2))
     assert chains[0, 0] == pytest.approx(0.2 / (1 - 0.2))
-    best, between = best_chains(unary)
-    assert best[0, 2] == pytest.approx(0.15) and between[0, 2] == (1,)
+    assert best_chains(unary)[0, 2] == pytest.approx(0.15)
+    down = simple_chains(0, {0: [(1, 0.5)], 1: [(0, 0.4), (2, 0.3)]})
+    assert [(chain.above, chain.bottom) for chain in down] == [((), 0), ((0,), 1), ((0, 1), 2)]
     with pytest.raises(ScoreError, match="must sum to a number"):
         summed_chains({(0, 1): 1.0, (1, 0): 1.0})
 

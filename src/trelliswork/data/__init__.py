@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trelliswork.data.baseline import MajorityBaseline
 from trelliswork.data.batching import token_budget_batches
+from trelliswork.data.brackets import read_brackets
 from trelliswork.data.choices import Choices
 from trelliswork.data.conll import ColumnFormat, conll_text, infer_format, open_conll, read_conll
 from trelliswork.data.crfsuite import read_crfsuite
@@ -42,6 +43,7 @@ __all__ = [
     "open_conll",
     "open_csv",
     "open_text",
+    "read_brackets",
     "read_conll",
     "read_crfsuite",
     "read_csv",

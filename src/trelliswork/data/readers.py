@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from trelliswork.data.brackets import is_brackets, read_brackets
 from trelliswork.data.choices import Choices
 from trelliswork.data.conll import ColumnFormat, open_conll, read_conll
 from trelliswork.data.crfsuite import is_crfsuite, read_crfsuite
@@ -15,11 +16,12 @@ from trelliswork.data.jsonl import read_jsonl
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
 
-FileKind = Literal["conll", "jsonl", "csv", "crfsuite"]
+FileKind = Literal["conll", "jsonl", "csv", "crfsuite", "brackets"]
 InputKind = FileKind | Literal["text", "pretokenised"]
 _JSON_SUFFIXES = tuple(f".{name}{packed}" for name in ("jsonl", "ndjson", "json") for packed in ("", ".gz"))
 _READERS: dict[FileKind, Callable[..., Iterator[Sentence]]] = {
     "conll": read_conll, "jsonl": read_jsonl, "csv": read_csv, "crfsuite": read_crfsuite,
+    "brackets": read_brackets,
 }  # fmt: skip
 
 
@@ -32,11 +34,13 @@ def file_kind(path: str | Path) -> FileKind:
     """What a file is by its suffix; CoNLL columns if that says nothing."""
     if is_jsonl(path):
         return "jsonl"
+    if is_brackets(path):
+        return "brackets"
     return "csv" if is_csv(path) else "crfsuite" if is_crfsuite(path) else "conll"
 
 
 def reader_for(path: str | Path) -> Callable[..., Iterator[Sentence]]:
-    """`read_jsonl`, `read_csv`, `read_crfsuite` or `read_conll`, by suffix.
+    """`read_jsonl`, `read_csv`, `read_crfsuite`, `read_brackets` or `read_conll`, by suffix.
 
     >>> reader_for("dev.jsonl.gz").__name__, reader_for("dev.csv").__name__, reader_for("dev.txt").__name__
     ('read_jsonl', 'read_csv', 'read_conll')
@@ -53,6 +57,8 @@ def open_tagged(
         return open_csv(path, choices)
     if kind == "jsonl":
         return None, read_jsonl(path, fields=choices.fields, tokeniser=choices.tokeniser)
+    if kind == "brackets":
+        return None, read_brackets(path)
     return (None, read_crfsuite(path)) if kind == "crfsuite" else open_conll(path, choices)
 
 
@@ -69,6 +75,8 @@ def open_untagged(
         return None, read_jsonl(path, with_tags=False, fields=choices.fields, tokeniser=choices.tokeniser, keep=keep)
     if kind == "crfsuite":
         return None, read_crfsuite(path, with_tags=False)
+    if kind == "brackets":
+        return None, read_brackets(path)
     if kind == "pretokenised":
         return None, read_pretokenised(path)
     return open_conll(path, choices, with_tags=False, keep=keep)

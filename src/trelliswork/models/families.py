@@ -13,9 +13,12 @@ from trelliswork.data.settings import Settings, setting, settings_in
 from trelliswork.lazy import named
 from trelliswork.models.networks.preset import Preset
 from trelliswork.models.parsers.config import ParserConfig
+from trelliswork.models.parsers.pcfg_config import GrammarConfig
+from trelliswork.models.parsers.presets import CONSTITUENCY
 from trelliswork.models.parsers.presets import PRESETS as PARSERS
 from trelliswork.models.parsers.presets import TRANSITION_PRESETS
 from trelliswork.models.parsers.transition_config import TransitionConfig
+from trelliswork.models.parsers.span_config import SpanConfig
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
@@ -134,6 +137,18 @@ FAMILIES = (
         "trelliswork.models.parsers.recipe:TransitionRecipe",
         phrases_of(TRANSITION_PRESETS),
         (VectorFile,), (TransitionConfig,), (TrainingConfig, Machine), TRANSITION_PRESETS,
+    ),
+    Family(
+        "Constituency parsers",
+        "trelliswork.models.parsers.span_recipe:SpanRecipe",
+        phrases_of(CONSTITUENCY),
+        (VectorFile,), (SpanConfig,), (TrainingConfig, Machine), CONSTITUENCY,
+    ),
+    Family(
+        "Grammars",
+        "trelliswork.models.parsers.pcfg_recipe:GrammarRecipe",
+        {"pcfg": "constituency trees by the rules of a treebank, counted in seconds"},
+        (), (GrammarConfig,),
     ),
     Family(
         "Over features",

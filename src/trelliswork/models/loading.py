@@ -39,6 +39,7 @@ KINDS = {
     "SpanParser": "trelliswork.models.parsers.span_cky:SpanParser",
     "Tagger": "trelliswork.models.taggers.networks.tagger:Tagger",
     "TransitionParser": "trelliswork.models.parsers.transition:TransitionParser",
+    "TreebankGrammar": "trelliswork.models.parsers.pcfg:TreebankGrammar",
     "VectorTagger": "trelliswork.models.taggers.networks.vector_tagger:VectorTagger",
 }
 COLUMN_TAGGERS = "trelliswork.models.taggers.column_taggers:ColumnTaggers"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,7 @@ from trelliswork.models.examined import Examined, Example
 from trelliswork.models.parsers.derivations import Bracket, brackets_of
 
 Pins = Sequence[tuple[int, int, str | None]]  # constituents that are known, end exclusive; a label of None is unknown
+_PIN = re.compile(r"(\d{1,9})(?::(.+))?")
 
 
 @dataclass(frozen=True)
@@ -51,16 +54,17 @@ class ConstituencyParser(Model):
         inputs: str | Sentence | Sequence[str] | Sequence[Sentence | Sequence[str]],
         *,
         top_k: int = 1,
-        pins: Sequence[Pins] | None = None,
+        pins: Sequence[Pins | Mapping[int, tuple[int, str | None]]] | None = None,
         confidence: bool = True,
     ) -> list[Answer]:
         """The tree of each sentence, with the probability of each constituent and tag.
 
         `pins` has for each sentence the constituents that are known: [(0, 2, "NP")] says that its first two words are
-        an NP; a label of None is unknown. Of raw text there is an answer for each sentence.
+        an NP, and so does {0: (2, "NP")}; a label of None is unknown. Of raw text there is an answer for each sentence.
         """
         sentences = self.sentences_of(inputs)
-        found = self._parse(sentences, pins, top_k, confidence)
+        known = None if pins is None else [_listed(each) for each in pins]
+        found = self._parse(sentences, known, top_k, confidence)
         return [_answer(sentence, each) for sentence, each in zip(sentences, found, strict=True)]
 
     def _parse(
@@ -72,6 +76,30 @@ class ConstituencyParser(Model):
             self, sentences, pins, lambda batch, known: self.parsed(batch, known, top_k, sure),
             empty=lambda: ParsedTree((), (), 1.0),
         )  # fmt: skip
+
+    def pinned(self, text: str, n: int | None = None) -> tuple[int, str | None]:
+        """`4:NP`, or `4`, of a word: the last word of a constituent that begins there, and its label."""
+        match = _PIN.fullmatch(text)
+        if match is None or int(match[1]) < 1 or (n is not None and int(match[1]) > n):
+            words = "the sentence" if n is None else f"its {n} words"
+            problem = "expected FIRST=LAST or FIRST=LAST:LABEL, the first and last word of a constituent"
+            raise TrellisworkError(f"{problem}, such as 1=3:NP, within {words}; got {text!r}")
+        if match[2] is not None and match[2] not in self.known_labels:
+            known = ", ".join(sorted(self.known_labels))
+            raise TrellisworkError(f"expected one of the labels {known}; got {match[2]!r}")
+        return int(match[1]), match[2]
+
+    @property
+    @abstractmethod
+    def known_labels(self) -> set[str]:
+        """The labels of constituents that it can answer with."""
+
+    def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
+        unknown = Counter(label for each in dev for *_, label in brackets_of(each) if label not in self.known_labels)
+        if not unknown:
+            return []
+        worst = ", ".join(label for label, _ in unknown.most_common(5))
+        return [f"note: labels of the dev sentences that training never saw count as mistakes: {worst}"]
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
         """Labelled brackets against gold trees, as evalb counts them; tags are predicted, not read."""
@@ -93,6 +121,10 @@ class ConstituencyParser(Model):
             record["calibration"] = {"of": "labelled brackets", "expected_error": error}
             rows.append(f"{'calibration error':<24}{100 * error:6.2f}   of the probabilities of labelled brackets")
         return Report("\n".join(rows), record, {"": examined})
+
+
+def _listed(known: Pins | Mapping[int, tuple[int, str | None]]) -> Pins:
+    return [(start, *rest) for start, rest in known.items()] if isinstance(known, Mapping) else known
 
 
 def _check_pins(sentence: Sentence, known: Pins) -> None:

@@ -33,7 +33,7 @@ from trelliswork.models.parsers.constituency_parser import ConstituencyParser, P
 from trelliswork.models.parsers.derivations import Bracket, brackets_of
 from trelliswork.models.parsers.pcfg_config import GrammarConfig
 from trelliswork.models.parsers.treebank_rules import RuleCounts, label_of
-from trelliswork.models.parsers.word_tags import WordTags, spelling_counts
+from trelliswork.models.parsers.word_tags import WordTags
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.runtime.bridge import Array
 from trelliswork.structures.grammar.closed import Chart, ClosedGrammar, Node
@@ -73,7 +73,7 @@ class TreebankGrammar(ConstituencyParser):
             self._below.setdefault((tag, word), Counter())[symbol] += n
             self._split.setdefault(tag, Counter())[symbol] += n
         self.lexicon = WordTags.from_counts(tags, self.config.rare, self.config.word_smoothing)
-        self.tag_symbols = np.array([self.place[symbol] for each in self._split.values() for symbol in each])
+        self.tag_symbols = {self.place[symbol] for each in self._split.values() for symbol in each}
 
     @classmethod
     def fit(cls, train: Sequence[Sentence], config: GrammarConfig | None = None) -> Self:
@@ -100,8 +100,8 @@ class TreebankGrammar(ConstituencyParser):
                     found[i, self.place[symbol]] = share * of_tag / n
         return found / found.max(1, keepdims=True)
 
-    def charts(self, words: Sequence[str], known: Pins = (), *, best: bool) -> Chart:
-        """Of sums, or of maxima."""
+    def charts(self, words: Sequence[str], *, best: bool = False) -> Chart:
+        """Of sums over trees, or of the best."""
         return self.grammar.inside(self.word_weights(words), best=best)
 
     # Answers
@@ -113,19 +113,21 @@ class TreebankGrammar(ConstituencyParser):
     def parsed(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
     ) -> list[ParsedTree]:
-        return [self._one(each.words, () if pins is None else pins[i], top_k, sure) for i, each in enumerate(batch)]
+        if pins is not None and any(pins):
+            raise TrellisworkError("a treebank grammar takes no pins; leave them out, or train with --model span-cky")
+        return [self._one(each.words, top_k, sure) for each in batch]
 
-    def _one(self, words: Sequence[str], known: Pins, top_k: int, sure: bool) -> ParsedTree:
+    def _one(self, words: Sequence[str], top_k: int, sure: bool) -> ParsedTree:
         if len(words) > self.config.longest:
             return self._in_pieces(words)
-        chart = self.charts(words, known, best=True)
+        chart = self.charts(words, best=True)
         if chart.log_z == -math.inf:
             return self._flat(words)
         best = [(self._split_nodes(nodes), score) for nodes, score in self.grammar.top_k(chart, max(top_k, 1))]
         (tags, brackets), score = best[0]
         if not sure and not top_k:
             return ParsedTree(tags, brackets)
-        sums = self.charts(words, known, best=False)
+        sums = self.charts(words)
         ranked = [(*each, math.exp(min(value - sums.log_z, 0.0))) for each, value in best[:top_k]]
         if not sure:
             return ParsedTree(tags, brackets, best=ranked)
@@ -136,11 +138,11 @@ class TreebankGrammar(ConstituencyParser):
 
     def _split_nodes(self, nodes: Sequence[Node]) -> tuple[list[str], list[Bracket]]:
         """Tags and constituents of a derivation; what only stands for the rest of some children goes."""
-        tags, brackets = [], []
-        is_tag = set(self.tag_symbols.tolist())
+        tags: list[str] = []
+        brackets: list[Bracket] = []
         for start, end, symbol in nodes:
             label = self.names[symbol]
-            if symbol in is_tag:
+            if symbol in self.tag_symbols:
                 tags.append(label or "")
             elif label is not None:
                 brackets.append((start, end, label))
@@ -166,12 +168,16 @@ class TreebankGrammar(ConstituencyParser):
         tags: list[str] = []
         brackets: list[Bracket] = [(0, len(words), ROOTS[0])]
         for at in range(0, len(words), self.config.longest):
-            piece = self._one(words[at : at + self.config.longest], (), 0, False)
+            piece = self._one(words[at : at + self.config.longest], 0, False)
             tags += piece.tags
             brackets += [(at + start, at + end, label) for start, end, label in piece.brackets]
         return ParsedTree(tags, brackets)
 
     # What it is
+
+    @property
+    def known_labels(self) -> set[str]:
+        return {name for i, name in enumerate(self.names) if name is not None and i not in self.tag_symbols}
 
     @property
     def n_parameters(self) -> int:

@@ -8,7 +8,6 @@ from typing import Literal, get_args
 from trelliswork.data.settings import Settings, setting
 
 Side = Literal["left", "right"]
-Answered = Literal["best", "expected"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,4 @@ class GrammarConfig(Settings):
     rare: int = setting(3, "Words seen at most this often say what unknown words are like.", at_least=1)
     word_smoothing: float = setting(2.0, "Weight of the spelling of a word beside what was seen of it.", above=0)
     parent_smoothing: float = setting(10.0, "Weight of a part of speech beside what was seen below one parent.", above=0)
-    rule_smoothing: float = setting(0.0, "Weight of a label's rules beside those below one parent.", at_least=0)
-    grammar_decoding: Answered = setting(
-        "best", "The most probable tree, or that of the highest expected F1", choices=get_args(Answered)
-    )
     longest: int = setting(150, "Longer sentences are parsed in pieces of this many words.", at_least=1)

@@ -26,3 +26,12 @@ TRANSITION_PRESETS: dict[str, Preset] = {
         learning=dict(epochs=20, patience=10),
     ),
 }
+
+CONSTITUENCY: dict[str, Preset] = {
+    "span-cky": Preset(
+        "constituency trees, every span scored with each label",
+        kind="SpanParser",
+        network={**_RECURRENT, "hidden": 200},
+        learning=dict(epochs=15, patience=10, batch_tokens=700),
+    ),
+}

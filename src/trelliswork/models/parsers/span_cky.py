@@ -148,8 +148,8 @@ class SpanParser(ConstituencyParser, WordNetwork):
     def _having(self, label: str | None) -> Bool[Tensor, "c"]:
         having = torch.tensor(self.labels.with_label(label))
         if not bool(having.any()):
-            known = sorted({each for chain in self.labels.chains for each in chain})
-            raise TrellisworkError(f"a pin must have one of the labels {', '.join(known)}; got {label!r}")
+            known = ", ".join(sorted(self.known_labels))
+            raise TrellisworkError(f"a pin must have one of the labels {known}; got {label!r}")
         return having
 
     def parsed(
@@ -216,13 +216,9 @@ class SpanParser(ConstituencyParser, WordNetwork):
 
     # What it is
 
-    def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        known = {label for chain in self.labels.chains for label in chain}
-        unknown = Counter(label for each in dev for *_, label in brackets_of(each) if label not in known)
-        if not unknown:
-            return []
-        worst = ", ".join(label for label, _ in unknown.most_common(5))
-        return [f"note: labels of the dev sentences that training never saw count as mistakes: {worst}"]
+    @property
+    def known_labels(self) -> set[str]:
+        return {label for chain in self.labels.chains for label in chain}
 
     def describe(self, top: int = 20) -> Description:
         shown = {"constituents": self.labels.names[1:], "parts of speech": self.tags.to_list()}

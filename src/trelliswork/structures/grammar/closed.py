@@ -11,9 +11,9 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +49,14 @@ class Lists(NamedTuple):
         return slice(int(self.starts[symbol]), int(self.starts[symbol + 1]))
 
 
+class Chain(NamedTuple):
+    """Unary rules one below the other: their weight, the symbols above the last, and the last."""
+
+    weight: float
+    above: tuple[int, ...]
+    bottom: int
+
+
 class Chart(NamedTuple):
     """One sentence: the charts of `closed_kernels`, and the log of the sum (or the best) of all trees."""
 
@@ -67,8 +75,9 @@ class ClosedGrammar:
     by_parent: Lists
     chains: Lists  # all of them summed
     best_chains: Lists
-    below: Mapping[tuple[int, int], tuple[int, ...]]  # (ancestor, child) -> the best chain between them, both left out
+    below: Mapping[int, Sequence[tuple[int, float]]]  # the unary rules of each symbol: (child, weight)
     roots: Array
+    _chains_from: dict[int, list[Chain]] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -83,11 +92,13 @@ class ClosedGrammar:
         weights = np.array(list(binary.values()), np.float64)
         of_roots = np.zeros(size)
         of_roots[list(roots)] = list(roots.values())
-        best, below = best_chains(unary)
+        below: dict[int, list[tuple[int, float]]] = {}
+        for (parent, child), weight in unary.items():
+            below.setdefault(parent, []).append((child, weight))
         return ClosedGrammar(
             tuple(symbols), Lists.by(rules[:, 1], size, rules[:, 0], rules[:, 2], weights=weights),
             Lists.by(rules[:, 0], size, rules[:, 1], rules[:, 2], weights=weights),
-            _chain_lists(summed_chains(unary), size), _chain_lists(best, size), below, of_roots,
+            _chain_lists(summed_chains(unary), size), _chain_lists(best_chains(unary), size), below, of_roots,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -115,34 +126,31 @@ class ClosedGrammar:
     # --- trees -----------------------------------------------------------------------------------------------
 
     def top_k(self, chart: Chart, k: int) -> list[tuple[list[Node], float]]:
-        """The k best trees of a chart of maxima with the logarithms of their weights, fewer if there are no more."""
+        """The k best trees of a chart of maxima with the logarithms of their weights, fewer if there are no more.
+
+        Trees in which a chain of unary rules meets a symbol twice are left out.
+        """
         if chart.log_z == -np.inf:
             raise ScoreError("expected a sentence that the grammar has a tree for, got one without; smooth the rules")
         return KBest(self, chart).trees(k)
 
-    @cached_property
-    def above(self) -> list[list[int]]:
-        """Of each symbol, the entries of `best_chains` that end in it."""
-        found: list[list[int]] = [[] for _ in self.symbols]
-        for entry, ancestor in enumerate(self.best_chains.others[0].tolist()):
-            found[ancestor].append(entry)
-        return found
-
-    @cached_property
-    def bottoms(self) -> Array:
-        """The symbol below each entry of `best_chains`."""
-        return np.repeat(np.arange(len(self.symbols)), np.diff(self.best_chains.starts))
-
-
-class Edge(NamedTuple):
-    """A way to make a vertex of others: its own weight, and the vertices."""
-
-    log_weight: float
-    tails: tuple[tuple[int, int, int, bool], ...]
-    ranks: tuple[int, ...]
+    def chains_from(self, symbol: int) -> list[Chain]:
+        """Every chain of unary rules down from a symbol that meets none twice, that of no rule first."""
+        if symbol not in self._chains_from:
+            self._chains_from[symbol] = simple_chains(symbol, self.below)
+        return self._chains_from[symbol]
 
 
 Vertex = tuple[int, int, int, bool]  # tokens i..j, symbol, and whether chains count
+
+
+class Edge(NamedTuple):
+    """A way to make a vertex of others: its own weight, the vertices, and the symbols that it puts above them."""
+
+    log_weight: float
+    tails: tuple[Vertex, ...]
+    ranks: tuple[int, ...]
+    symbols: tuple[int, ...]
 
 
 class KBest:
@@ -216,16 +224,17 @@ class KBest:
 
     def _chain_edges(self, vertex: Vertex) -> list[Edge]:
         i, j, a, _ = vertex
-        entries = self.grammar.above[a]
-        chains, bottoms = self.grammar.best_chains, self.grammar.bottoms
-        ways = [(0.0, a), *((float(np.log(chains.weights[entry])), int(bottoms[entry])) for entry in entries)]
-        return [Edge(weight, ((i, j, b, False),), (0,)) for weight, b in ways if self.chart.base[i, j, b] > 0]
+        return [
+            Edge(math.log(chain.weight), ((i, j, chain.bottom, False),), (0,), chain.above)
+            for chain in self.grammar.chains_from(a)
+            if self.chart.base[i, j, chain.bottom] > 0
+        ]
 
     def _rule_edges(self, vertex: Vertex) -> list[Edge]:
         """The k best ways to split a span; of a token there is one, without tails."""
         i, j, a, _ = vertex
         if i == j:
-            return [Edge(float(self.base[i, i, a] + self.chart.scale[i, i]), (), ())]
+            return [Edge(float(self.base[i, i, a] + self.chart.scale[i, i]), (), (), (a,))]
         rules = self.grammar.by_parent
         mine = rules.of(a)
         lefts, rights = (each[mine] for each in rules.others)
@@ -239,23 +248,18 @@ class KBest:
             if scores[s, r] > -np.inf:
                 k, weight = int(ks[s]), float(np.log(rules.weights[mine][r]))
                 tails = ((i, k, int(lefts[r]), True), (k + 1, j, int(rights[r]), True))
-                found.append(Edge(weight, tails, (0, 0)))
+                found.append(Edge(weight, tails, (0, 0), (a,)))
         return found
 
     def _nodes(self, vertex: Vertex, rank: int) -> list[Node]:
         found: list[Node] = []
         waiting = [(vertex, rank)]
         while waiting:
-            (i, j, a, is_full), rank = waiting.pop()
-            while len(self._derivations((i, j, a, is_full))) <= rank:
-                self._next((i, j, a, is_full))
-            edge = self._found[i, j, a, is_full][rank][1]
-            if is_full:
-                bottom = edge.tails[0][2]
-                above = () if bottom == a else (a, *self.grammar.below[a, bottom])
-                found.extend((i, j + 1, symbol) for symbol in above)
-            else:
-                found.append((i, j + 1, a))
+            vertex, rank = waiting.pop()
+            while len(self._derivations(vertex)) <= rank:
+                self._next(vertex)
+            edge = self._found[vertex][rank][1]
+            found.extend((vertex[0], vertex[1] + 1, symbol) for symbol in edge.symbols)
             waiting.extend(reversed(list(zip(edge.tails, edge.ranks, strict=True))))
         return found
 
@@ -281,26 +285,37 @@ def summed_chains(unary: Mapping[tuple[int, int], float]) -> dict[tuple[int, int
     return {(used[a], used[b]): float(total[a, b]) for a, b in np.argwhere(total > FAINT).tolist()}
 
 
-def best_chains(
-    unary: Mapping[tuple[int, int], float],
-) -> tuple[dict[tuple[int, int], float], dict[tuple[int, int], tuple[int, ...]]]:
-    """The best chain from each ancestor to each child that it has one to: its weight, and the symbols between."""
+def best_chains(unary: Mapping[tuple[int, int], float]) -> dict[tuple[int, int], float]:
+    """The weight of the best chain of one rule or more from each ancestor to each child."""
     parents: dict[int, list[tuple[int, float]]] = {}
     for (parent, child), weight in unary.items():
         parents.setdefault(child, []).append((parent, weight))
-    best, below = {}, {}
+    best: dict[tuple[int, int], float] = {}
     for child in parents:
-        heap: list[tuple[float, int, tuple[int, ...]]] = [(-1.0, child, ())]
-        done: set[int] = set()
+        heap, done = [(-1.0, child)], set()
         while heap:
-            weight, symbol, path = heapq.heappop(heap)
+            weight, symbol = heapq.heappop(heap)
             if symbol in done:
                 continue
             done.add(symbol)
             if symbol != child:
-                best[symbol, child], below[symbol, child] = -weight, path
-            between = path if symbol == child else (symbol, *path)
+                best[symbol, child] = -weight
             for parent, step in parents.get(symbol, ()):
                 if parent not in done:
-                    heapq.heappush(heap, (weight * step, parent, between))
-    return best, below
+                    heapq.heappush(heap, (weight * step, parent))
+    return best
+
+
+def simple_chains(symbol: int, below: Mapping[int, Sequence[tuple[int, float]]]) -> list[Chain]:
+    """Every chain down from a symbol that meets none twice."""
+    found, waiting = [], [Chain(1.0, (), symbol)]
+    while waiting:
+        chain = waiting.pop()
+        found.append(chain)
+        above = (*chain.above, chain.bottom)
+        waiting += [
+            Chain(chain.weight * weight, above, child)
+            for child, weight in below.get(chain.bottom, ())
+            if child not in above and weight > 0
+        ]
+    return found
