@@ -154,7 +154,7 @@ def test_pins_are_kept_and_others_give_way() -> None:
     with pytest.raises(ConstraintError):
         model.predict([TRAIN[0]], pins=[[(0, 2, None), (1, 3, None)]])
     assert model.pinned("4:NP", 6) == (4, "NP") and model.pinned("4") == (4, None)
-    with pytest.raises(TrellisworkError, match="expected FIRST=LAST.*within its 3 words; got '4'"):
+    with pytest.raises(TrellisworkError, match=r"expected FIRST=LAST.*within its 3 words; got '4'"):
         model.pinned("4", 3)
 
 
@@ -192,7 +192,11 @@ def test_a_model_comes_back_from_its_folder(trained: SpanParser, tmp_path: Path)
 
 
 def test_other_encoders_and_minimum_risk_answer_with_trees() -> None:
-    for settings in (dict(encoder="window"), dict(encoder="transformer", hidden=16, heads=2), dict(decoding="expected")):
+    for settings in (
+        dict(encoder="window"),
+        dict(encoder="transformer", hidden=16, heads=2),
+        dict(decoding="expected"),
+    ):
         (answer,) = parser(**settings).predict([TRAIN[0].words])
         assert answer.value.words == list(TRAIN[0].words)
 
@@ -203,12 +207,12 @@ def test_a_long_sentence_is_parsed() -> None:
 
 
 def test_sentences_without_trees_are_refused() -> None:
-    with pytest.raises(DataError, match="x.mrg:7: expected a tree in brackets, got a sentence without"):
+    with pytest.raises(DataError, match=r"x.mrg:7: expected a tree in brackets, got a sentence without"):
         SpanParser.from_data([Sentence(("a",), ("NN",), file="x.mrg", line=7)])
     with pytest.raises(TrellisworkError, match="expected sentences with brackets to build a parser from, got none"):
         SpanParser.from_data([])
     unseen = replace(TRAIN[0], brackets=((0, 6, "XX"),))
-    with pytest.raises(TrellisworkError, match="expected one of the labels .*; got 'XX'"):
+    with pytest.raises(TrellisworkError, match=r"expected one of the labels .*; got 'XX'"):
         parser().loss([unseen])
     assert parser().notes(TRAIN, [unseen]) == [
         "note: labels of the dev sentences that training never saw count as mistakes: XX"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def words(n: int, seed: int) -> np.ndarray:
 def enumerated(lexical: np.ndarray) -> dict[tuple[tuple[int, int, int], ...], float]:
     """Every tree as nodes, parents before children, with its weight; unary rules have no cycle here."""
 
-    @lru_cache(maxsize=None)
+    @cache
     def below(i: int, j: int, a: int) -> tuple[TREES, ...]:
         node, found = (i, j, a), []
         if j - i == 1 and lexical[i, a] > 0:

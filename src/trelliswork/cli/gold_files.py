@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from trelliswork.data import Choices, ColumnFormat, Sentence, file_kind, read_treebank
 from trelliswork.data.arcs import is_projective
+from trelliswork.data.brackets import read_brackets
 from trelliswork.data.files import name_of
 from trelliswork.data.readers import InputKind, open_tagged
 from trelliswork.data.treebank import NOTHING
@@ -34,6 +36,17 @@ def open_trees(path: str, choices: Choices, kind: InputKind | None = None) -> Op
     return read_treebank(path, choices)
 
 
+def open_brackets(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
+    """The sentences of a treebank in brackets; a file that is something else by its name is an error."""
+    kind = kind or file_kind(path)
+    conllu = str(path).lower().removesuffix(".gz").endswith((".conllu", ".conll"))
+    if conllu or kind not in ("brackets", "conll"):
+        got = "CoNLL columns" if conllu else SHOWN_KINDS.get(kind, kind)
+        problem = f"expected trees in brackets, as the Penn Treebank has them, got {got}"
+        raise DataError(name_of(path), f"{problem}; give a .mrg or .ptb file")
+    return None, read_brackets(path)
+
+
 def size_in_tokens(sentences: Sequence[Sentence]) -> str:
     """How many sentences and tokens there are."""
     return f"{count(len(sentences), 'sentence')}, {count(sum(map(len, sentences)), 'token')}"
@@ -48,6 +61,13 @@ def size_of_trees(sentences: Sequence[Sentence]) -> str:
         share = f"{100 * n_crossing / len(sentences):.1f}%"
         shape = f"{count(n_crossing, 'tree')} ({share}) {'is' if n_crossing == 1 else 'are'} not projective"
     return f"{count(len(sentences), 'sentence')}, {count(n_words, 'word')}, {count(n_labels, 'label')}; {shape}"
+
+
+def size_of_brackets(sentences: Sequence[Sentence]) -> str:
+    """How many words, labels and constituents there are."""
+    labels = Counter(label for each in sentences for *_, label in each.brackets or ())
+    shapes = f"{count(labels.total(), 'constituent')} of {count(len(labels), 'label')}"
+    return f"{size_in_tokens(sentences)}, {shapes}"
 
 
 def notes_on_labels(sentences: Sequence[Sentence]) -> list[str]:
@@ -65,4 +85,5 @@ def notes_on_labels(sentences: Sequence[Sentence]) -> list[str]:
 GOLD_FILES = {
     "tags": GoldFiles(open_tagged, size_in_tokens),
     "heads": GoldFiles(open_trees, size_of_trees, notes_on_labels),
+    "brackets": GoldFiles(open_brackets, size_of_brackets),
 }

@@ -36,7 +36,8 @@ def layout(format: ColumnFormat | None, kind: InputKind) -> str:
     """How a file is read, in one line."""
     if format is not None:
         return format.describe()
-    return "attributes as CRFsuite has them" if kind == "crfsuite" else "JSON lines"
+    shown = {"crfsuite": "attributes as CRFsuite has them", "brackets": "trees in brackets"}
+    return shown.get(kind, "JSON lines")
 
 
 def open_new(

@@ -14,6 +14,7 @@ from rich.text import Text
 from trelliswork.cli.inputs import stored_format
 from trelliswork.cli.writers import (
     ArrayWriter,
+    BracketWriter,
     ConlluWriter,
     ConllWriter,
     CsvWriter,
@@ -45,6 +46,7 @@ class Output(StrEnum):
     csv = "csv"
     jsonl = "jsonl"
     json = "json"
+    brackets = "brackets"
     html = "html"
     pretty = "pretty"
 
@@ -52,11 +54,15 @@ class Output(StrEnum):
 _SUFFIXES = {
     ".conll": Output.conll, ".conllu": Output.conllu, ".csv": Output.csv, ".jsonl": Output.jsonl,
     ".ndjson": Output.jsonl, ".json": Output.json, ".html": Output.html, ".htm": Output.html,
+    ".mrg": Output.brackets, ".ptb": Output.brackets,
 }  # fmt: skip
 _SAME: dict[InputKind, Output] = {"csv": Output.csv, "jsonl": Output.jsonl}
 
 
-TREES = ("heads",)  # what models learn from whose answers are dependency trees, written as CoNLL-U
+TREES, BRACKETS = (
+    ("heads",),
+    "brackets",
+)  # what models learn from whose answers are dependency trees, written as CoNLL-U
 
 
 def output_of(given: Output | None, out: str | None) -> Output | None:
@@ -86,6 +92,8 @@ def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Any) -> boo
 
     Those of trees have the lines of CoNLL-U again.
     """
+    if model.learns_from == BRACKETS:
+        return False
     top_k = 0 if model.learns_from in TREES else top_k
     if kind == "jsonl":
         return wanted in (None, Output.jsonl, Output.json)
@@ -98,7 +106,7 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
     if wanted is Output.json or (wanted is None and inputs.kind == "jsonl" and is_array(inputs.file)):
         return ArrayWriter(writer_for(Output.jsonl, inputs, model, top_k, target))
     trees = model.learns_from in TREES
-    wanted = wanted or _as_read(inputs, top_k, trees)
+    wanted = wanted or _as_read(inputs, top_k, model)
     if top_k and (wanted is Output.csv or (wanted is Output.conllu and not trees)):
         raise TrellisworkError(f"--top-k cannot be written as {wanted}; add --format conll, jsonl, html or pretty")
     if inputs.kept is not None and wanted is inputs.own and not (top_k and wanted is Output.conll):
@@ -110,6 +118,8 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
     in_file = format is None  # places in a sentence of CoNLL-U say nothing without its text
     if wanted is Output.jsonl:
         return JsonWriter(schemes)
+    if wanted is Output.brackets:
+        return BracketWriter()
     if wanted is Output.conll:
         spaced = format is not None and format.n_columns > 1 and format.delimiter == " "
         return ConllWriter(" " if spaced else "\t", places=in_file)
@@ -123,8 +133,11 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
     return _page(inputs, model, schemes) if wanted is Output.html else PrettyWriter(schemes, _render(target))
 
 
-def _as_read(inputs: Inputs, top_k: int, trees: bool) -> Output:
+def _as_read(inputs: Inputs, top_k: int, model: Any) -> Output:
     """The format of answers if none is asked for."""
+    if model.learns_from == BRACKETS and inputs.own is not Output.jsonl:
+        return Output.brackets
+    trees = model.learns_from in TREES
     if trees and (inputs.kind in ("text", "pretokenised") or inputs.own is Output.conllu):
         return Output.conllu
     return inputs.own if inputs.own is Output.jsonl or not top_k else Output.conll

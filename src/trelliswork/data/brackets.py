@@ -134,7 +134,9 @@ def _sentence(tree: Tree, file: str, line: int, keep_functions: bool) -> Sentenc
         shown = str(tree)
         problem = f"expected a tree with words, got {shown[:60]!r}"
         raise DataError(file, f"{problem}, which has none but traces; take it out", line=line)
-    return Sentence(tuple(words), tuple(tags), line=line, file=file, lines=(line,) * len(words), brackets=tuple(brackets))
+    return Sentence(
+        tuple(words), tuple(tags), line=line, file=file, lines=(line,) * len(words), brackets=tuple(brackets)
+    )
 
 
 def _kept(tree: Tree) -> list[tuple[int, int, str, str | None]]:

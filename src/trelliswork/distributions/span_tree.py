@@ -48,9 +48,9 @@ class SpanTree(StructuredDistribution):
     nodes, parents before children; nested lists for more batch axes, ranks and samples. Everywhere a value is taken its
     tensor form is taken too: nodes [..., 2n-1, 3] in this order, -1 at padding (`to_nodes`, `from_nodes`).
 
-    With a label that is `empty`, these are trees of any arity: an empty node of two or more tokens is no constituent but
-    the rest of one with more than two children, and stands on right children only; an empty token has no label of its
-    own. Each tree of any arity is then exactly one value, and all queries are exact for such trees.
+    With a label that is `empty`, these are trees of any arity: an empty node of two or more tokens is no constituent
+    but the rest of one with more than two children, and stands on right children only; an empty token has no label of
+    its own. Each tree of any arity is then exactly one value, and all queries are exact for such trees.
 
     >>> dist = SpanTree(torch.zeros(1, 3, 3, 2))
     >>> dist.count, dist.argmax

@@ -55,7 +55,9 @@ def _check_node(node: Any, row: int, *, unlabelled: bool = False) -> Any:
     return node
 
 
-def check_nodes(nodes: Int[Tensor, "samples rows nodes 3"], lengths: Int[Tensor, "rows"], c: int, empty: int | None) -> None:
+def check_nodes(
+    nodes: Int[Tensor, "samples rows nodes 3"], lengths: Int[Tensor, "rows"], c: int, empty: int | None
+) -> None:
     """Every row must be a binary tree over its tokens, the label `empty` in its place; otherwise say which is not."""
     array, limits = as_array(nodes), as_array(lengths)
     for sample in array:

@@ -7,10 +7,10 @@
 (0.5, 0.3333333333333333, 0.5)
 
 Black et al. (1991), A procedure for quantitatively comparing the syntactic coverage of English grammars; Sekine and
-Collins (1997), evalb. Roots (TOP) do not count, nor do brackets above punctuation alone; punctuation is taken out before
-brackets are compared; ADVP and PRT are one label; a sentence whose number of words differs is skipped. Which words are
-punctuation is read from the gold tags on both sides: evalb reads each side's own, and skips the sentences in which they
-differ.
+Collins (1997), evalb. Roots (TOP) do not count, nor do brackets above punctuation alone; punctuation is taken out
+before brackets are compared; ADVP and PRT are one label; a sentence whose number of words differs is skipped. Which
+words are punctuation is read from the gold tags on both sides: evalb reads each side's own, and skips the sentences in
+which they differ.
 """
 
 from __future__ import annotations
@@ -132,9 +132,13 @@ def bracket_scores(gold: Sequence[Parsed], predicted: Sequence[Parsed]) -> Brack
     pairs = list(zip(gold, predicted, strict=True))
     compared = [_compared(*pair) if len(pair[0].tags) == len(pair[1].tags) else None for pair in pairs]
     known = [each for each in compared if each is not None]
-    right, found, wanted = (sum((counts[i] for counts in known), Counter[str]()) for i in range(3))
+    right, found, wanted = Counter[str](), Counter[str](), Counter[str]()
+    for each in known:
+        right.update(each.right)
+        found.update(each.found)
+        wanted.update(each.wanted)
     by_label = {name: Score(right[name], found[name], wanted[name]) for name in sorted({*found, *wanted})}
-    sentences = [None if each is None else _score(*each[:3]) for each in compared]
+    sentences = [None if each is None else _score(each.right, each.found, each.wanted) for each in compared]
     return BracketReport(
         by_label, _score(right, found, wanted), sentences,
         sum(each.right == each.found == each.wanted for each in known), sum(each.n_crossing for each in known),

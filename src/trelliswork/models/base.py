@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from trelliswork.data import Sentence
-from trelliswork.draw import Drawing, dependencies, segments
+from trelliswork.draw import Drawing, dependencies, segments, tree
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.examined import Examined
+from trelliswork.structures.grammar.tree import Tree
 from trelliswork.text import RuleTokeniser, sentences_in
 from trelliswork.training.folder_names import COLUMNS, TOKENISER
 
@@ -103,6 +104,11 @@ class Answer:
         return HEAD in self.columns
 
     @property
+    def has_brackets(self) -> bool:
+        """Whether it is a constituency tree."""
+        return isinstance(self.value, Tree)
+
+    @property
     def analyses(self) -> list[Answer]:
         """The alternatives as answers of their own; the best alone has parts."""
         return [
@@ -127,6 +133,8 @@ class Answer:
         if self.has_arcs:
             heads, labels = zip(*self.value, strict=True) if self.value else ((), ())
             return dependencies(self.inputs, heads, labels, [part.probability for part in self.parts] or None)
+        if self.has_brackets:
+            return tree(self.value)
         shown = self.spans or self.parts
         found = [(part.start, part.end, part.label) for part in shown]
         return segments(list(self.inputs), found, [part.probability for part in shown])

@@ -34,6 +34,7 @@ class Input(StrEnum):
     jsonl = "jsonl"
     csv = "csv"
     crfsuite = "crfsuite"
+    brackets = "brackets"
     text = "text"
     pretokenised = "pretokenised"
 

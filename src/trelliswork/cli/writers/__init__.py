@@ -1,6 +1,7 @@
 """Answers as text.
 
 base.py         what a writer is
+brackets.py     constituency trees
 columns.py      CoNLL columns, CoNLL-U and CSV
 json_lines.py   JSON lines, and arrays
 kept.py         the file that was read, with only what is predicted replaced
@@ -12,6 +13,7 @@ with its input.
 """
 
 from trelliswork.cli.writers.base import Writer
+from trelliswork.cli.writers.brackets import BracketWriter
 from trelliswork.cli.writers.columns import ConlluWriter, ConllWriter, CsvWriter
 from trelliswork.cli.writers.json_lines import ArrayWriter, JsonWriter
 from trelliswork.cli.writers.kept import KeptColumns, KeptConllu, KeptCsv, KeptRecords
@@ -20,6 +22,7 @@ from trelliswork.cli.writers.pretty import PrettyWriter, marked_text
 
 __all__ = [
     "ArrayWriter",
+    "BracketWriter",
     "ConllWriter",
     "ConlluWriter",
     "CsvWriter",

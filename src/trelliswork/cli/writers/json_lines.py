@@ -8,6 +8,7 @@ from typing import Any
 
 from trelliswork.cli.writers.base import Writer, marked_spans
 from trelliswork.data import Sentence, json_text
+from trelliswork.data.brackets import bracket_text
 from trelliswork.models.base import DEPREL, HEAD, Answer, Arc
 
 
@@ -31,6 +32,8 @@ class JsonWriter(Writer):
             return json_text(replace(sentence, features=tuple(first), tags=last), tasks=about)
         if answer.has_arcs:
             return json_text(replace(sentence, tags=None), **tree_members(answer))
+        if answer.has_brackets:
+            return json_text(replace(sentence, tags=None), **bracket_members(answer))
         if isinstance(answer.value, list):
             tagged = replace(sentence, tags=tuple(answer.value))
             return json_text(tagged, **json_extras(sentence, answer, self.schemes[""]))
@@ -51,6 +54,26 @@ def tree_members(answer: Answer) -> dict[str, Any]:
     if answer.alternatives:
         found["analyses"] = [
             {"probability": round(each.probability, 6), **_heads_and_labels(each.value)} for each in answer.alternatives
+        ]
+    return found
+
+
+def bracket_members(answer: Answer) -> dict[str, Any]:
+    """A constituency tree in brackets, probabilities of tags and constituents where asked for, and the best trees."""
+    found: dict[str, Any] = {"tree": bracket_text(answer.value)}
+    if answer.parts:
+        found |= {"tags": [part.label for part in answer.parts]}
+        found |= {"confidences": [round(part.probability, 6) for part in answer.parts]}
+        found["brackets"] = [
+            {"start": each.start, "end": each.end, "label": each.label, "probability": round(each.probability, 6)}
+            for each in answer.spans
+        ]
+    if answer.parts and answer.probability is not None:
+        found["probability"] = round(answer.probability, 6)
+    if answer.alternatives:
+        found["analyses"] = [
+            {"probability": round(each.probability, 6), "tree": bracket_text(each.value)}
+            for each in answer.alternatives
         ]
     return found
 

@@ -45,7 +45,7 @@ class PageWriter(Writer):
         return "".join(rows)
 
     def write(self, sentence: Sentence, answer: Answer) -> str:
-        if answer.has_arcs:
+        if answer.has_arcs or answer.has_brackets:
             return _trees(replace(answer, inputs=sentence.words))
         lines = []
         for task, each in answers_by_task(answer).items():

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from trelliswork.cli.visible import visible
 from trelliswork.cli.writers.base import Writer, answers_by_task, one_line, word_columns
+from trelliswork.cli.writers.brackets import tree_lines as bracket_lines
 from trelliswork.data import Sentence
 from trelliswork.draw.svg import percent
 from trelliswork.draw.text_arcs import arc_lines
@@ -25,6 +26,8 @@ class PrettyWriter(Writer):
         self.schemes, self.render, self.width = schemes, render, max(map(len, schemes))
 
     def write(self, sentence: Sentence, answer: Answer) -> str:
+        if answer.has_brackets:
+            return self._trees(sentence.words, answer)
         if not answer.tasks and not isinstance(answer.value, list):
             return visible(one_line(sentence, answer))
         if answer.has_arcs:
@@ -52,6 +55,9 @@ class PrettyWriter(Writer):
 
 
 def _tree_lines(words: Sequence[str], answer: Answer) -> Iterator[Text]:
+    if answer.has_brackets:
+        yield from (Text(visible(line)) for line in bracket_lines(answer))
+        return
     shown = [visible(word) for word in words]
     width = max(map(cell_len, shown), default=0)
     others = [answer.columns[name] for name in word_columns(answer) if name not in (HEAD, DEPREL)]

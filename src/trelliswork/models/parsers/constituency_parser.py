@@ -42,6 +42,7 @@ class ConstituencyParser(Model):
     """Sentences to learn from have `brackets`, and parts of speech as `tags`; an answer is a `Tree`."""
 
     learns_from = "brackets"
+    next_options = "--format pretty --confidence"
 
     @abstractmethod
     def parsed(
@@ -137,15 +138,15 @@ def _check_pins(sentence: Sentence, known: Pins) -> None:
 
 def _answer(sentence: Sentence, found: ParsedTree) -> Answer:
     n = len(sentence)
-    tags = zip(range(n), found.tags, found.sure_tags, strict=True) if found.sure_tags else ()
+    sure_tags = zip(range(n), found.tags, found.sure_tags, strict=True) if found.sure_tags else ()
     spans = zip(found.brackets, found.sure, strict=True) if found.sure else ()
     return Answer(
         tree_of(sentence.words, found.tags, found.brackets) if n else None,
         found.probability,
         sentence.words,
-        parts=[PartProbability(i, i + 1, tag, p) for i, tag, p in tags],
+        parts=[PartProbability(i, i + 1, tag, p) for i, tag, p in sure_tags],
         spans=[PartProbability(*bracket, p) for bracket, p in spans],
-        alternatives=[Alternative(tree_of(sentence.words, *each), p) for *each, p in found.best],
+        alternatives=[Alternative(tree_of(sentence.words, tags, brackets), p) for tags, brackets, p in found.best],
         offsets=sentence.offsets,
     )
 

@@ -61,7 +61,8 @@ class ChainLabels:
         labelled = {(start, end): self._index(label) for start, end, label in chains(n, brackets)}
         spans = {*labelled, *((i, i + 1) for i in range(n))}
         ordered = sorted(spans, key=lambda span: (-span[0], span[1]))  # children before parents, the last first
-        found, done = [], []  # `done` has the starts of spans whose parent is still to come, the last on the left
+        found: list[Node] = []
+        done: list[tuple[int, int]] = []  # spans whose parent is still to come, the last one leftmost
         for start, end in ordered:
             inner = []
             while done and done[-1][0] >= start and done[-1][1] <= end:

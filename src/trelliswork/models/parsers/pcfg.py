@@ -194,7 +194,8 @@ class TreebankGrammar(ConstituencyParser):
     def describe(self, top: int = 20) -> Description:
         names = sorted({name for name in self.names if name})
         common = {
-            f"{a} -> {' '.join(rest)}": f"{n:,}" for (a, *rest), n in (self.counts.binary + self.counts.unary).most_common(top)
+            f"{a} -> {' '.join(rest)}": f"{n:,}"
+            for (a, *rest), n in (self.counts.binary + self.counts.unary).most_common(top)
         }
         settings = self.config.to_dict()
         sections = [("most frequent rules", common), ("grammar", settings)]

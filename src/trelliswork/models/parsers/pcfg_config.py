@@ -27,5 +27,7 @@ class GrammarConfig(Settings):
     side: Side = setting("right", "Where the rest of the children lies", choices=get_args(Side))
     rare: int = setting(3, "Words seen at most this often say what unknown words are like.", at_least=1)
     word_smoothing: float = setting(2.0, "Weight of the spelling of a word beside what was seen of it.", above=0)
-    parent_smoothing: float = setting(10.0, "Weight of a part of speech beside what was seen below one parent.", above=0)
+    parent_smoothing: float = setting(
+        10.0, "Weight of a part of speech beside what was seen below one parent.", above=0
+    )
     longest: int = setting(150, "Longer sentences are parsed in pieces of this many words.", at_least=1)

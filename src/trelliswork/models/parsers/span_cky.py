@@ -5,9 +5,9 @@
     >>> str(tw.load("parser").predict([["We", "sleep"]])[0].value)            # doctest: +SKIP
     '(S (NP (PRP We)) (VP (VBP sleep)))'
 
-p(tree | words) is proportional to exp of the sum of the scores of its constituents, over all trees of any arity; a chain
-of constituents over the same words has one joint label (`derivations`). Parts of speech are a choice of their own for
-each word, on the same encoder: probabilities of trees leave them out.
+p(tree | words) is proportional to exp of the sum of the scores of its constituents, over all trees of any arity; a
+chain of constituents over the same words has one joint label (`derivations`). Parts of speech are a choice of their own
+for each word, on the same encoder: probabilities of trees leave them out.
 
 Stern, Andreas and Klein (2017), A minimal span-based neural constituency parser; Gaddy, Stern and Klein (2018), What's
 going on in neural constituency parsers? An analysis; Goodman (1996), Parsing algorithms and metrics.
@@ -167,7 +167,9 @@ class SpanParser(ConstituencyParser, WordNetwork):
         scored = self(self.token_batch(self.encode(batch)))
         trees = self._pinned(scored.trees, pins)
         shares = scored.tags.softmax(-1).max(-1)
-        tags = [[self.tags[t] for t in row[: len(each)]] for row, each in zip(shares.indices.tolist(), batch, strict=True)]
+        tags = [
+            [self.tags[t] for t in row[: len(each)]] for row, each in zip(shares.indices.tolist(), batch, strict=True)
+        ]
         values = self._best(trees)
         brackets = [self.labels.brackets(value) for value in values]
         best = self._top(trees, tags, top_k) if top_k else [()] * len(batch)

@@ -40,7 +40,9 @@ class WordTags:
     P(t | s) of a signature s is smoothed by that of the next coarser one, P(t | w) of a word by its finest signature.
     """
 
-    def __init__(self, words: Mapping[str, Mapping[str, int]], spellings: Mapping[str, Mapping[str, int]], weight: float):
+    def __init__(
+        self, words: Mapping[str, Mapping[str, int]], spellings: Mapping[str, Mapping[str, int]], weight: float
+    ):
         self.words, self.spellings, self.weight = words, spellings, weight
         self._of_spelling = lru_cache(maxsize=50_000)(self._spelled)
 

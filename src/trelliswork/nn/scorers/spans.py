@@ -45,10 +45,16 @@ class SpanScorer(nn.Module):
     """
 
     def __init__(
-        self, dim: int, num_labels: int, *, hidden: int = 250, dropout: float = 0.0, initialization: FanInScheme = "uniform"
+        self,
+        dim: int,
+        num_labels: int,
+        *,
+        hidden: int = 250,
+        dropout: float = 0.0,
+        initialization: FanInScheme = "uniform",
     ):
         super().__init__()
-        self.half = dim // 2
+        self.n_before = dim // 2
         self.posts = nn.Linear(dim, hidden, bias=False)
         self.bias = nn.Parameter(torch.zeros(hidden))
         self.dropout = nn.Dropout(dropout)
@@ -57,8 +63,8 @@ class SpanScorer(nn.Module):
 
     def fenceposts(self, encoded: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n+1 hidden"]:
         """V r_k; beyond the ends of a row nothing has been read. Padding must be 0."""
-        before = nn.functional.pad(encoded[..., : self.half], (0, 0, 1, 0))
-        behind = nn.functional.pad(encoded[..., self.half :], (0, 0, 0, 1))
+        before = nn.functional.pad(encoded[..., : self.n_before], (0, 0, 1, 0))
+        behind = nn.functional.pad(encoded[..., self.n_before :], (0, 0, 0, 1))
         found: Tensor = self.posts(torch.cat([before, -behind], -1))
         return found
 

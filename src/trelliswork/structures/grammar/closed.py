@@ -240,7 +240,9 @@ class KBest:
         lefts, rights = (each[mine] for each in rules.others)
         ks = np.arange(i, j)
         halves = (self.chart.scale[i, i:j] + self.chart.scale[i + 1 : j + 1, j])[:, None]
-        scores = self.full[i, i:j][:, lefts] + self.full[i + 1 : j + 1, j][:, rights] + np.log(rules.weights[mine]) + halves
+        scores = (
+            self.full[i, i:j][:, lefts] + self.full[i + 1 : j + 1, j][:, rights] + np.log(rules.weights[mine]) + halves
+        )
         order = np.argsort(-scores, axis=None, kind="stable")[: self._k]
         found = []
         for at in order.tolist():

@@ -1,9 +1,9 @@
 """CPU kernels of CKY for sparse grammars with unary rules, in scaled exp space.
 
-A chart is [i, j, symbol] of tokens i..j, two of them: `base` before chains of unary rules, `full` with all chains above.
+A chart is [i, j, symbol] of tokens i..j, two of them: `base` before chains of unary rules, `full` with all chains.
 Both are divided by exp(scale[i, j]), so that the highest entry of `full` is 1; what is 1e-300 of that or less is lost.
 `rules` are (start of each left child, parent, right child, weight), `chains` (start of each child, ancestor, weight of
-all chains or of the best one), `math.md`, (10) to (12).
+all chains or of the best one), `math.md`, (11) and (12).
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def outside(roots, rules, chains, full, scale, out):
 
 @kernel(EXACT)
 def posteriors(full, out, chains, chart):
-    """chart[i, j, a]: how often symbol a is expected above tokens i..j, in a chain or alone; at most once, if rarely."""
+    """chart[i, j, a]: how often symbol a is expected above tokens i..j, in a chain or alone."""
     n, out_all = full.shape[0], np.empty(full.shape[2])
     for i in range(n):
         for j in range(i, n):

@@ -128,9 +128,7 @@ class Tree:
         return f"Tree.parse({str(self)!r})"
 
 
-def folded(
-    tree: Tree, join: Callable[[Tree, list[Result]], Result], leaf: Callable[[str], Result]
-) -> Result:
+def folded(tree: Tree, join: Callable[[Tree, list[Result]], Result], leaf: Callable[[str], Result]) -> Result:
     """From the words up: `leaf` of each word, `join` of each node and of what was made of its children."""
     made: list[Result] = []
     for each in reversed(list(tree._walk())):  # children before parents, the last child first

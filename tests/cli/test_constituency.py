@@ -1,0 +1,95 @@
+"""Constituency parsers through the commands: brackets in, brackets out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trelliswork.cli.main import run
+
+TREES = """( (S (NP-SBJ (DT the) (JJ old) (NN dog)) (VP (VBZ sees) (NP (PRP us)) (NP (-NONE- *))) (. .)))
+( (S (NP (PRP we)) (VP (VBP sleep))
+     (. .)))
+( (S (VP (VB stop)) (. .)))
+( (S (NP (PRP we)) (VP (VBP see) (NP (DT the) (NN dog))) (. .)))
+"""
+CLEAN = """( (S (NP (DT the) (JJ old) (NN dog)) (VP (VBZ sees) (NP (PRP us))) (. .)))
+( (S (NP (PRP we)) (VP (VBP sleep)) (. .)))
+( (S (VP (VB stop)) (. .)))
+( (S (NP (PRP we)) (VP (VBP see) (NP (DT the) (NN dog))) (. .)))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("trees")
+    (place / "train.mrg").write_text(TREES)
+    (place / "new.txt").write_text("We sleep.")
+    given = [str(place / "train.mrg"), "--dev", str(place / "train.mrg"), "--quiet"]
+    assert run(["train", *given, "--model", "pcfg", "--out", str(place / "pcfg")]) == 0
+    small = ["--epochs", "2", "--hidden", "8", "--word-dim", "8", "--span-dim", "8"]
+    assert run(["train", *given, "--model", "span-cky", *small, "--out", str(place / "span")]) == 0
+    return place
+
+
+def test_trees_come_back_as_one_line_each(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["predict", str(folder / "pcfg"), str(folder / "train.mrg")]) == 0
+    assert capsys.readouterr().out == CLEAN
+    assert (
+        run(["predict", str(folder / "pcfg"), str(folder / "new.txt"), "--text", "--out", str(folder / "n.mrg")]) == 0
+    )
+    assert (folder / "n.mrg").read_text() == "( (S (NP (PRP We)) (VP (VBP sleep)) (. .)))\n"
+
+
+def test_a_network_answers_through_the_same_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, file = str(folder / "span"), str(folder / "train.mrg")
+    assert run(["predict", model, file, "--pin", "4:2=4:VP"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4 and "(VP" in lines[3] and all(line.startswith("( (") for line in lines)
+    assert run(["evaluate", model, file]) == 0
+    told = capsys.readouterr().out
+    assert "bracket F1" in told and "tagging accuracy" in told and "calibration error" in told
+    assert run(["info", model]) == 0 and run(["check", file]) == 0
+
+
+def test_probabilities_and_the_best_trees_as_json_text_and_page(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, file = str(folder / "pcfg"), str(folder / "train.mrg")
+    assert run(["predict", model, file, "--confidence", "--top-k", "2", "--format", "jsonl"]) == 0
+    first = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert first["tree"] == CLEAN.splitlines()[0] and len(first["brackets"]) == 4 and 0 < first["probability"] <= 1
+    assert first["analyses"][0]["tree"] == first["tree"]
+    assert run(["predict", model, file, "--confidence", "--format", "pretty"]) == 0
+    assert "\n  NP " in capsys.readouterr().out
+    assert run(["predict", model, file, "--confidence", "--format", "html"]) == 0
+    assert "<svg" in capsys.readouterr().out
+    assert run(["predict", model, file, "--top-k", "2"]) == 0
+    assert capsys.readouterr().out.startswith(CLEAN.splitlines()[0] + "\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "pcfg", "train.mrg", "--confidence"], "--confidence cannot be written in brackets"),
+        (["predict", "pcfg", "train.mrg", "--pin", "1=2:NP"], "a treebank grammar takes no pins"),
+        (["predict", "span", "train.mrg", "--pin", "1=2:XP"], "expected one of the labels"),
+        (["evaluate", "pcfg", "broken.mrg"], "broken.mrg:1: expected every bracket to close"),
+        (["evaluate", "pcfg", "other.conllu"], "expected trees in brackets, as the Penn Treebank has them"),
+        (["train", "train.mrg", "--model", "pcfg", "--out", "x", "--seeds", "2"], "--seeds is for networks"),
+    ],
+)
+def test_what_cannot_be_is_said(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    (folder / "broken.mrg").write_text("( (S (NN a)\n")
+    (folder / "other.conllu").write_text("1\ta\t_\tNN\t_\t_\t0\troot\t_\t_\n")
+    monkeypatch.chdir(folder)
+    assert run(arguments) == 2
+    assert message in capsys.readouterr().err
