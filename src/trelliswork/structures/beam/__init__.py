@@ -13,6 +13,7 @@ tree), use those distributions.
 
 from trelliswork.structures.beam.arc_hybrid import ArcHybrid
 from trelliswork.structures.beam.arc_standard import ArcStandard
+from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameSystem
 from trelliswork.structures.beam.likelihood import BeamLikelihood, beam_log_prob, local_log_prob, locally_normalised
 from trelliswork.structures.beam.search import Hypotheses, beam_search, greedy, sample
 from trelliswork.structures.beam.swap import Swap
@@ -20,10 +21,13 @@ from trelliswork.structures.beam.system import Scorer, TransitionSystem
 from trelliswork.structures.beam.tagging import ChainScorer, Tagging
 
 __all__ = [
+    "Actions",
     "ArcHybrid",
     "ArcStandard",
     "BeamLikelihood",
     "ChainScorer",
+    "FrameGraph",
+    "FrameSystem",
     "Hypotheses",
     "Scorer",
     "Swap",
