@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
+from typing import Any
 
-from trelliswork.data.corpus import AnnotatedSentence, builtin_corpus
-from trelliswork.data.corpus.events import EVENTS, Event
+import pytest
+import torch
+
+from trelliswork.data import Sentence, read_jsonl
+from trelliswork.data.corpus import AnnotatedSentence, Event, builtin_corpus, event_sentences
+from trelliswork.data.corpus.events import EVENTS
+from trelliswork.data.events import arcs_of, entities_of, events_of, frame_graph_of
+from trelliswork.data.jsonl import json_text
+from trelliswork.errors import DataError
+from trelliswork.structures.beam.frames import Actions, FrameSystem, Kind, actions_of
+from trelliswork.structures.beam.system import advance
 from trelliswork.tags.schemes import spans_of
 
 
@@ -14,7 +24,7 @@ def sentences() -> list[AnnotatedSentence]:
     return builtin_corpus(sizes=(400, 1, 1))["train"]
 
 
-def events_of(sentences: list[AnnotatedSentence], text: str) -> list[tuple[str, str, dict[str, str]]]:
+def in_words(sentences: list[AnnotatedSentence], text: str) -> list[tuple[str, str, dict[str, str]]]:
     """The events of one sentence, in words."""
     sentence = next(each for each in sentences if " ".join(each.words) == text)
     return [
@@ -28,24 +38,24 @@ def events_of(sentences: list[AnnotatedSentence], text: str) -> list[tuple[str, 
 
 
 def test_subject_and_object(sentences: list[AnnotatedSentence]) -> None:
-    found = events_of(sentences, "Orion Inc acquired Barkcorp .")
+    found = in_words(sentences, "Orion Inc acquired Barkcorp .")
     assert found == [("acquired", "Acquire", {"Buyer": "Orion Inc", "Target": "Barkcorp"})]
 
 
 def test_a_time_in_front_and_an_apposition(sentences: list[AnnotatedSentence]) -> None:
-    found = events_of(sentences, "By Sunday , Barksoft launched its latest Bristol .")
+    found = in_words(sentences, "By Sunday , Barksoft launched its latest Bristol .")
     assert found == [("launched", "Trade", {"Time": "Sunday", "Seller": "Barksoft", "Product": "Bristol"})]
-    found = events_of(sentences, "Dorman , a comfortable violinist , visited Garrville on Monday .")
+    found = in_words(sentences, "Dorman , a comfortable violinist , visited Garrville on Monday .")
     assert found == [("visited", "Visit", {"Agent": "Dorman", "Destination": "Garrville", "Time": "Monday"})]
 
 
 def test_the_subject_of_an_aim_is_that_of_the_clause_around_it(sentences: list[AnnotatedSentence]) -> None:
-    found = events_of(sentences, "Bank of Pellton wants to dismiss 45 designers .")
+    found = in_words(sentences, "Bank of Pellton wants to dismiss 45 designers .")
     assert found == [("dismiss", "Hire", {"Employer": "Bank of Pellton"})]
 
 
 def test_each_clause_has_its_own_arguments(sentences: list[AnnotatedSentence]) -> None:
-    found = events_of(sentences, "When Ramsoft Ltd invested in Sandburg , Ramware Bank acquired Beacon .")
+    found = in_words(sentences, "When Ramsoft Ltd invested in Sandburg , Ramware Bank acquired Beacon .")
     assert found == [
         ("invested", "Expand", {"Organisation": "Ramsoft Ltd", "Place": "Sandburg"}),
         ("acquired", "Acquire", {"Buyer": "Ramware Bank", "Target": "Beacon"}),
@@ -53,7 +63,7 @@ def test_each_clause_has_its_own_arguments(sentences: list[AnnotatedSentence]) -
 
 
 def test_an_owner_is_no_argument(sentences: list[AnnotatedSentence]) -> None:
-    found = events_of(sentences, "Sundial recalled its new Compass in Morgan 's mayor .")
+    found = in_words(sentences, "Sundial recalled its new Compass in Morgan 's mayor .")
     assert found == [("recalled", "Trade", {"Seller": "Sundial", "Product": "Compass"})]
 
 
@@ -64,3 +74,56 @@ def test_arguments_are_entities_and_triggers_verbs(sentences: list[AnnotatedSent
         assert isinstance(event, Event) and sentence.pos[event.trigger].startswith("VB")
         entities = {(start, end) for start, end, _ in spans_of(sentence.entities, "IOB2")}
         assert {(start, end) for start, end, _ in event.arguments} <= entities
+
+
+def test_sentences_have_events_entities_and_dependencies(sentences: list[AnnotatedSentence], tmp_path: Path) -> None:
+    found = event_sentences(sentences)
+    (tmp_path / "events.jsonl").write_text("\n".join(json_text(each) for each in found))
+    for annotated, sentence, again in zip(sentences, found, read_jsonl(tmp_path / "events.jsonl"), strict=True):
+        assert events_of(sentence) == annotated.events == events_of(again)
+        assert entities_of(sentence) == entities_of(again) == spans_of(annotated.entities, "IOB2")
+        assert arcs_of(sentence) == arcs_of(again)
+        dependents = [dependent for _, dependent, _ in arcs_of(sentence)]
+        assert len(dependents) == len(set(dependents)) == len(sentence) - 1
+    first = next(each for each in found if " ".join(each.words) == "Orion Inc acquired Barkcorp .")
+    assert (2, 1, "S-NP") in arcs_of(first) and (2, 3, "VP-NP") in arcs_of(first)
+
+
+def test_every_frame_graph_of_the_corpus_is_rebuilt_by_its_actions(sentences: list[AnnotatedSentence]) -> None:
+    found = event_sentences(sentences)
+    graphs = [frame_graph_of(each) for each in found]
+    derived = [actions_of(graph, len(each)) for graph, each in zip(graphs, found, strict=True)]
+    table = Actions(action for actions, _ in derived for action in actions)
+    kinds = {action.kind for action in table.items}
+    assert kinds == {Kind.SHIFT, Kind.STOP, Kind.EVOKE, Kind.CONNECT, Kind.ASSIGN}  # no name comes twice in a sentence
+    system = FrameSystem(torch.tensor([len(each) for each in found]), table)
+    state = system.initial()
+    for column in system.decisions_of(graphs).T:
+        moving = column >= 0
+        allowed = system.allowed(state)[:, 0].gather(1, column.clamp(min=0)[:, None]).squeeze(1)
+        assert bool((allowed | ~moving).all())
+        state = advance(system, state, column[:, None], moving[:, None])
+    for row, (graph, (_, order)) in enumerate(zip(graphs, derived, strict=True)):
+        assert system.graph(state, row) == graph.renumbered(order)
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ({}, r"a list of events under \"events\", got nothing"),
+        ({"events": [3]}, "an event as an object, got 3"),
+        ({"events": [{"trigger": 9, "type": "A"}]}, r"0..1, as \"trigger\", got 9"),
+        ({"events": [{"trigger": 0}]}, r"a name as the \"type\""),
+        ({"events": [{"trigger": 0, "type": "A", "arguments": [[1, 1, "x"]]}]}, "0 <= start < end <= 2"),
+        ({"events": [{"trigger": 0, "type": "A", "attributes": {"x": 1}}]}, "an object of texts"),
+        ({"events": [], "heads": [1, 5]}, "2 heads in 0..2"),
+        ({"events": [], "heads": [0, 1]}, "2 relations"),
+        ({"events": [{"trigger": 0, "type": "A", "arguments": [[1, 2, "x"]]}]}, "an entity at the argument"),
+    ],
+)
+def test_records_that_are_wrong_are_explained(extra: dict[str, Any], message: str) -> None:
+    sentence = Sentence(("a", "b"), ("O", "O"), line=7, file="f.jsonl", extra=extra)
+    read = arcs_of if "heads" in extra else frame_graph_of
+    with pytest.raises(DataError, match=message) as caught:
+        read(sentence)
+    assert "f.jsonl" in str(caught.value) and "7" in str(caught.value)

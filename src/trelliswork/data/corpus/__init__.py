@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from trelliswork.data.corpus.derivation import Derivation, chunk_spans, entity_spans
-from trelliswork.data.corpus.events import Event, event_mentions
+from trelliswork.data.corpus.events import event_mentions
 from trelliswork.data.corpus.generate import (
     AnnotatedSentence,
     annotate,
     as_sentences,
     builtin_corpus,
+    event_sentences,
     sentences,
     write_corpus,
 )
+from trelliswork.data.events import Event
 
 __all__ = [
     "AnnotatedSentence",
@@ -23,6 +25,7 @@ __all__ = [
     "chunk_spans",
     "entity_spans",
     "event_mentions",
+    "event_sentences",
     "sentences",
     "write_corpus",
 ]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trelliswork.data.corpus.derivation import ENTITY_LABEL, Derivation
+from trelliswork.data.events import Argument, Event
 
 EVENTS: dict[str, tuple[str, str, str]] = {  # kind of verb: (type of event, role of the subject, role of the object)
     "meet": ("Meet", "Agent", "Person"),
@@ -26,16 +27,7 @@ PREPOSITIONS = {"in": "Place", "when": "Time", "for_firm": "Employer"}
 OUTSIDE = "O"  # a token that triggers nothing
 
 Span = tuple[int, int]
-Argument = tuple[int, int, str]  # [start, end) and the role
-
-
-@dataclass(frozen=True)
-class Event:
-    """What happens: the token that says so, the type, and who takes part in which role."""
-
-    trigger: int
-    type: str
-    arguments: tuple[Argument, ...]
+TENSES = {"VBD": "past", "VBZ": "present", "VBP": "present", "VB": "infinitive", "VBG": "progressive", "VBN": "perfect"}
 
 
 @dataclass(frozen=True)
@@ -64,7 +56,7 @@ def _events(node: Derivation, start: int, outside: _Outside) -> Iterator[Event]:
     inside = _clause(placed, outside) if node.label == "S" else outside
     for child, first in placed:
         if node.label == "VP" and child.kind in EVENTS and not child.children:
-            yield _event(child.kind, first, placed, outside)
+            yield _event(child, first, placed, outside)
         carries = child.label == "VP" or (node.label == "VP" and child.label == "S")  # "plans to visit": same subject
         yield from _events(child, first, inside if carries else _Outside())
 
@@ -79,13 +71,14 @@ def _clause(placed: list[tuple[Derivation, int]], outside: _Outside) -> _Outside
     return _Outside(_entity(*subjects[-1]), tuple(_in_phrases(before)))
 
 
-def _event(kind: str, trigger: int, placed: list[tuple[Derivation, int]], outside: _Outside) -> Event:
-    type_, of_subject, of_object = EVENTS[kind]
+def _event(verb: Derivation, trigger: int, placed: list[tuple[Derivation, int]], outside: _Outside) -> Event:
+    type_, of_subject, of_object = EVENTS[verb.kind]
     objects = [_entity(child, first) for child, first in placed if child.label == "NP" and first > trigger]
     found = [(*span, of_object) for span in objects if span is not None]
     if outside.subject is not None:
         found.append((*outside.subject, of_subject))
-    return Event(trigger, type_, tuple(sorted([*found, *outside.others, *_in_phrases(placed)])))
+    tense = (("Tense", TENSES.get(verb.label, "other")),)
+    return Event(trigger, type_, tuple(sorted([*found, *outside.others, *_in_phrases(placed)])), tense)
 
 
 def _in_phrases(placed: list[tuple[Derivation, int]]) -> Iterator[Argument]:

@@ -1,6 +1,6 @@
 """Frame-semantic parsing as a transition system: frames are evoked by phrases and joined by roles.
 
-`graph` is what is built, `actions` the decisions, `oracle` the way from a graph to actions, `system` the batched states.
+`graph` is what is built, `actions` the decisions, `oracle` leads from a graph to actions, `system` has batched states.
 """
 
 from trelliswork.structures.beam.frames.actions import Action, Actions, Kind
