@@ -1,0 +1,263 @@
+"""What models of events have in common: inputs with dependencies, a CRF of entities, answers and scores."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from trelliswork.data import Sentence, WordVectors
+from trelliswork.data.events import Entity, Event, entities_of, events_of
+from trelliswork.distributions import LinearChain
+from trelliswork.errors import TrellisworkError
+from trelliswork.metrics.events import event_scores
+from trelliswork.models.base import Answer, Description, PartProbability, Report
+from trelliswork.models.batched import in_batches
+from trelliswork.models.events.config import EventConfig
+from trelliswork.models.events.inventory import Inventory
+from trelliswork.models.networks.building import make_encoder
+from trelliswork.models.networks.description import network_described
+from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.word_network import WordNetwork
+from trelliswork.models.recipe import Material, Options
+from trelliswork.nn.crf import CRF
+from trelliswork.nn.inputs import TokenBatch
+from trelliswork.tags.schemes import spans_of, tags_of
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+Pins = Mapping[str, Sequence[Entity]]  # {"entities": [(start, end, type)]}: all of them, if they are known
+SCHEME = "IOBES"
+
+
+@dataclass(frozen=True)
+class EncodedEvents:
+    """A sentence as indices, its dependencies, and, if known, the tags of its entities, the entities and the events."""
+
+    features: Int[Tensor, "n f"]
+    words: tuple[str, ...]
+    arcs: list[tuple[int, int, int]]
+    tags: Int[Tensor, " n"] | None = None
+    entities: Sequence[Entity] = ()
+    events: Sequence[Event] = ()
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+class Batch(NamedTuple):
+    """Sentences side by side: what goes in, their dependencies, and the vectors of inputs and encoder."""
+
+    tokens: TokenBatch
+    dependencies: Float[Tensor, "batch n relations"]
+    inputs: Float[Tensor, "batch n w"]
+    vectors: Float[Tensor, "batch n d"]
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """Entities and events of one sentence, with the probabilities of entities and of triggers with their types."""
+
+    entities: list[Entity] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    entity_probs: Sequence[float] = ()
+    trigger_probs: Sequence[float] = ()
+    probability: float | None = None
+
+
+class EventNetwork(WordNetwork):
+    """Entities by a CRF over an encoder of words and dependencies; a subclass finds events with their arguments.
+
+    Sentences to learn from have entities as `tags`, and events as `trelliswork.data.events` reads them.
+    """
+
+    CONFIG = EventConfig
+    STRUCTURE: ClassVar[str]
+    learns_from = "tags"
+    next_options = "--format jsonl"
+
+    def __init__(self, config: EventConfig, features: TokenFeatures, inventory: Inventory):
+        super().__init__(config, features)
+        self.inventory, n_relations = inventory, len(inventory.relations)
+        if n_relations:
+            self.encoder = make_encoder(config, self.inputs.dim + n_relations)
+        self.entity_scorer = nn.Linear(self.encoder.dim, len(inventory.tags))
+        self.crf = CRF.from_tags(inventory.tags, SCHEME, batch_first=True)
+
+    @classmethod
+    def from_data(
+        cls,
+        train: Sequence[Sentence],
+        config: EventConfig | None = None,
+        *,
+        vectors: WordVectors | None = None,
+        seed: int = 0,
+    ) -> Self:
+        """A new model for the entities, events and roles of some sentences."""
+        config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
+        inventory = Inventory.from_sentences(train, dependencies=config.dependencies)
+        features = TokenFeatures.from_sentences(train, config, () if vectors is None else vectors.words)
+        return cls.initialised(train, vectors, seed, config, features, inventory)
+
+    @classmethod
+    def from_material(cls, material: Material, config: EventConfig, options: Options, seed: int) -> Self:
+        return cls.from_data(material.train, config, vectors=material.files, seed=seed)
+
+    # Learning
+
+    def gold(self, sentence: Sentence) -> list[int]:
+        """The number of the entity tag of each word."""
+        known = [each for each in entities_of(sentence) if each[2] in self.inventory.kinds]
+        tags = self.inventory.tags
+        return [tags.index(tag) for tag in tags_of(known, len(sentence), SCHEME)]
+
+    def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedEvents]:  # type: ignore[override]
+        found = []
+        for features, sentence in zip(self.features.encode_all(sentences), sentences, strict=True):
+            each = EncodedEvents(features, sentence.words, self.inventory.arcs(sentence))
+            if with_tags:
+                entities = [entity for entity in entities_of(sentence) if entity[2] in self.inventory.kinds]
+                gold = torch.tensor(self.gold(sentence))
+                each = replace(each, tags=gold, entities=entities, events=events_of(sentence))
+            found.append(each)
+        return found
+
+    def read(self, encoded: Sequence[EncodedEvents]) -> Batch:
+        """Vectors of words, and of words among their neighbours."""
+        tokens = self.token_batch(encoded)  # type: ignore[arg-type]
+        inputs = self.inputs(tokens)
+        dependencies = inputs.new_zeros(*inputs.shape[:2], len(self.inventory.relations))
+        for row, each in enumerate(encoded):
+            for head, dependent, relation in each.arcs:
+                dependencies[row, [head, dependent], relation] = 1.0
+        given = self.input_dropout(torch.cat([inputs, dependencies], -1))
+        return Batch(tokens, dependencies, inputs, self.hidden_dropout(self.encoder(given, tokens.mask)))
+
+    def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
+        """-log p(entities | words) and the loss of events, summed over the batch."""
+        encoded = self.encode(batch, with_tags=True) if isinstance(batch[0], Sentence) else batch
+        if any(each.tags is None for each in encoded):
+            raise TrellisworkError("expected sentences with events, got one without; encode(..., with_tags=True)")
+        read = self.read(encoded)
+        tags = pad_sequence([each.tags for each in encoded], batch_first=True).to(read.vectors.device)
+        of_entities = -self.crf(self.entity_scorer(read.vectors), tags, read.tokens.mask)
+        return of_entities + self.event_loss(read, encoded)
+
+    @abstractmethod
+    def event_loss(self, batch: Batch, encoded: Sequence[EncodedEvents]) -> Float[Tensor, ""]:
+        """The loss of the events of a batch."""
+
+    # Answers
+
+    def entity_chain(self, batch: Batch) -> LinearChain:
+        """p(tags of entities | words)."""
+        return self.crf.distribution(self.entity_scorer(batch.vectors), batch.tokens.mask)
+
+    def best_entities(self, batch: Batch, pins: Sequence[Pins] | None) -> list[list[Entity]]:
+        """The most probable entities of each sentence, or those that are known."""
+        best = self.crf.decode(self.entity_scorer(batch.vectors), batch.tokens.mask)
+        found = [spans_of([self.inventory.tags[tag] for tag in tags], SCHEME) for tags in best]
+        known = [None] * len(found) if pins is None else [each.get("entities") for each in pins]
+        return [spans if given is None else sorted(given) for spans, given in zip(found, known, strict=True)]
+
+    @abstractmethod
+    def extracted(self, batch: Batch, encoded: Sequence[EncodedEvents], pins: Sequence[Pins] | None) -> list[Extracted]:
+        """The entities and events of each sentence of a batch."""
+
+    def extract(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[Extracted]:
+        """Entities and events of sentences; `pins` as for `predict`."""
+
+        def answer(batch: Sequence[Sentence], known: Sequence[Pins] | None) -> list[Extracted]:
+            encoded = self.encode(batch)
+            self._check(batch, known)
+            return self.extracted(self.read(encoded), encoded, known)
+
+        return in_batches(self, sentences, pins, answer, empty=lambda: Extracted(probability=1.0))
+
+    def _check(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> None:
+        for sentence, known in zip(batch, pins or (), strict=False):
+            for start, end, kind in known.get("entities", ()):
+                if not 0 <= start < end <= len(sentence) or kind not in self.inventory.kinds:
+                    problem = f"expected entities within {len(sentence)} tokens of {', '.join(self.inventory.kinds)}"
+                    raise TrellisworkError(f"{problem}; got {(start, end, kind)} in the pins")
+
+    def predict(
+        self, inputs: Any, *, top_k: int = 1, pins: Sequence[Pins] | None = None, confidence: bool = True
+    ) -> list[Answer]:
+        """Entities and events of each sentence, as {"entities": [...], "events": [...]}.
+
+        `pins` has for each sentence {"entities": [(start, end, type)]}, all of them, or {} if they are not known.
+        There is one answer: `top_k` above 1 is an error.
+        """
+        if top_k > 1:
+            raise TrellisworkError(f"a model of events has one answer, got top_k {top_k}; leave it out")
+        sentences = self.sentences_of(inputs)
+        found = self.extract(sentences, pins)
+        return [_answer(sentence, each) for sentence, each in zip(sentences, found, strict=True)]
+
+    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
+        """F1 of entities, triggers and arguments, all of them found; that of arguments counts."""
+        scores = self._scores(gold, None)
+        return {"metric": "argument f1", "score": scores["arguments"].f1} | {k: v.f1 for k, v in scores.items()}
+
+    def _scores(self, gold: Sequence[Sentence], pins: Sequence[Pins] | None) -> dict[str, Any]:
+        found = self.extract(gold, pins)
+        right = [(entities_of(each), events_of(each)) for each in gold]
+        return event_scores(right, [(each.entities, each.events) for each in found])
+
+    def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
+        """Precision, recall and F1, also with gold entities."""
+        if threshold is not None:
+            raise TrellisworkError("--threshold is for spans of a tagger; leave it out for a model of events")
+        pins = [{"entities": [e for e in entities_of(each) if e[2] in self.inventory.kinds]} for each in gold]
+        found, given = self._scores(gold, None), self._scores(gold, pins)
+        rows = [f"{'':<28}{'precision':>10}{'recall':>10}{'F1':>10}"]
+        named = [*found.items(), *((f"{name}, entities given", given[name]) for name in ("triggers", "arguments"))]
+        rows += [f"{name:<28}{100 * s.precision:>10.2f}{100 * s.recall:>10.2f}{100 * s.f1:>10.2f}" for name, s in named]
+        record = {name: each.to_dict() for name, each in named}
+        return Report("\n".join(rows), {"metric": "argument f1", "score": found["arguments"].f1, **record})
+
+    # What it is
+
+    def describe(self, top: int = 20) -> Description:
+        shown = self.inventory.to_dict()
+        return network_described(self, self.STRUCTURE, shown, shown, [])
+
+    @property
+    def label_names(self) -> list[str]:
+        """The types of events."""
+        return list(self.inventory.types)
+
+    @property
+    def size(self) -> str:
+        n_types, n_roles = len(self.inventory.types) - 1, len(self.inventory.roles) - 1
+        return f"{n_types} types of events, {n_roles} roles, {self.n_parameters:,} parameters"
+
+    def stored_config(self) -> dict[str, Any]:
+        return super().stored_config() | {"inventory": self.inventory.to_dict()}
+
+    @classmethod
+    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+        settings = cls.CONFIG.from_dict(config["settings"])
+        return cls(settings, TokenFeatures.from_stored(settings, config), Inventory.from_dict(config["inventory"]))
+
+
+def _answer(sentence: Sentence, found: Extracted) -> Answer:
+    value = {
+        "entities": [list(each) for each in found.entities],
+        "events": [event.record() for event in found.events],
+    }  # fmt: skip
+    triggers = zip(found.events, found.trigger_probs, strict=True)
+    entities = zip(found.entities, found.entity_probs, strict=True)
+    return Answer(
+        value, found.probability, sentence.words,
+        parts=[PartProbability(event.trigger, event.trigger + 1, event.type, p) for event, p in triggers],
+        spans=[PartProbability(*entity, p) for entity, p in entities],
+        offsets=sentence.offsets,
+    )  # fmt: skip

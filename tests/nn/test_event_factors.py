@@ -1,0 +1,112 @@
+"""The factor graph of events against sums and maxima over all assignments."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from trelliswork.distributions import FactorGraph
+from trelliswork.nn.event_factors import Document, WithinEvent
+
+INF = float("inf")
+T, R, A = 3, 2, 3
+
+
+def draw(*shape: int, seed: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def within(m: int, k: int, seed: int = 0) -> WithinEvent:
+    type_roles, role_kinds = 2 * draw(T, R, seed=seed + 2), 2 * draw(R, A, seed=seed + 4)
+    type_roles[0, 1:] = -INF  # no trigger has no roles
+    role_kinds[1:, 0] = -INF
+    kinds = draw(1, k, A, seed=seed + 3).expand(m, k, A)
+    return WithinEvent(draw(m, T, seed=seed), draw(m, k, R, seed=seed + 1), type_roles, kinds, role_kinds)
+
+
+def exponent(given: WithinEvent, i: int, type_: int, roles: tuple[int, ...], kinds: tuple[int, ...]) -> float:
+    """θ1 f1(t) + Σ_j [θ2 f2(r_j) + θ3 f3(t, r_j) + θ4 f4(a_j) + θ5 f5(r_j, a_j)]."""
+    total = float(given.types[i, type_])
+    for j, (role, kind) in enumerate(zip(roles, kinds, strict=True)):
+        total += float(given.roles[i, j, role] + given.type_roles[type_, role])
+        total += float(given.kinds[i, j, kind] + given.role_kinds[role, kind])
+    return total
+
+
+def test_the_within_event_model_sums_to_one_and_is_a_tree_of_factors() -> None:
+    """[S4.281-282, 284]"""
+    given = within(1, 2)
+    values = list(
+        itertools.product(range(T), itertools.product(range(R), repeat=2), itertools.product(range(A), repeat=2))
+    )
+    scores = [exponent(given, 0, *value) for value in values]
+    log_z = math.log(math.fsum(map(math.exp, scores)))
+    by_type = [0.0] * T
+    for value, score in zip(values, scores, strict=True):
+        found = given.log_prob(*(torch.tensor([each]) for each in value))
+        assert found.item() == -INF if score == -INF else math.isclose(found.item(), score - log_z, abs_tol=1e-10)
+        by_type[value[0]] += math.exp(score - log_z)
+    torch.testing.assert_close(given.type_probabilities()[0], torch.tensor(by_type, dtype=torch.float64))
+
+
+def test_the_gradient_of_the_likelihood() -> None:
+    given, gold = within(2, 2), (torch.tensor([1, 0]), torch.tensor([[1, 0], [0, 0]]), torch.tensor([[2, 1], [2, 1]]))
+    allowed = given.type_roles > -INF, given.role_kinds > -INF
+
+    def loss(types: Tensor, roles: Tensor, type_roles: Tensor, role_kinds: Tensor) -> Tensor:
+        tables = (torch.where(ok, each, -INF) for ok, each in zip(allowed, (type_roles, role_kinds), strict=True))
+        first, second = tables
+        return WithinEvent(types, roles, first, given.kinds, second).log_prob(*gold).sum()
+
+    parts = (given.types, given.roles, given.type_roles.clamp(min=-9), given.role_kinds.clamp(min=-9))
+    assert torch.autograd.gradcheck(loss, tuple(each.clone().requires_grad_() for each in parts))
+
+
+def objective(document: Document, y: tuple[int, ...], *, clashes: bool = True) -> float:
+    """Σ_i E(t_i, r_i, a) + Σ_{i < i'} R(t_i, t_i') + Σ_j D(a_j); -inf for entities that exclude one another."""
+    m, k, _ = document.within.roles.shape
+    types, kinds, roles = y[:m], y[m : m + k], y[m + k :]
+    total = sum(exponent(document.within, i, types[i], roles[i * k : (i + 1) * k], kinds) for i in range(m))
+    total += sum(float(t[types[i], types[j]]) for (i, j), t in zip(document.pairs, document.relations, strict=True))
+    total += sum(float(document.entities[j, kinds[j]]) for j in range(k))
+    return -INF if clashes and any(kinds[i] and kinds[j] for i, j in document.clashes) else total
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ad3_finds_the_best_of_all_assignments(seed: int) -> None:
+    """[S4.286-289], with event pairs counted once and the coupling of types and roles kept."""
+    given, (m, k) = within(2, 2, seed=10 * seed), (2, 2)
+    relations = draw(1, T * T, seed=seed + 90).log_softmax(-1).reshape(1, T, T)
+    document = Document(given, [(0, 1)], relations, draw(k, A, seed=seed + 91).log_softmax(-1), [(0, 1)])
+    graph = document.graph()
+    everything = list(itertools.product(*map(range, [T] * m + [A] * k + [R] * m * k)))
+    scores = [objective(document, y) for y in everything]
+    best = max(scores)
+    types, roles, kinds, found = document.best()
+    assert math.isclose(objective(document, (*types, *kinds, *itertools.chain(*roles))), best, abs_tol=1e-9)
+    assert bool(found.certified)
+    torch.testing.assert_close(graph.score(torch.tensor(everything)), torch.tensor(scores, dtype=torch.float64))
+
+
+def test_components_agree_on_what_each_alone_would_decide_otherwise() -> None:
+    documents = [
+        Document(within(2, 2, seed=s), [(0, 1)], 2 * draw(1, T, T, seed=s), draw(2, A, seed=s + 1)) for s in range(8)
+    ]
+    changed = 0
+    for document in documents:
+        types, _, kinds, _ = document.best()
+        alone = document.within.types.argmax(-1).tolist(), document.entities.argmax(-1).tolist()
+        changed += (types, kinds) != alone
+    assert changed > 2
+
+
+def test_documents_without_triggers_or_without_entities() -> None:
+    nobody = Document(within(1, 0), [], torch.zeros(0, T, T).double(), torch.zeros(0, A).double())
+    assert nobody.best()[0] == [int(nobody.within.types.argmax())] and nobody.best()[1] == [[]]
+    quiet = Document(within(0, 2), [], torch.zeros(0, T, T).double(), draw(2, A, seed=5))
+    assert quiet.best()[2] == quiet.entities.argmax(-1).tolist()
+    assert isinstance(quiet.graph(), FactorGraph)

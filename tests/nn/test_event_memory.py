@@ -1,0 +1,147 @@
+"""The decoder of events with memories: its memories, features and likelihood are those of plain loops."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from trelliswork.nn.scorers.event_memory import OTHER, EventMemory, Memory, Read
+
+N_TYPES, N_ROLES, N_KINDS, N_RELATIONS, D, W = 3, 4, 3, 2, 5, 2
+
+
+def decoder(**settings: bool) -> EventMemory:
+    torch.manual_seed(0)
+    sizes = dict(n_types=N_TYPES, n_roles=N_ROLES, n_kinds=N_KINDS, n_relations=N_RELATIONS)
+    found = EventMemory(D, W, **sizes, hidden=6, context=1, max_distance=2, **settings)  # type: ignore[arg-type]
+    for parameter in found.parameters():
+        torch.nn.init.normal_(parameter, std=0.7)
+    return found.double().eval()
+
+
+def reading(seed: int = 0) -> Read:
+    """Two sentences, of five and three tokens, with three entities and one."""
+    source = torch.Generator().manual_seed(seed)
+    draw = lambda *shape: torch.randn(shape, generator=source, dtype=torch.float64)  # noqa: E731
+    arcs = torch.zeros(2, 5, 5, dtype=torch.long)
+    arcs[0, 1, 0], arcs[0, 1, 3], arcs[1, 0, 2] = 1, 2, 2
+    mask = torch.arange(5) < torch.tensor([5, 3])[:, None]
+    entity, kind = torch.tensor([[0, 3, 4], [2, 0, 0]]), torch.tensor([[1, 2, 1], [2, 0, 0]])
+    return Read(draw(2, 5, D), draw(2, 5, W), mask, entity, kind, kind > 0, arcs)
+
+
+TYPES = torch.tensor([[0, 1, 0, 2, 1], [2, 0, 2, 0, 0]])
+ROLES = torch.zeros(2, 5, 3, dtype=torch.long)
+ROLES[0, 1], ROLES[0, 3], ROLES[0, 4], ROLES[1, 0, 0] = (
+    torch.tensor([1, 0, 2]), torch.tensor([3, 1, 0]), torch.tensor([0, 1, 1]), 2,
+)  # fmt: skip
+
+
+class PlainLoop:
+    """One sentence, token by token, with sets as memories and features put together one at a time."""
+
+    def __init__(self, model: EventMemory, read: Read, row: int):
+        self.model, self.read, self.row = model, read, row
+        self.types: set[int] = set()
+        self.roles: list[set[int]] = [set() for _ in range(read.entity.shape[1])]
+        self.role_types: list[set[int]] = [set() for _ in range(read.entity.shape[1])]
+
+    def local(self, i: int) -> Tensor:
+        words = self.read.words[self.row]
+        return torch.cat([words[j] if 0 <= j < len(words) else torch.zeros(W).double() for j in (i - 1, i, i + 1)])
+
+    def type_scores(self, i: int) -> Tensor:
+        """R_trg = [h_i; L_i; G_trg]."""
+        return self.model.type_scores(
+            torch.cat([self.read.hidden[self.row, i], self.local(i), hot(self.types, N_TYPES)])
+        )
+
+    def role_scores(self, i: int, type_: int, j: int) -> Tensor:
+        """R_arg = [h_i; L_i; h_j; L_j; B_ij; G_arg[j]; G_arg/trg[j]]."""
+        at = int(self.read.entity[self.row, j])
+        distance = max(-2, min(2, at - i)) + 2
+        down, up = int(self.read.arcs[self.row, i, at]), int(self.read.arcs[self.row, at, i])
+        binary = [
+            hot({distance}, 5), hot({type_}, N_TYPES), hot({int(self.read.kind[self.row, j])}, N_KINDS),
+            hot({down}, N_RELATIONS + 1), hot({up}, N_RELATIONS + 1),
+        ]  # fmt: skip
+        b = torch.tanh(self.model.binary(torch.cat(binary)))
+        hidden = self.read.hidden[self.row]
+        memory = [hot(self.roles[j], N_ROLES), hot(self.role_types[j], N_TYPES)]
+        return self.model.role_scores(torch.cat([hidden[i], self.local(i), hidden[at], self.local(at), b, *memory]))
+
+    def take(self, type_: int, roles: list[int]) -> None:
+        if type_ != OTHER:
+            self.types.add(type_)
+        for j, role in enumerate(roles):
+            if role != OTHER:
+                self.roles[j].add(role)
+                self.role_types[j].add(type_)
+
+
+def hot(values: set[int], n: int) -> Tensor:
+    return torch.tensor([float(i in values) for i in range(n)], dtype=torch.float64)
+
+
+def test_the_loss_is_that_of_a_loop_with_sets() -> None:
+    model, read = decoder(), reading()
+    expected = torch.zeros(()).double()
+    for row in range(2):
+        loop = PlainLoop(model, read, row)
+        for i in range(int(read.mask[row].sum())):
+            type_, roles = int(TYPES[row, i]), ROLES[row, i].tolist()
+            expected = expected - loop.type_scores(i).log_softmax(-1)[type_]
+            if type_ != OTHER:
+                for j in range(int(read.present[row].sum())):
+                    expected = expected - loop.role_scores(i, type_, j).log_softmax(-1)[roles[j]]
+            loop.take(type_, roles)
+    torch.testing.assert_close(model.loss(read, TYPES, ROLES), expected)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_decoding_is_that_of_a_loop_with_sets(seed: int) -> None:
+    model, read = decoder(), reading(seed)
+    found, n_triggers, n_roles = model.decode(read), 0, 0
+    for row in range(2):
+        loop, k = PlainLoop(model, read, row), int(read.present[row].sum())
+        for i in range(int(read.mask[row].sum())):
+            shares = loop.type_scores(i).softmax(-1)
+            type_ = int(shares.argmax())
+            of_roles = [loop.role_scores(i, type_, j).softmax(-1) for j in range(k)] if type_ else []
+            roles = [int(each.argmax()) for each in of_roles] + [OTHER] * (3 - len(of_roles))
+            assert int(found.types[row, i]) == type_ and found.roles[row, i].tolist() == roles
+            torch.testing.assert_close(found.type_probs[row, i], shares.max())
+            for j, each in enumerate(of_roles):
+                torch.testing.assert_close(found.role_probs[row, i, j], each.max())
+            loop.take(type_, roles)
+            n_triggers, n_roles = n_triggers + (type_ > 0), n_roles + sum(role > 0 for role in roles)
+    assert n_triggers > 1 and n_roles > 1
+    assert bool((found.types[~read.mask] == OTHER).all())
+
+
+def test_memories_matter_and_can_be_left_out() -> None:
+    model, forgetful, read = decoder(), decoder(remember=False), reading()
+    before = model.before(read, TYPES, ROLES)
+    assert before.types[0].tolist() == [[0, 0, 0], [0, 0, 0], [0, 1, 0], [0, 1, 0], [0, 1, 1]]
+    assert before.roles[0, 4].tolist() == [[0, 1, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]]
+    assert before.role_types[0, 4].tolist() == [[0, 1, 1], [0, 0, 1], [0, 1, 0]]
+    assert all(not each.any() for each in forgetful.before(read, TYPES, ROLES))
+    assert isinstance(before, Memory)
+    assert not torch.isclose(model.loss(read, TYPES, ROLES), forgetful.loss(read, TYPES, ROLES))
+
+
+def test_padding_changes_nothing_and_gradients_are_right() -> None:
+    model, read = decoder(), reading()
+    wide = read._replace(
+        hidden=F.pad(read.hidden, (0, 0, 0, 2), value=9.0), words=F.pad(read.words, (0, 0, 0, 2)),
+        mask=F.pad(read.mask, (0, 2)), arcs=F.pad(read.arcs, (0, 2, 0, 2)),
+        entity=F.pad(read.entity, (0, 1)), kind=F.pad(read.kind, (0, 1)), present=F.pad(read.present, (0, 1)),
+    )  # fmt: skip
+    types, roles = F.pad(TYPES, (0, 2)), F.pad(ROLES, (0, 1, 0, 2))
+    torch.testing.assert_close(model.loss(wide, types, roles), model.loss(read, TYPES, ROLES))
+    hidden = read.hidden.clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda h: model.loss(read._replace(hidden=h), TYPES, ROLES), hidden)
+    nobody = read._replace(entity=read.entity[:, :0], kind=read.kind[:, :0], present=read.present[:, :0])
+    assert model.loss(nobody, TYPES, ROLES[..., :0]) > 0 and model.decode(nobody).roles.shape == (2, 5, 0)
