@@ -49,7 +49,7 @@ class PlainLoop:
         self.role_types: list[set[int]] = [set() for _ in range(read.entity.shape[1])]
 
     def local(self, i: int) -> Tensor:
-        words = self.read.words[self.row]
+        words = self.read.words[self.row][self.read.mask[self.row]]
         return torch.cat([words[j] if 0 <= j < len(words) else torch.zeros(W).double() for j in (i - 1, i, i + 1)])
 
     def type_scores(self, i: int) -> Tensor:
@@ -135,7 +135,7 @@ def test_memories_matter_and_can_be_left_out() -> None:
 def test_padding_changes_nothing_and_gradients_are_right() -> None:
     model, read = decoder(), reading()
     wide = read._replace(
-        hidden=F.pad(read.hidden, (0, 0, 0, 2), value=9.0), words=F.pad(read.words, (0, 0, 0, 2)),
+        hidden=F.pad(read.hidden, (0, 0, 0, 2), value=9.0), words=F.pad(read.words, (0, 0, 0, 2), value=9.0),
         mask=F.pad(read.mask, (0, 2)), arcs=F.pad(read.arcs, (0, 2, 0, 2)),
         entity=F.pad(read.entity, (0, 1)), kind=F.pad(read.kind, (0, 1)), present=F.pad(read.present, (0, 1)),
     )  # fmt: skip

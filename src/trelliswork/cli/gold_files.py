@@ -9,6 +9,7 @@ from typing import NamedTuple
 from trelliswork.data import Choices, ColumnFormat, Sentence, file_kind, read_treebank
 from trelliswork.data.arcs import is_projective
 from trelliswork.data.brackets import read_brackets
+from trelliswork.data.events import events_of
 from trelliswork.data.files import name_of
 from trelliswork.data.readers import InputKind, open_tagged
 from trelliswork.data.treebank import NOTHING
@@ -45,6 +46,23 @@ def open_brackets(path: str, choices: Choices, kind: InputKind | None = None) ->
         problem = f"expected trees in brackets, as the Penn Treebank has them, got {got}"
         raise DataError(name_of(path), f"{problem}; give a .mrg or .ptb file")
     return None, read_brackets(path)
+
+
+def open_events(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
+    """Sentences with entities and events, each record checked; a file that is not JSON by its name is an error."""
+    kind = kind or file_kind(path)
+    if kind != "jsonl":
+        problem = f"expected JSON lines with tokens, tags and events, got {SHOWN_KINDS.get(kind, 'columns')}"
+        raise DataError(name_of(path), f"{problem}; convert it to .jsonl")
+    format, stream = open_tagged(path, choices, kind)
+    return format, (each for each in stream if events_of(each) is not None)
+
+
+def size_of_events(sentences: Sequence[Sentence]) -> str:
+    """How many events and arguments there are."""
+    events = [event for each in sentences for event in events_of(each)]
+    n_arguments = sum(len(event.arguments) for event in events)
+    return f"{size_in_tokens(sentences)}, {count(len(events), 'event')}, {count(n_arguments, 'argument')}"
 
 
 def size_in_tokens(sentences: Sequence[Sentence]) -> str:
@@ -86,4 +104,5 @@ GOLD_FILES = {
     "tags": GoldFiles(open_tagged, size_in_tokens),
     "heads": GoldFiles(open_trees, size_of_trees, notes_on_labels),
     "brackets": GoldFiles(open_brackets, size_of_brackets),
+    "events": GoldFiles(open_events, size_of_events),
 }

@@ -168,7 +168,7 @@ class Model:
     """The base of all models. `reads` says what inputs are: words, attributes or vectors."""
 
     reads: ClassVar[str] = "words"
-    learns_from: ClassVar[str] = "tags"  # and is judged by: tags, heads, brackets, or the tokens of a text
+    learns_from: ClassVar[str] = "tags"  # and is judged by: tags, heads, brackets, events, or the tokens of a text
     explains: ClassVar[bool] = False  # whether it has `explain`: what speaks for its answers, or what else they may be
     answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
     graph: ClassVar[str] = ""  # what its ONNX graph is made of, if it can be exported: chain, segments or vectors

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from trelliswork.data.settings import Settings, setting, settings_in
 from trelliswork.lazy import named
+from trelliswork.models.events.config import EventConfig
+from trelliswork.models.events.presets import PRESETS as EVENTS
 from trelliswork.models.networks.preset import Preset
 from trelliswork.models.parsers.config import ParserConfig
 from trelliswork.models.parsers.pcfg_config import GrammarConfig
@@ -149,6 +151,12 @@ FAMILIES = (
         "trelliswork.models.parsers.pcfg_recipe:GrammarRecipe",
         {"pcfg": "constituency trees by the rules of a treebank, counted in seconds"},
         (), (GrammarConfig,),
+    ),
+    Family(
+        "Events",
+        "trelliswork.models.events.recipe:EventRecipe",
+        phrases_of(EVENTS),
+        (VectorFile,), (EventConfig,), (TrainingConfig, Machine), EVENTS,
     ),
     Family(
         "Over features",

@@ -77,7 +77,7 @@ class Recipe(ABC):
 
     steps: ClassVar[str] = "epochs"  # what `on_score` counts
     unpruned_steps: ClassVar[int] = 2  # of a trial, before it may be ended
-    learns_from: ClassVar[str] = "tags"  # as in `Model`: tags, heads, brackets, or the tokens of a text
+    learns_from: ClassVar[str] = "tags"  # as in `Model`: tags, heads, brackets, events, or the tokens of a text
 
     @abstractmethod
     def __init__(self, options: Options) -> None: ...

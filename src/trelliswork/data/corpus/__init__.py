@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from trelliswork.data.corpus.derivation import Derivation, chunk_spans, entity_spans
+from trelliswork.data.corpus.event_records import event_sentences, write_events
 from trelliswork.data.corpus.events import event_mentions
 from trelliswork.data.corpus.generate import (
     AnnotatedSentence,
     annotate,
     as_sentences,
     builtin_corpus,
-    event_sentences,
     sentences,
     write_corpus,
 )
@@ -28,4 +28,5 @@ __all__ = [
     "event_sentences",
     "sentences",
     "write_corpus",
+    "write_events",
 ]

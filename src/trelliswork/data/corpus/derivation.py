@@ -73,33 +73,6 @@ def entity_spans(tree: Derivation) -> list[tuple[int, int, str]]:
     return sorted(spans)
 
 
-def dependencies(tree: Derivation) -> list[tuple[int, str]]:
-    """The head of each word, counted from 1 with 0 for the root, and the relation: the labels of both phrases.
-
-    >>> leaves = Derivation("DT", "the", word="the"), Derivation("NN", "thing", word="plan")
-    >>> dependencies(Derivation("NP", "thing", leaves, head=1))
-    [(2, 'NP-DT'), (0, 'root')]
-    """
-    found: dict[int, tuple[int, str]] = {}
-
-    def visit(node: Derivation, start: int) -> int:
-        """The head word of a node, whose other children hang on it."""
-        if not node.children:
-            return start
-        heads, first = [], start
-        for child in node.children:
-            heads.append(visit(child, first))
-            first += len(child.words())
-        own = heads[node.head]
-        for child, word in zip(node.children, heads, strict=True):
-            if word != own:
-                found[word] = (own + 1, f"{node.label}-{child.label}")
-        return own
-
-    found[visit(tree, 0)] = (0, "root")
-    return [found[word] for word in sorted(found)]
-
-
 def chunk_spans(tree: Derivation) -> list[tuple[int, int, str]]:
     """Base phrases: maximal runs of words that have the same phrase right above them.
 

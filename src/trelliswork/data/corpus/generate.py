@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from trelliswork.data.corpus.derivation import Derivation, chunk_spans, dependencies, entity_spans
+from trelliswork.data.corpus.derivation import Derivation, chunk_spans, entity_spans
 from trelliswork.data.corpus.events import event_mentions
 from trelliswork.data.corpus.grammar import ROOT, Rule, rules_by_parent
 from trelliswork.data.corpus.lexicon import OPEN, inflect, words
 from trelliswork.data.corpus.spelling import spelled
-from trelliswork.data.events import EVENTS, HEADS, RELATIONS, Event
+from trelliswork.data.events import Event
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.tags.schemes import tags_of
@@ -145,17 +145,6 @@ def as_sentences(part: Sequence[AnnotatedSentence], task: str = "entities") -> l
         )
         for number, sentence in enumerate(part, 1)
     ]
-
-
-def event_sentences(part: Sequence[AnnotatedSentence]) -> list[Sentence]:
-    """A part of the corpus with entities as tags, and events and dependencies as `trelliswork.data.events` has them."""
-    found = []
-    for number, sentence in enumerate(part, 1):
-        heads, relations = zip(*dependencies(sentence.derivation), strict=True)
-        events = [event.record() for event in sentence.events]
-        extra = {EVENTS: events, HEADS: list(heads), RELATIONS: list(relations)}
-        found.append(Sentence(sentence.words, sentence.entities, line=number, file="built-in corpus", extra=extra))
-    return found
 
 
 def write_corpus(corpus: dict[str, list[AnnotatedSentence]], folder: str | Path) -> list[Path]:

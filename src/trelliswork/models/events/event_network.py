@@ -79,7 +79,7 @@ class EventNetwork(WordNetwork):
 
     CONFIG = EventConfig
     STRUCTURE: ClassVar[str]
-    learns_from = "tags"
+    learns_from = "events"
     next_options = "--format jsonl"
 
     def __init__(self, config: EventConfig, features: TokenFeatures, inventory: Inventory):

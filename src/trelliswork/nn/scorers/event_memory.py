@@ -83,10 +83,10 @@ class EventMemory(nn.Module):
         self.type_scores = _scores(dim + around + n_types, hidden, n_types, dropout)
         self.role_scores = _scores(2 * dim + 2 * around + hidden + n_roles + n_types, hidden, n_roles, dropout)
 
-    def around(self, words: Float[Tensor, "batch n w"]) -> Float[Tensor, "batch n a"]:
+    def around(self, read: Read) -> Float[Tensor, "batch n a"]:
         """The vectors of the words around each token, its own among them; zeros outside of the sentence."""
-        d, n = self.context, words.shape[1]
-        padded = F.pad(words, (0, 0, d, d))
+        d, n = self.context, read.mask.shape[1]
+        padded = F.pad(read.words.masked_fill(~read.mask[..., None], 0.0), (0, 0, d, d))
         return torch.cat([padded[:, i : i + n] for i in range(2 * d + 1)], -1)
 
     def empty(self, read: Read) -> Memory:
@@ -151,7 +151,7 @@ class EventMemory(nn.Module):
 
     def loss(self, read: Read, types: Int[Tensor, "batch n"], roles: Int[Tensor, "batch n k"]) -> Float[Tensor, ""]:
         """-Σ log p(type of a token | before) - Σ over triggers and entities log p(role | before)."""
-        around, memory = self.around(read.words), self.before(read, types, roles)
+        around, memory = self.around(read), self.before(read, types, roles)
         of_types = self.score_types(read.hidden, around, memory.types)
         total = F.cross_entropy(of_types[read.mask], types[read.mask], reduction="sum")
         row, token = ((types != OTHER) & read.mask).nonzero().unbind(1)
@@ -165,7 +165,7 @@ class EventMemory(nn.Module):
     def decode(self, read: Read) -> Found:
         """The best type of each token, then the best role of each entity in its event, from left to right."""
         batch, n, k = *read.mask.shape, read.entity.shape[1]
-        around, memory = self.around(read.words), self.empty(read)
+        around, memory = self.around(read), self.empty(read)
         types, roles = read.entity.new_zeros(batch, n), read.entity.new_zeros(batch, n, k)
         type_probs, role_probs = read.hidden.new_ones(batch, n), read.hidden.new_ones(batch, n, k)
         for i in range(n):

@@ -1,0 +1,208 @@
+"""Models of events: their losses, answers, pins and folders; the best assignment against all assignments."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import trelliswork as tw
+from trelliswork.data import Sentence
+from trelliswork.data.corpus import builtin_corpus, event_sentences
+from trelliswork.data.events import entities_of, events_of
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.models.events.config import EventConfig
+from trelliswork.models.events.event_network import EventNetwork
+from trelliswork.models.events.factor_events import FactorEvents
+from trelliswork.models.events.memory_events import MemoryEvents
+
+KINDS = [MemoryEvents, FactorEvents]
+SMALL = EventConfig(
+    encoder="lstm", hidden=8, word_dim=8, prefix_lengths=(), suffix_lengths=(), event_hidden=8, entity_dim=3, context=1,
+    dropout=0.0, event_dropout=0.0, unknown_dropout=0.0,
+)  # fmt: skip
+
+
+def known(text: str, tags: str, *events: dict[str, Any], heads: str = "") -> Sentence:
+    n = len(text.split())
+    extra = {"events": list(events), "heads": [2] + [2] * (n - 1), "relations": ["dep"] * n}
+    extra["heads"][1] = 0
+    extra["relations"][0] = "subj"
+    return Sentence(tuple(text.split()), tuple(tags.split()), extra=extra)
+
+
+def event(trigger: int, type_: str, *arguments: tuple[int, int, str]) -> dict[str, Any]:
+    return {"trigger": trigger, "type": type_, "arguments": [list(each) for each in arguments]}
+
+
+DATA = [
+    known("Ann visited Rome", "B-PER O B-LOC", event(1, "Visit", (0, 1, "Agent"), (2, 3, "Place"))),
+    known("Bob met Ann", "B-PER O B-PER", event(1, "Meet", (0, 1, "Agent"), (2, 3, "Other"))),
+    known("Ann met Bob Lee", "B-PER O B-PER I-PER", event(1, "Meet", (0, 1, "Agent"), (2, 4, "Other"))),
+    known("Bob visited York", "B-PER O B-LOC", event(1, "Visit", (0, 1, "Agent"), (2, 3, "Place"))),
+    known("York sleeps", "B-LOC O"),
+    known("Ann came and visited", "B-PER O O O", event(1, "Meet", (0, 1, "Agent")), event(3, "Visit", (0, 1, "Agent"))),
+]
+
+
+def made(kind: type[EventNetwork], config: EventConfig = SMALL) -> Any:
+    return kind.from_data(DATA, config).eval()
+
+
+def fitted(kind: type[EventNetwork], steps: int) -> Any:
+    model = kind.from_data(DATA, SMALL)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
+    examples = model.encode(DATA, with_tags=True)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model.loss(examples).backward()
+        optimizer.step()
+    return model.eval()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_loss_of_a_batch_is_that_of_its_sentences(kind: type[EventNetwork]) -> None:
+    model = made(kind)
+    whole = model.loss(DATA)
+    torch.testing.assert_close(whole, sum(model.loss([each]) for each in DATA), atol=1e-3, rtol=1e-4)
+    whole.backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for n, p in model.named_parameters() if _learns(n))
+
+
+def _learns(name: str) -> bool:
+    """A single event type of roles has a constant vector, and transitions that no gold sequence has may have none."""
+    return "roles.types" not in name and not name.startswith("crf.")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_learns_its_data_and_keeps_what_it_learned(kind: type[EventNetwork], tmp_path: Path) -> None:
+    model = fitted(kind, 60)
+    scores = model.evaluate(DATA)
+    assert scores["metric"] == "argument f1" and scores["score"] == scores["arguments"] > 0.9
+    assert scores["entities"] > 0.9 and scores["triggers"] > 0.9
+    model.save(tmp_path / "events")
+    loaded: Any = tw.load(tmp_path / "events")
+    assert type(loaded) is kind and loaded.inventory == model.inventory
+    for sentence, before, after in zip(DATA, model.predict(DATA), loaded.predict(DATA), strict=True):
+        assert before.value == after.value and before.inputs == sentence.words
+        assert [part.probability for part in before.parts] == pytest.approx([p.probability for p in after.parts])
+        assert all(0 < part.probability <= 1.000001 for part in (*after.parts, *after.spans))
+    first = loaded.predict([DATA[0]])[0]
+    assert first.value["events"] == DATA[0].extra["events"]
+    assert first.value["entities"] == [list(each) for each in entities_of(DATA[0])]
+    assert "arguments, entities given" in loaded.report(DATA).text
+    assert "Visit" in loaded.describe().labels["types"]
+    assert loaded.predict([Sentence((), extra={"heads": [], "relations": []})])[0].value == {
+        "entities": [],
+        "events": [],
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pinned_entities_are_the_answer_and_roles_are_theirs(kind: type[EventNetwork]) -> None:
+    model = fitted(kind, 30)
+    pins = [{"entities": [(2, 3, "PER")]}, {}]
+    first, second = model.predict(DATA[:2], pins=pins)
+    assert first.value["entities"] == [[2, 3, "PER"]]
+    assert all(argument[:2] == [2, 3] for each in first.value["events"] for argument in each["arguments"])
+    assert second.value == model.predict(DATA[1:2])[0].value
+    with pytest.raises(TrellisworkError, match="within 3 tokens of LOC, PER"):
+        model.predict(DATA[:1], pins=[{"entities": [(2, 9, "PER")]}])
+
+
+def test_ad3_against_every_assignment_of_small_sentences() -> None:
+    """The graph of a learned model: types of triggers, entities and roles, with nothing that overlaps."""
+    model = fitted(FactorEvents, 6)  # still unsure, so that the parts disagree
+    judged = 0
+    with model.evaluating():
+        documents = model.documents(model.read(model.encode(DATA)), None)
+    for triggers, spans, document in documents:
+        m, k = min(len(triggers), 2), min(len(spans), 2)
+        within = document.within
+        within = within._replace(types=within.types[:m], roles=within.roles[:m, :k], kinds=within.kinds[:m, :k])
+        pairs = [pair for pair in document.pairs if max(pair) < m]
+        clashes = [pair for pair in document.clashes if max(pair) < k]
+        small = document._replace(
+            within=within, pairs=pairs, relations=document.relations[: len(pairs)], entities=document.entities[:k],
+            clashes=clashes,
+        )  # fmt: skip
+        (n_types, n_roles), n_kinds = within.type_roles.shape, within.role_kinds.shape[1]
+        everything = list(itertools.product(*map(range, [n_types] * m + [n_kinds] * k + [n_roles] * m * k)))
+        y = torch.tensor(everything)
+        types, kinds, roles = y[:, :m], y[:, m : m + k], y[:, m + k :].reshape(len(y), m, k)
+        total = torch.zeros(len(y))
+        for i in range(m):
+            one = within._replace(
+                **{name: getattr(within, name)[i : i + 1].expand(len(y), *getattr(within, name).shape[1:])
+                   for name in ("types", "roles", "kinds")}
+            )  # fmt: skip
+            total = total + one.score(types[:, i], roles[:, i], kinds)
+        for (i, j), table in zip(pairs, small.relations, strict=True):
+            total = total + table[types[:, i], types[:, j]]
+        for j in range(k):
+            total = total + small.entities[j, kinds[:, j]]
+        for i, j in clashes:
+            total = torch.where((kinds[:, i] > 0) & (kinds[:, j] > 0), -torch.inf, total)
+        found = small.best()
+        value = (*found[0], *found[2], *itertools.chain(*found[1]))
+        assert total[everything.index(value)].item() == pytest.approx(total.max().item(), abs=1e-4)
+        assert bool(found[3].certified)
+        judged += len(everything) > 500
+    assert judged >= 3
+
+
+def test_overlapping_entities_are_never_answered_together() -> None:
+    model = fitted(FactorEvents, 10)
+    for answer in model.predict(DATA):
+        ends = [0, *itertools.chain(*(entity[:2] for entity in answer.value["entities"]))]
+        assert ends == sorted(ends)
+
+
+def test_dependencies_go_in_and_are_asked_for() -> None:
+    model = made(MemoryEvents)
+    assert model.inventory.relations == ("dep", "subj")
+    batch = model.read(model.encode(DATA[:1]))
+    assert batch.dependencies[0].tolist() == [[0, 1], [1, 1], [1, 0]]  # of all arcs at a word
+    bare = [replace(each, extra={"events": each.extra["events"]}) for each in DATA]
+    with pytest.raises(DataError, match='3 heads in 0..3 under "heads", as the model reads dependencies'):
+        model.predict(bare[:1])
+    without = MemoryEvents.from_data(bare, SMALL)
+    assert without.inventory.relations == () and without.predict("Ann visited Rome.")[0].inputs
+    assert MemoryEvents.from_data(DATA, replace(SMALL, dependencies=False)).inventory.relations == ()
+
+
+def test_words_entity_types_and_dependencies_make_the_input() -> None:
+    """x_i = [word; type of its entity; dependencies], through the reader, whose output the decoder sees."""
+    model = made(MemoryEvents)
+    seen = []
+    model.reader.register_forward_pre_hook(lambda module, given: seen.append(given[0]))
+    encoded = model.encode(DATA[:1])
+    batch = model.read(encoded)
+    read = model.with_entities(batch, [[(0, 1, "PER"), (2, 3, "LOC")]], encoded)
+    kinds = torch.tensor([[2, 0, 1]])  # LOC is 1, PER is 2
+    expected = torch.cat([batch.inputs, model.entity_types(kinds), batch.dependencies], -1)
+    torch.testing.assert_close(seen[0], expected)
+    assert read.entity.tolist() == [[0, 2]] and read.kind.tolist() == [[2, 1]]
+    assert read.arcs[0].tolist() == [[0, 0, 0], [2, 0, 1], [0, 0, 0]]
+
+
+def test_what_cannot_be_learned_from_or_asked_is_explained() -> None:
+    with pytest.raises(TrellisworkError, match="sentences with events to learn from, got none"):
+        MemoryEvents.from_data(DATA[4:5], SMALL)
+    with pytest.raises(DataError, match='a list of events under "events"'):
+        MemoryEvents.from_data([Sentence(("a",), ("O",))], SMALL)
+    with pytest.raises(TrellisworkError, match="one answer, got top_k 3"):
+        made(MemoryEvents).predict(DATA, top_k=3)
+    with pytest.raises(TrellisworkError, match="one without; encode"):
+        made(MemoryEvents).loss(made(MemoryEvents).encode(DATA))
+
+
+def test_sentences_of_the_corpus_go_in_and_unseen_names_do_not_matter() -> None:
+    part = event_sentences(builtin_corpus(sizes=(12, 1, 1))["train"])
+    model = MemoryEvents.from_data(part[:6], SMALL)
+    assert model.loss(part).item() > 0
+    assert len(model.predict(part)) == len(part) and any(events_of(each) for each in part)
