@@ -16,11 +16,10 @@ from trelliswork.models.events.presets import PRESETS as EVENTS
 from trelliswork.models.networks.preset import Preset
 from trelliswork.models.parsers.config import ParserConfig
 from trelliswork.models.parsers.pcfg_config import GrammarConfig
-from trelliswork.models.parsers.presets import CONSTITUENCY
+from trelliswork.models.parsers.presets import CONSTITUENCY, TRANSITION_PRESETS
 from trelliswork.models.parsers.presets import PRESETS as PARSERS
-from trelliswork.models.parsers.presets import TRANSITION_PRESETS
-from trelliswork.models.parsers.transition_config import TransitionConfig
 from trelliswork.models.parsers.span_config import SpanConfig
+from trelliswork.models.parsers.transition_config import TransitionConfig
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
