@@ -16,7 +16,6 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.parsers import biaffine
 from trelliswork.models.parsers.biaffine import BiaffineParser
 from trelliswork.models.parsers.config import ParserConfig
-from trelliswork.models.parsers.projectivity import crosses
 from trelliswork.training import TrainingConfig, train
 from trelliswork.training.objectives import OBJECTIVES, make_objective
 
@@ -215,12 +214,6 @@ def test_bad_data_get_a_sentence() -> None:
         parser().predict(WORDS[:1], pins=[{0: (None, "nosuch")}])
     with pytest.raises(TrellisworkError, match="on word 0"):
         parser().predict(WORDS[:1], pins=[{7: (0, None)}])
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_crossing_arcs_are_seen(n: int) -> None:
-    for heads in trees_of(n, False):
-        assert crosses(heads) == _crossing(heads), heads
 
 
 def test_calibrated_temperatures_make_held_out_trees_most_probable() -> None:

@@ -168,7 +168,7 @@ def test_dependencies_go_in_and_are_asked_for() -> None:
     batch = model.read(model.encode(DATA[:1]))
     assert batch.dependencies[0].tolist() == [[0, 1], [1, 1], [1, 0]]  # of all arcs at a word
     bare = [replace(each, extra={"events": each.extra["events"]}) for each in DATA]
-    with pytest.raises(DataError, match='3 heads in 0..3 under "heads", as the model reads dependencies'):
+    with pytest.raises(DataError, match=r'3 heads in 0\.\.3 under "heads", as the model reads dependencies'):
         model.predict(bare[:1])
     without = MemoryEvents.from_data(bare, SMALL)
     assert without.inventory.relations == () and without.predict("Ann visited Rome.")[0].inputs

@@ -153,7 +153,7 @@ def test_pins() -> None:
     assert answer.value[0] == (3, "x") and answer.value[1][1] == "nsubj"
     with pytest.raises(ConstraintError, match="expected pins that a projective tree with one root can have"):
         model.predict(WORDS[:1], pins=[{0: (0, None), 1: (0, None)}])
-    with pytest.raises(TrellisworkError, match="must be another of the words 1..3"):
+    with pytest.raises(TrellisworkError, match=r"must be another of the words 1\.\.3"):
         model.predict(WORDS[:1], pins=[{0: (9, None)}])
     swapping = parser(system="swap")
     assert swapping.predict(WORDS[:1], pins=[{0: (None, "x")}])[0].value[0][1] == "x"

@@ -160,7 +160,8 @@ class FactorEvents(EventNetwork):
             near if given is None else sorted({(start, end) for start, end, _ in given})
             for near, given in zip(likely, known, strict=True)
         ]
-        kinds, found = self._entity_scores(batch, spans, known), []
+        kinds = self._entity_scores(batch, spans, known)
+        found: list[tuple[list[int], list[Span], Document | None]] = []
         for row, triggers in enumerate(self.likely_triggers(batch)):
             of_row = spans[row]
             if not triggers and not of_row:

@@ -24,6 +24,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence, Vocabulary
+from trelliswork.data.arcs import is_projective
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence
@@ -31,7 +32,6 @@ from trelliswork.models.parsers.arc_explanation import ArcExplanation
 from trelliswork.models.parsers.config import ParserConfig
 from trelliswork.models.parsers.dependency_parser import DependencyParser, Parsed, Pins, heads_of
 from trelliswork.models.parsers.pins import allowed_arcs, pinned_labels
-from trelliswork.models.parsers.projectivity import crosses
 from trelliswork.models.parsers.temperatures import fitted_temperatures
 from trelliswork.nn.dependency_crf import DependencyCRF
 from trelliswork.nn.inputs import TokenBatch
@@ -82,7 +82,7 @@ class BiaffineParser(DependencyParser):
     def settled(cls, config: ParserConfig, train: Sequence[Sentence]) -> ParserConfig:
         if config.trees != "auto":
             return config
-        crossing = any(crosses(heads_of(each)) for each in train)
+        crossing = any(not is_projective(heads_of(each)) for each in train)
         return replace(config, trees="non-projective" if crossing else "projective")
 
     # Learning
@@ -176,10 +176,11 @@ class BiaffineParser(DependencyParser):
         best = self._best_trees(vectors, tokens, batch, pins, top_k) if top_k else [()] * len(batch)
         if not sure:
             return [Parsed(arcs, best=best[i], tags=tags[i]) for i, arcs in enumerate(found)]
-        shares = log_shares.exp() * trees.arc_marginals[torch.arange(len(heads))[:, None], heads, words]
+        of_heads = trees.arc_marginals[torch.arange(len(heads))[:, None], heads, words]
         whole = (trees.log_prob(heads) + (log_shares * tokens.mask).sum(1)).exp().tolist()
-        sure_of = [row[:n] for row, n in zip(shares.tolist(), lengths, strict=True)]
-        return [Parsed(arcs, whole[i], sure_of[i], best[i], tags[i]) for i, arcs in enumerate(found)]
+        both = zip((log_shares.exp() * of_heads).tolist(), of_heads.tolist(), lengths, strict=True)
+        sure_of = [(arcs[:n], of[:n]) for arcs, of, n in both]
+        return [Parsed(arcs, whole[i], *sure_of[i], best[i], tags[i]) for i, arcs in enumerate(found)]
 
     def _scores(
         self, nodes: Float[Tensor, "batch n+1 d"], batch: Sequence[Sentence], pins: Sequence[Pins] | None

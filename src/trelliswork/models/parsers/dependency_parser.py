@@ -28,17 +28,22 @@ from trelliswork.nn.inputs import TokenBatch
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
+MOST_SHOWN = 20  # tags of a column in a description
 Arc = tuple[int, str]  # head, counted from 1 with 0 for the root, and label
 Pins = Mapping[int, tuple[int | None, str | None]]  # word, counted from 0 -> its head and its label, as far as known
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """A tree of one sentence, its probability, that of each arc with its label, and the best trees, if asked for."""
+    """A tree of one sentence, its probability, that of each arc with its label, and the best trees, if asked for.
+
+    `heads_sure` are the probabilities of heads, whatever the labels, if they are known.
+    """
 
     arcs: list[Arc]
     probability: float | None = None
     sure: Sequence[float] = ()
+    heads_sure: Sequence[float] = ()
     best: Sequence[tuple[list[Arc], float]] = ()
     tags: Mapping[str, list[str]] = field(default_factory=dict)
 
@@ -201,7 +206,7 @@ class DependencyParser(WordNetwork):
     # What it is
 
     def describe(self, top: int = 20) -> Description:
-        shown = {"labels": self.label_names} | {name: v.to_list() for name, v in self.tags.items()}
+        shown = {"labels": self.label_names} | {name: _some(v.to_list()) for name, v in self.tags.items()}
         return network_described(self, self.STRUCTURE, shown, {"labels": self.label_names}, [])
 
     @property
@@ -256,14 +261,21 @@ def tag_vocabularies(train: Sequence[Sentence]) -> dict[str, Vocabulary]:
     }
 
 
+def _some(tags: list[str]) -> str:
+    """The most frequent of many tags."""
+    more = f", ... {len(tags):,} in all" if len(tags) > MOST_SHOWN else ""
+    return ", ".join(tags[:MOST_SHOWN]) + more
+
+
 def _answer(sentence: Sentence, found: Parsed) -> Answer:
-    sure = zip(found.arcs, found.sure, strict=True) if found.sure else ()
+    of_heads: Sequence[float | None] = found.heads_sure or [None] * len(found.sure)
+    sure = zip(found.arcs, found.sure, of_heads, strict=True) if found.sure else ()
     columns = {"HEAD": [str(head) for head, _ in found.arcs], "DEPREL": [label for _, label in found.arcs]}
     return Answer(
         found.arcs,
         found.probability,
         sentence.words,
-        parts=[PartProbability(i, i + 1, label, p, head) for i, ((head, label), p) in enumerate(sure)],
+        parts=[PartProbability(i, i + 1, label, p, head, h) for i, ((head, label), p, h) in enumerate(sure)],
         alternatives=[Alternative(arcs, probability) for arcs, probability in found.best],
         offsets=sentence.offsets,
         columns={**found.tags, **columns},

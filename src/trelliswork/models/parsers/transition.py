@@ -22,10 +22,10 @@ import torch
 from torch import Tensor
 
 from trelliswork.data import Sentence, Vocabulary
+from trelliswork.data.arcs import is_projective
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.parsers.dependency_parser import DependencyParser, Parsed, Pins, heads_of
-from trelliswork.models.parsers.projectivity import crosses
 from trelliswork.models.parsers.transition_answers import Searched, answers, pinned_rows, probabilities_of
 from trelliswork.models.parsers.transition_config import TransitionConfig
 from trelliswork.nn.encoders.fusing import can_fuse
@@ -83,13 +83,13 @@ class TransitionParser(DependencyParser):
     def settled(cls, config: TransitionConfig, train: Sequence[Sentence]) -> TransitionConfig:
         system = config.system
         if system == "auto":
-            share = sum(crosses(heads_of(each)) for each in train) / len(train)
+            share = sum(not is_projective(heads_of(each)) for each in train) / len(train)
             system = "swap" if share > MANY_CROSSING and config.oracle != "dynamic" else "arc-hybrid"
         dynamic = system == "arc-hybrid" and config.cell == "feed-forward" and config.oracle != "static"
         return replace(config, system=system, oracle="dynamic" if dynamic else "static")
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        n_crossing = sum(crosses(heads_of(each)) for each in train)
+        n_crossing = sum(not is_projective(heads_of(each)) for each in train)
         how = "" if self.config.system == "swap" or not n_crossing else ", whose trees are made projective"
         chosen = f"{self.config.system} transitions with a {self.config.oracle} oracle"
         note = f"{chosen}; {n_crossing:,} of {len(train):,} sentences have crossing arcs{how}"

@@ -46,7 +46,8 @@ def answers(
         best = next(iter(trees))
         sure = _shares(best, trees) if shares is None else shares[i][:n]
         ranked = sorted(trees.items(), key=lambda each: -each[1])[:top_k]
-        parsed.append(Parsed(list(best), trees[best], sure, [(list(tree), p) for tree, p in ranked], tags[i]))
+        others = [(list(tree), p) for tree, p in ranked]
+        parsed.append(Parsed(list(best), trees[best], sure, best=others, tags=tags[i]))
     return parsed
 
 
