@@ -145,7 +145,8 @@ class EventNetwork(WordNetwork):
         if any(each.tags is None for each in encoded):
             raise TrellisworkError("expected sentences with events, got one without; encode(..., with_tags=True)")
         read = self.read(encoded)
-        tags = pad_sequence([each.tags for each in encoded], batch_first=True).to(read.vectors.device)
+        gold: list[Tensor] = [each.tags for each in encoded]  # type: ignore[misc]  # none is missing
+        tags = pad_sequence(gold, batch_first=True).to(read.vectors.device)
         of_entities = -self.crf(self.entity_scorer(read.vectors), tags, read.tokens.mask)
         return of_entities + self.event_loss(read, encoded)
 
