@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from trelliswork.data.settings import Settings, setting, settings_in
 from trelliswork.lazy import named
 from trelliswork.models.events.config import EventConfig
+from trelliswork.models.events.frame_config import FrameConfig
+from trelliswork.models.events.presets import FRAME_PRESETS as FRAMES
 from trelliswork.models.events.presets import PRESETS as EVENTS
 from trelliswork.models.networks.preset import Preset
 from trelliswork.models.parsers.config import ParserConfig
@@ -156,6 +158,12 @@ FAMILIES = (
         "trelliswork.models.events.recipe:EventRecipe",
         phrases_of(EVENTS),
         (VectorFile,), (EventConfig,), (TrainingConfig, Machine), EVENTS,
+    ),
+    Family(
+        "Frames",
+        "trelliswork.models.events.recipe:FrameRecipe",
+        phrases_of(FRAMES),
+        (VectorFile,), (FrameConfig,), (TrainingConfig, Machine), FRAMES,
     ),
     Family(
         "Over features",

@@ -35,6 +35,7 @@ KINDS = {
     "Ensemble": "trelliswork.models.taggers.ensemble:Ensemble",
     "FactorEvents": "trelliswork.models.events.factor_events:FactorEvents",
     "FeatureTagger": "trelliswork.models.taggers.features.tagger:FeatureTagger",
+    "FrameParser": "trelliswork.models.events.frame_parser:FrameParser",
     "MemoryEvents": "trelliswork.models.events.memory_events:MemoryEvents",
     "MultiTagger": "trelliswork.models.taggers.networks.multi_tagger:MultiTagger",
     "Segmenter": "trelliswork.models.taggers.networks.segmenter:Segmenter",

@@ -21,3 +21,12 @@ PRESETS: dict[str, Preset] = {
         learning=_LEARNING,
     ),
 }
+
+FRAME_PRESETS: dict[str, Preset] = {
+    "sling": Preset(
+        "entities and events as a graph of frames, built action by action",
+        kind="FrameParser",
+        network=_NETWORK,
+        learning=_LEARNING | dict(batch_tokens=600),
+    ),
+}

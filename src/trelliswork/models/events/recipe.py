@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trelliswork.models.events.presets import PRESETS
+from trelliswork.models.events.presets import FRAME_PRESETS, PRESETS
 from trelliswork.models.networks.recipe import NetworkRecipe
 
 
@@ -10,4 +10,11 @@ class EventRecipe(NetworkRecipe):
     """Models of events by name."""
 
     PRESETS = PRESETS
+    learns_from = "events"
+
+
+class FrameRecipe(NetworkRecipe):
+    """Frame parsers by name."""
+
+    PRESETS = FRAME_PRESETS
     learns_from = "events"

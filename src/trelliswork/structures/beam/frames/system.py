@@ -100,7 +100,7 @@ class FrameSystem:
         kind, length, type_, source, role, target, value = (column[decisions] for column in self.table)
         makes, mentions, fills = (_is(kind, each) for each in (MAKES_FRAME, MAKES_MENTION, MAKES_SLOT))
         new = state.n_frames.clamp(max=self.room - 1)
-        of_source, of_target = (_taken(state.attention, place) for place in (source, target))
+        of_source, of_target = (taken(state.attention, place) for place in (source, target))
         front = torch.where(makes, new, torch.where(source >= 0, of_source, state.attention[..., 0]))
         place = torch.where(makes, new, source.clamp(min=0))
         end = state.position + length
@@ -174,20 +174,17 @@ class _Marks:
         self.codes = codes
 
     def of(self, state: FrameState) -> Bool[Tensor, "batch beam codes"]:
-        places = places_of(state)
-        source, role, target, value = state.slots.unbind(-1)
+        places, value, end = places_of(state), state.slots[..., 3], self.size - 1
         n_roles, n_values, n_types = len(self.actions.roles), len(self.actions.values), len(self.actions.types)
-        at_source, at_target = (_taken(places, each) for each in (source, target))
-        near, end = (source >= 0) & (at_source < self.k), self.size - 1
-        connected = near & (target >= 0) & (at_target < self.k)
-        assigned = near & (value >= 0)
+        source, role, target = near_slots(state, self.k)
+        connected, assigned = (source >= 0) & (target >= 0), (source >= 0) & (value >= 0)
         start, stop, frame = state.mentions.unbind(-1)
         length = stop - start
         here = (start == state.position[..., None]) & (length <= self.actions.longest) & (start >= 0)
-        of_frame, type_ = _taken(places, frame), _taken(state.types, frame)
+        of_frame, type_ = taken(places, frame), taken(state.types, frame)
         codes = torch.cat([
-            torch.where(connected, (at_source * n_roles + role) * self.k + at_target, end),
-            torch.where(assigned, self.first[1] + (at_source * n_roles + role) * n_values + value, end),
+            torch.where(connected, (source * n_roles + role) * self.k + target, end),
+            torch.where(assigned, self.first[1] + (source * n_roles + role) * n_values + value, end),
             torch.where(here & (of_frame < self.k), self.first[2] + length * self.k + of_frame, end),
             torch.where(here, self.first[3] + length * n_types + type_, end),
         ], -1)  # fmt: skip
@@ -206,12 +203,24 @@ def places_of(state: FrameState) -> Int[Tensor, "batch beam frames"]:
     return places.scatter_reduce(2, index, torch.where(there, order, n), "amin")
 
 
+def near_slots(state: FrameState, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Source, role and target of all slots, frames by their place among the first k of attention; -1 for others."""
+    places = places_of(state)
+    source, role, target, _ = state.slots.unbind(-1)
+
+    def near(frame: Tensor) -> Tensor:
+        place = taken(places, frame)
+        return torch.where((frame >= 0) & (place < k), place, -1)
+
+    return near(source), role, near(target)
+
+
 def _is(kind: Tensor, kinds: tuple[Kind, ...]) -> Bool[Tensor, "..."]:
     return torch.isin(kind, torch.tensor(kinds, device=kind.device))
 
 
-def _taken(row: Int[Tensor, "batch beam m"], index: Tensor) -> Tensor:
-    """row[index] for one index or several; any value where the index is -1."""
+def taken(row: Int[Tensor, "batch beam m"], index: Tensor) -> Tensor:
+    """row[index] for one index or several; the first where the index is -1."""
     flat = index.clamp(0, row.shape[-1] - 1)
     return row.gather(2, flat) if index.dim() == 3 else row.gather(2, flat[..., None]).squeeze(2)
 
@@ -225,7 +234,7 @@ def _to_front(attention: Tensor, front: Tensor, place: Tensor) -> Tensor:
 
 def _put(row: Tensor, place: Tensor, value: Tensor, where: Tensor) -> Tensor:
     index = place[..., None]
-    return row.scatter(2, index, torch.where(where, value, _taken(row, place))[..., None])
+    return row.scatter(2, index, torch.where(where, value, taken(row, place))[..., None])
 
 
 def _appended(rows: Tensor, n: Tensor, row: Tensor, where: Tensor) -> Tensor:

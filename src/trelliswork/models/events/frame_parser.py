@@ -1,0 +1,243 @@
+"""A frame-semantic parser: entities and events with their roles, built as a graph action by action.
+
+    >>> parser = FrameParser.from_data(train_sentences)                        # doctest: +SKIP
+    >>> train(parser, train_sentences, dev_sentences, out="frames")            # doctest: +SKIP
+    >>> tw.load("frames").predict("Ann visited Rome.")[0].value["frames"]      # doctest: +SKIP
+    ['PER', 'Visit', 'LOC']
+
+Ringgaard, Gupta and Pereira (2017), SLING: A framework for frame semantic parsing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from torch import Tensor
+
+from trelliswork.data import Sentence, WordVectors
+from trelliswork.data.events import frame_graph_of
+from trelliswork.errors import TrellisworkError
+from trelliswork.metrics.frame_graphs import frame_scores
+from trelliswork.models.base import Answer, Description, PartProbability, Report
+from trelliswork.models.batched import in_batches
+from trelliswork.models.events.frame_config import FrameConfig
+from trelliswork.models.networks.description import network_described
+from trelliswork.models.networks.features import TokenFeatures
+from trelliswork.models.networks.word_network import WordNetwork
+from trelliswork.models.recipe import Material, Options
+from trelliswork.nn.inputs import TokenBatch
+from trelliswork.nn.transitions.frames import FrameUnit
+from trelliswork.nn.transitions.unrolling import RecurrentSystem, unroll
+from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameState, FrameSystem, Kind, actions_of
+from trelliswork.structures.beam.likelihood import locally_normalised
+from trelliswork.structures.beam.search import beam_search
+from trelliswork.structures.beam.system import advance
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+
+@dataclass(frozen=True)
+class EncodedFrames:
+    """A sentence as indices and, if known, the decisions that build its frame graph."""
+
+    features: Int[Tensor, "n f"]
+    words: tuple[str, ...]
+    decisions: Int[Tensor, " steps"] | None = None
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+@dataclass(frozen=True)
+class Framed:
+    """The frame graph of a sentence, the probability of its decisions, and of those that made each mention."""
+
+    graph: FrameGraph = field(default_factory=FrameGraph)
+    probability: float | None = None
+    sure: Mapping[tuple[int, int], float] = field(default_factory=dict)
+
+
+class FrameParser(WordNetwork):
+    """An encoder, and a unit that reads the states of the frame system.
+
+    Sentences to learn from have entities as `tags`, and events as `trelliswork.data.events` reads them: both are
+    frames, arguments are roles, and attributes of events are constants. The actions are those that the training data
+    need, so a parser finds nothing that they have none of.
+    """
+
+    CONFIG = FrameConfig
+    STRUCTURE = "frame transition system"
+    learns_from = "events"
+    next_options = "--format jsonl"
+
+    def __init__(self, config: FrameConfig, features: TokenFeatures, actions: Actions):
+        super().__init__(config, features)
+        self.actions = actions
+        self.unit = FrameUnit(
+            self.encoder.dim, config.state_dim, n_decisions=len(actions), n_roles=len(actions.roles),
+            k=config.attention, cell=config.cell, dropout=config.state_dropout,
+        )  # fmt: skip
+
+    @classmethod
+    def from_data(
+        cls,
+        train: Sequence[Sentence],
+        config: FrameConfig | None = None,
+        *,
+        vectors: WordVectors | None = None,
+        seed: int = 0,
+    ) -> Self:
+        """A new parser for the frames of some sentences."""
+        if not train:
+            raise TrellisworkError("expected sentences with events to build a parser from, got none; check the data")
+        config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
+        actions = Actions(action for each in train for action in actions_of(frame_graph_of(each), len(each))[0])
+        features = TokenFeatures.from_sentences(train, config, () if vectors is None else vectors.words)
+        return cls.initialised(train, vectors, seed, config, features, actions)
+
+    @classmethod
+    def from_material(cls, material: Material, config: FrameConfig, options: Options, seed: int) -> Self:
+        return cls.from_data(material.train, config, vectors=material.files, seed=seed)
+
+    # Learning
+
+    def gold(self, sentence: Sentence) -> list[int]:
+        """The decisions that build the frame graph of a sentence."""
+        return [self.actions.number(each) for each in actions_of(frame_graph_of(sentence), len(sentence))[0]]
+
+    def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedFrames]:  # type: ignore[override]
+        return [
+            EncodedFrames(features, each.words, torch.tensor(self.gold(each)) if with_tags else None)
+            for features, each in zip(self.features.encode_all(sentences), sentences, strict=True)
+        ]
+
+    def connected(self, tokens: TokenBatch) -> tuple[FrameSystem, RecurrentSystem[FrameState]]:
+        """The system of a batch, and the unit run through it."""
+        system = FrameSystem(tokens.mask.sum(1), self.actions)
+        return system, self.unit.connected(system, self.encode_tokens(tokens))
+
+    def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
+        """-log p(decisions | words), summed over the batch."""
+        encoded = self.encode(batch, with_tags=True) if isinstance(batch[0], Sentence) else batch
+        if any(each.decisions is None for each in encoded):
+            raise TrellisworkError("expected sentences with events, got one without; encode(..., with_tags=True)")
+        tokens = self.token_batch(encoded)
+        rows = [each.decisions for each in encoded]
+        gold = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1).to(tokens.mask.device)
+        return -unroll(self.connected(tokens)[1], gold).log_prob(gold).sum()
+
+    # Answers
+
+    def parse(self, sentences: Sequence[Sentence]) -> list[Framed]:
+        """The frame graph of each sentence."""
+        return in_batches(
+            self, sentences, None, lambda batch, _: self._parsed(batch), empty=lambda: Framed(probability=1.0)
+        )
+
+    def _parsed(self, batch: Sequence[Sentence]) -> list[Framed]:
+        tokens = self.token_batch(self.encode(batch))  # type: ignore[arg-type]
+        system, recurrent = self.connected(tokens)
+        run = unroll(recurrent, self._best(recurrent) if self.config.beam > 1 else None)
+        decisions, state = run.decisions, system.initial()
+        for column in decisions.T:
+            state = _advance(system, state, column)
+        shares = torch.where(decisions[..., None] >= 0, run.scores, 0.0).log_softmax(-1)
+        log_probs = shares.gather(2, decisions.clamp(min=0)[..., None]).squeeze(2)
+        whole = run.log_prob(decisions).exp().tolist()
+        return [
+            Framed(system.graph(state, row), whole[row], self._sure(decisions[row].tolist(), log_probs[row].tolist()))
+            for row in range(len(batch))
+        ]
+
+    def _best(self, recurrent: RecurrentSystem[FrameState]) -> Int[Tensor, "batch steps"]:
+        """The best decisions in a beam."""
+        found = beam_search(recurrent, locally_normalised(recurrent, recurrent.score), self.config.beam)
+        return found.decisions[:, 0, : int(found.lengths[:, 0].max())]
+
+    def _sure(self, decisions: list[int], log_probs: list[float]) -> dict[tuple[int, int], float]:
+        """The probability of the decision for each phrase."""
+        position, found = 0, dict[tuple[int, int], float]()
+        for decision, log_prob in zip(decisions, log_probs, strict=True):
+            action = self.actions.items[decision]
+            if decision >= 0 and action.kind in (Kind.EVOKE, Kind.REFER):
+                found[position, position + action.length] = min(1.0, float(torch.tensor(log_prob).exp()))
+            position += decision == 0
+        return found
+
+    def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
+        """The frames of each sentence: their types, mentions [start, end, frame] and slots [frame, role, target].
+
+        The target of a slot is the number of a frame, or a constant as text. There is one answer, and it has no pins.
+        """
+        if top_k > 1 or pins is not None:
+            raise TrellisworkError("a frame parser has one answer and takes no pins; leave top_k and pins out")
+        sentences = self.sentences_of(inputs)
+        return [_answer(each, found) for each, found in zip(sentences, self.parse(sentences), strict=True)]
+
+    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
+        """F1 of aligned frame graphs: of all parts together, which counts, and of each."""
+        scores = self._scores(gold)
+        parts = {name: each.f1 for name, each in scores.parts.items()}
+        return {"metric": "frame graph f1", "score": scores.combined.f1, **parts}
+
+    def _scores(self, gold: Sequence[Sentence]) -> Any:
+        return frame_scores([frame_graph_of(each) for each in gold], [each.graph for each in self.parse(gold)])
+
+    def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
+        """Precision, recall and F1 of each part of the frame graphs."""
+        if threshold is not None:
+            raise TrellisworkError("--threshold is for spans of a tagger; leave it out for a frame parser")
+        scores = self._scores(gold)
+        named = {**scores.parts, "all together": scores.combined}
+        rows = [f"{'':<16}{'precision':>10}{'recall':>10}{'F1':>10}"]
+        rows += [
+            f"{name:<16}{100 * s.precision:>10.2f}{100 * s.recall:>10.2f}{100 * s.f1:>10.2f}"
+            for name, s in named.items()
+        ]
+        record = {name: each.to_dict() for name, each in named.items()}
+        return Report("\n".join(rows), {"metric": "frame graph f1", "score": scores.combined.f1, **record})
+
+    # What it is
+
+    def describe(self, top: int = 20) -> Description:
+        shown = {"types": self.actions.types, "roles": self.actions.roles, "constants": self.actions.values}
+        return network_described(self, self.STRUCTURE, shown, shown, [])
+
+    @property
+    def label_names(self) -> list[str]:
+        """The types of frames."""
+        return self.actions.types
+
+    @property
+    def size(self) -> str:
+        return f"{len(self.actions)} actions, {self.n_parameters:,} parameters"
+
+    def stored_config(self) -> dict[str, Any]:
+        return super().stored_config() | {"actions": self.actions.to_list()}
+
+    @classmethod
+    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+        settings = cls.CONFIG.from_dict(config["settings"])
+        return cls(settings, TokenFeatures.from_stored(settings, config), Actions.from_list(config["actions"]))
+
+
+def _advance(system: FrameSystem, state: FrameState, decisions: Int[Tensor, "batch"]) -> FrameState:
+    moving = (decisions >= 0)[:, None]
+    return advance(system, state, decisions[:, None], moving)
+
+
+def _answer(sentence: Sentence, found: Framed) -> Answer:
+    graph = found.graph
+    value = {
+        "frames": list(graph.types),
+        "mentions": [list(each) for each in graph.mentions],
+        "slots": [list(each) for each in graph.slots],
+    }
+    spans = [
+        PartProbability(start, end, graph.types[frame], found.sure[start, end]) for start, end, frame in graph.mentions
+    ]
+    return Answer(value, found.probability, sentence.words, spans=spans, offsets=sentence.offsets)

@@ -1,0 +1,90 @@
+"""The unit of a frame parser: which words, roles and earlier steps a state shows it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.nn.transitions.unit import TBRU, Cell
+from trelliswork.nn.transitions.unrolling import RecurrentSystem, Wiring
+from trelliswork.runtime.shapes import Float, Int
+from trelliswork.structures.beam.frames.actions import Kind
+from trelliswork.structures.beam.frames.system import FrameState, FrameSystem, near_slots, taken
+
+
+class FrameUnit(TBRU):
+    """A `TBRU` over the next token and the `k` frames at the front of the attention buffer.
+
+    m(s) are the next token, the last tokens of the phrases that mention these frames, and the roles between them: a
+    vector for each (frame, role, frame), with less exact ones for (frame, role), (role, frame) and (frame, frame),
+    frames being places in the buffer. r(s) are the step before, the steps that brought the frames to the front, and
+    the last step that moved on to the next token.
+
+    Ringgaard, Gupta and Pereira (2017), SLING: A framework for frame semantic parsing.
+    """  # [S4, SLING; S4, TBRU]
+
+    def __init__(
+        self,
+        dim: int,
+        hidden: int,
+        *,
+        n_decisions: int,
+        n_roles: int,
+        k: int = 5,
+        cell: Cell = "feed-forward",
+        dropout: float = 0.0,
+    ):
+        super().__init__(
+            dim, hidden, n_slots=1 + k, n_decisions=n_decisions, n_links=2 + k, cell=cell, dropout=dropout
+        )  # fmt: skip
+        self.k, self.n_roles = k, n_roles
+        self.roles = nn.Linear(k * n_roles * k + 2 * k * n_roles + k * k, len(self.bias), bias=False)
+        nn.init.uniform_(self.roles.weight, -0.1, 0.1)
+
+    def read(
+        self, projected: Float[Tensor, "batch n+2 slots w"], words: Int[Tensor, "batch beam slots+roles"]
+    ) -> Float[Tensor, "batch beam w"]:
+        """What the words add, and the roles, which are marked behind the words."""
+        marks = words[..., self.n_slots :].to(projected.dtype)
+        return super().read(projected, words[..., : self.n_slots]) + self.roles(marks)
+
+    def seen(self, system: FrameSystem, state: FrameState) -> Int[Tensor, "batch beam slots+roles"]:
+        """The words of a state, counted from 1 (-1: none), and 1 for each role that is there."""
+        front = self._front(state)
+        phrase = torch.where(front >= 0, taken(state.phrase, front), -1)
+        here = torch.where(state.position < system.lengths[:, None], state.position + 1, -1)
+        words = torch.cat([here[..., None], torch.where(phrase >= 0, phrase + 1, -1)], -1)
+        return torch.cat([words, self._role_marks(state).long()], -1)
+
+    def _front(self, state: FrameState) -> Int[Tensor, "batch beam k"]:
+        front = state.attention[..., : self.k]
+        missing = self.k - front.shape[-1]
+        return torch.nn.functional.pad(front, (0, missing), value=-1) if missing > 0 else front
+
+    def _role_marks(self, state: FrameState) -> Tensor:
+        k, n = self.k, self.n_roles
+        source, role, target = near_slots(state, k)
+        both, end = (source >= 0) & (target >= 0), self.roles.in_features
+        first = [0, k * n * k, k * n * k + k * n, k * n * k + 2 * k * n]
+        codes = torch.cat([
+            torch.where(both, (source * n + role) * k + target, end),
+            torch.where(source >= 0, first[1] + source * n + role, end),
+            torch.where(target >= 0, first[2] + role * k + target, end),
+            torch.where(both, first[3] + source * k + target, end),
+        ], -1)  # fmt: skip
+        return codes.new_zeros(*codes.shape[:2], end + 1).scatter(2, codes, 1)[..., :end]
+
+    def connected(self, system: FrameSystem, vectors: Float[Tensor, "batch n d"]) -> RecurrentSystem[FrameState]:
+        """The system whose states hold what this unit has computed."""
+        focus = torch.tensor([Kind.SHIFT, Kind.STOP])
+
+        def made(state: FrameState, decisions: Tensor) -> Tensor:
+            moved = torch.isin(decisions, focus.to(decisions.device))
+            return torch.where(moved, system.room, state.attention[..., 0].clamp(min=0))
+
+        def links(state: FrameState) -> Tensor:
+            last = torch.full_like(state.position, system.room)[..., None]
+            return torch.cat([self._front(state), last], -1)
+
+        wiring = Wiring[FrameState](lambda state: self.seen(system, state), made, links, system.room + 1)
+        return RecurrentSystem(system, self, self.projected(vectors), wiring)

@@ -1,0 +1,94 @@
+"""The frame parser: its loss, its answers, its folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import trelliswork as tw
+from tests.models.test_events import DATA
+from trelliswork.data import Sentence
+from trelliswork.data.events import frame_graph_of
+from trelliswork.errors import ConstraintError, TrellisworkError
+from trelliswork.models.events.frame_config import FrameConfig
+from trelliswork.models.events.frame_parser import FrameParser
+from trelliswork.structures.beam import FrameSystem, local_log_prob
+
+SMALL = FrameConfig(
+    encoder="lstm", hidden=8, word_dim=8, prefix_lengths=(), suffix_lengths=(), state_dim=16, attention=3,
+    dropout=0.0, state_dropout=0.0, unknown_dropout=0.0,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def fitted() -> FrameParser:
+    model = FrameParser.from_data(DATA, SMALL)
+    optimizer, examples = torch.optim.Adam(model.parameters(), lr=0.03), model.encode(DATA, with_tags=True)
+    for _ in range(50):
+        optimizer.zero_grad()
+        model.loss(examples).backward()
+        optimizer.step()
+    return model.eval()
+
+
+def test_the_loss_is_the_log_probability_of_the_decisions() -> None:
+    model = FrameParser.from_data(DATA, SMALL).eval()
+    whole = model.loss(DATA)
+    torch.testing.assert_close(whole, sum(model.loss([each]) for each in DATA), atol=1e-3, rtol=1e-4)
+    tokens = model.token_batch(model.encode(DATA))  # type: ignore[arg-type]
+    system, recurrent = model.connected(tokens)
+    decisions = system.decisions_of([frame_graph_of(each) for each in DATA])
+    torch.testing.assert_close(whole, -local_log_prob(recurrent, recurrent.score, decisions).sum())
+
+
+def test_it_learns_its_data_and_keeps_what_it_learned(fitted: FrameParser, tmp_path: Path) -> None:
+    scores = fitted.evaluate(DATA)
+    assert scores["metric"] == "frame graph f1" and scores["score"] > 0.95 and scores["roles"] > 0.9
+    fitted.save(tmp_path / "frames")
+    loaded: Any = tw.load(tmp_path / "frames")
+    assert loaded.actions.items == fitted.actions.items
+    for sentence, before, after in zip(DATA, fitted.predict(DATA), loaded.predict(DATA), strict=True):
+        assert before.value == after.value and after.inputs == sentence.words
+        assert before.probability == pytest.approx(after.probability) and 0 < after.probability <= 1
+        assert len(after.spans) == len(after.value["mentions"]) and all(0 < s.probability <= 1 for s in after.spans)
+    assert loaded.predict([DATA[0]])[0].value == {
+        "frames": ["PER", "Visit", "LOC"],
+        "mentions": [[0, 1, 0], [1, 2, 1], [2, 3, 2]],
+        "slots": [[1, "Agent", 0], [1, "Place", 2]],
+    }
+    assert "all together" in loaded.report(DATA).text and "Visit" in loaded.describe().labels["types"]
+    assert loaded.predict([Sentence(())])[0].value == {"frames": [], "mentions": [], "slots": []}
+
+
+def test_the_probability_is_that_of_the_decisions(fitted: FrameParser) -> None:
+    """A greedy answer is the best decision in each state; a beam's is at least as probable."""
+    wide = FrameParser.from_stored({**fitted.stored_config(), "settings": replace(SMALL, beam=4).to_dict()})
+    wide.load_state_dict(fitted.state_dict())
+    for greedy, beam in zip(fitted.predict(DATA), wide.eval().predict(DATA), strict=True):
+        assert beam.probability >= greedy.probability - 1e-6  # type: ignore[operator]
+    with fitted.evaluating():
+        system, recurrent = fitted.connected(fitted.token_batch(fitted.encode(DATA[:1])))  # type: ignore[arg-type]
+        decisions = system.decisions_of([frame_graph_of(DATA[0])])
+        log_prob = local_log_prob(recurrent, recurrent.score, decisions)
+    assert isinstance(system, FrameSystem)
+    assert fitted.predict(DATA[:1])[0].probability == pytest.approx(float(log_prob.exp()[0]), rel=1e-4)
+
+
+def test_raw_text_needs_no_events(fitted: FrameParser) -> None:
+    assert [answer.inputs for answer in fitted.predict("Ann visited Rome.")] == [("Ann", "visited", "Rome", ".")]
+
+
+def test_what_cannot_be_done_is_explained(fitted: FrameParser) -> None:
+    with pytest.raises(TrellisworkError, match="got none; check the data"):
+        FrameParser.from_data([], SMALL)
+    with pytest.raises(TrellisworkError, match="takes no pins"):
+        fitted.predict(DATA, pins=[{}] * len(DATA))
+    with pytest.raises(TrellisworkError, match="one without; encode"):
+        fitted.loss(fitted.encode(DATA))
+    strange = replace(DATA[0], tags=("B-ORG", "O", "B-LOC"))
+    with pytest.raises(ConstraintError, match=r"got EVOKE\(ORG, 1\)"):
+        fitted.loss([strange])
