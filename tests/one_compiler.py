@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import zlib
 from pathlib import Path
@@ -24,16 +25,17 @@ class OneCompiler(event.Listener):
         found = self.load(cache, signature, target)
         if found is None:
             place = _place(cache, signature, target.codegen())
-            fcntl.lockf(self.file, fcntl.LOCK_EX, 1, place)
+            with contextlib.suppress(OSError):  # where files cannot be locked, each process compiles for itself
+                fcntl.lockf(self.file, fcntl.LOCK_EX, 1, place)
             found = self.load(cache, signature, target)
             if found is not None:
-                fcntl.lockf(self.file, fcntl.LOCK_UN, 1, place)
+                self._unlock(1, place)
         return found
 
     def save_for_all(self, cache: KernelCache, signature: Any, compiled: Any) -> None:
         """In place of `KernelCache.save_overload`."""
         self.save(cache, signature, compiled)
-        fcntl.lockf(self.file, fcntl.LOCK_UN, 1, _place(cache, signature, compiled.codegen))
+        self._unlock(1, _place(cache, signature, compiled.codegen))
 
     def on_start(self, event: Any) -> None:
         """Nothing to do."""
@@ -41,7 +43,11 @@ class OneCompiler(event.Listener):
     def on_end(self, event: Any) -> None:
         """A kernel that does not compile is not saved, and neither are those that call it."""
         if event._exc_details is not None:  # `is_failed` of numba 0.68 says the opposite
-            fcntl.lockf(self.file, fcntl.LOCK_UN)
+            self._unlock()
+
+    def _unlock(self, *bytes_from: int) -> None:
+        with contextlib.suppress(OSError):
+            fcntl.lockf(self.file, fcntl.LOCK_UN, *bytes_from)
 
 
 def _place(cache: KernelCache, signature: Any, codegen: Any) -> int:
