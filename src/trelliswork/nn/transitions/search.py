@@ -40,7 +40,7 @@ def greedy_parses(
     projected: Float[Tensor, "batch n+2 slots w"],
     pinned: Pinned | None = None,
 ) -> Greedy:
-    """What `greedy` finds with `unit.connected`, by one kernel."""
+    """What `greedy` finds with `unit.connected`, by one kernel."""  # [S4.278]
     shape = (len(system.lengths), system.longest + 1)
     heads, labels, log_probs = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape)
     pinned = no_pins(system) if pinned is None else pinned
@@ -61,7 +61,7 @@ def beam_parses(
     is_local: bool,
     pinned: Pinned | None = None,
 ) -> Beam:
-    """What `beam_search` finds with `unit.connected`, or with `locally_normalised` scores of it, by one kernel."""
+    """What `beam_search` finds with `unit.connected`, locally normalised or not, by one kernel."""  # [S4.295]
     shape = (len(system.lengths), beam, system.longest + 1)
     heads, labels, scores = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape[:2])
     pinned = no_pins(system) if pinned is None else pinned

@@ -38,7 +38,7 @@ class RecurrentSystem(Generic[State]):
 
     A step computes the h of the state that it leads to, so greedy and beam search, samples and likelihoods of
     `trelliswork.structures.beam` work with it; the scorer is `score`.
-    """  # [S4.278-279]
+    """  # [S4, TBRU; S4.278-279]
 
     def __init__(
         self,
@@ -105,7 +105,10 @@ class Unrolled(NamedTuple):
 
 
 def unroll(system: RecurrentSystem[State], decisions: Int[Tensor, "batch steps"] | None = None) -> Unrolled:
-    """Run through gold decisions, or through the best of each state."""  # [S4.278-279]
+    """Run through gold decisions, or through the best of each state.
+
+    `hidden` can be read by another unit, beside or instead of the vectors of words; gradients go back through it.
+    """  # [S4.278-279; S4, DRAGNN]
     state, found = system.initial(), list[tuple[Tensor, Tensor, Tensor]]()
     done = system.finished(state)
     while not bool(done.all()):
