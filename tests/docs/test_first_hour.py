@@ -19,6 +19,7 @@ import trelliswork
 from trelliswork.cli.main import run
 from trelliswork.data import Sentence, conll_text, json_text, read_conll
 from trelliswork.data.corpus import builtin_corpus, write_corpus
+from trelliswork.data.corpus.trees import write_treebank
 from trelliswork.text import Document
 
 README = Path(__file__).parents[2] / "README.md"
@@ -95,6 +96,7 @@ SHORTER = {
     "train en.conllu": SMALL,
     "train zh.conllu": ["--max-iterations", "20"],
     "train ner.jsonl": SMALL,
+    "train ud-train.conllu": [*SMALL, "--arc-dim", "8", "--label-dim", "8"],
     "convert old.crfsuite": ["--out", "converted"],
 }
 PRINTED = {
@@ -108,6 +110,9 @@ PRINTED = {
     "train en.conllu": "next:  trelliswork predict pos FILE --confidence",
     "train zh.conllu": "next:  trelliswork predict words FILE --text",
     "train ner.jsonl": "next:  trelliswork predict ner FILE --confidence",
+    "train ud-train.conllu": "next:  trelliswork predict parser FILE",
+    "evaluate parser": "CLAS",
+    "train trees.mrg": "next:  trelliswork predict grammar FILE",
 }
 
 
@@ -128,6 +133,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Path(f"{name}.conllu").write_text("".join(map(treebank, texts * 8)), encoding="utf-8")
     Path("news.txt").write_text("Ann left. Bob, too.\n")
     Path("ner.jsonl").write_text("".join(map(json_text, sentences)))
+    write_treebank(builtin_corpus(sizes=(60, 10, 10)), tmp_path)
+    for part in ("train", "dev", "test"):
+        Path(f"{part}.conllu").rename(f"ud-{part}.conllu")
+    Path("train.mrg").rename("trees.mrg")
+    Path("story.txt").write_text("Orion visited Vernford. Ann smiled.\n")
     return tmp_path
 
 
@@ -175,6 +185,8 @@ def test_every_other_command_works_as_printed(folder: Path, capsys: pytest.Captu
     assert n_run >= 12
     assert "<mark" in Path("news.html").read_text(encoding="utf-8")
     assert "1\t猫\t" in Path("new.conllu").read_text(encoding="utf-8") and "\t北京\t" in Path("new.conllu").read_text()
+    assert "\tArcProb=" in (folder / "story.conllu").read_text("utf-8").replace("|", "\t")
+    assert (folder / "story.mrg").read_text("utf-8").count("\n") == 2 and (folder / "parser" / "tokeniser").is_dir()
     assert (folder / "ner" / "tokeniser").is_dir() and (folder / "chunker-onnx" / "model.onnx").is_file()
 
 
