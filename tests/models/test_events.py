@@ -162,6 +162,16 @@ def test_overlapping_entities_are_never_answered_together() -> None:
         assert ends == sorted(ends)
 
 
+def test_sentences_without_likely_triggers_still_have_entities() -> None:
+    model = fitted(FactorEvents, 30)
+    torch.nn.init.constant_(model.proposals.weight, 0.0)
+    torch.nn.init.constant_(model.proposals.bias, -20.0)
+    answers = model.predict(DATA)
+    assert all(not answer.value["events"] for answer in answers)
+    assert sum(len(answer.value["entities"]) for answer in answers) > 5
+    assert model.loss(DATA).isfinite()
+
+
 def test_dependencies_go_in_and_are_asked_for() -> None:
     model = made(MemoryEvents)
     assert model.inventory.relations == ("dep", "subj")

@@ -91,7 +91,8 @@ def arcs_of(sentence: Sentence) -> list[tuple[int, int, str]]:
     heads, relations, n = sentence.extra.get(HEADS), sentence.extra.get(RELATIONS), len(sentence)
     if not isinstance(heads, Sequence) or len(heads) != n or any(type(h) is not int or not 0 <= h <= n for h in heads):
         problem = f'expected {n} heads in 0..{n} under "{HEADS}", as the model reads dependencies'
-        raise _error(sentence, f"{problem}; got {_shown(heads)}")
+        fix = "add them, or train with --no-dependencies"
+        raise _error(sentence, f"{problem}; got {_shown(heads)}; {fix}")
     if not isinstance(relations, Sequence) or len(relations) != n or not all(isinstance(r, str) for r in relations):
         raise _error(sentence, f'expected {n} relations under "{RELATIONS}", got {_shown(relations)}')
     pairs = zip(heads, relations, strict=True)

@@ -142,11 +142,11 @@ class EventNetwork(WordNetwork):
     def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
         """-log p(entities | words) and the loss of events, summed over the batch."""
         encoded = self.encode(batch, with_tags=True) if isinstance(batch[0], Sentence) else batch
-        if any(each.tags is None for each in encoded):
+        known = [each.tags for each in encoded if each.tags is not None]
+        if len(known) != len(encoded):
             raise TrellisworkError("expected sentences with events, got one without; encode(..., with_tags=True)")
         read = self.read(encoded)
-        gold: list[Tensor] = [each.tags for each in encoded]  # type: ignore[misc]  # none is missing
-        tags = pad_sequence(gold, batch_first=True).to(read.vectors.device)
+        tags = pad_sequence(known, batch_first=True).to(read.vectors.device)
         of_entities = -self.crf(self.entity_scorer(read.vectors), tags, read.tokens.mask)
         return of_entities + self.event_loss(read, encoded)
 

@@ -55,11 +55,11 @@ class FactorEvents(EventNetwork):
         """Scores of some triggers and entities of a sentence; no roles without a trigger or without an entity."""
         # [S4.282]
         vectors, m, k = batch.vectors[row], len(triggers), len(spans)
-        at = torch.tensor(triggers, device=vectors.device)
-        ends = torch.tensor(spans, device=vectors.device).reshape(k, 2)
+        at = torch.tensor(triggers, dtype=torch.long, device=vectors.device)
+        ends = torch.tensor(spans, dtype=torch.long, device=vectors.device).reshape(k, 2)
         n_roles, n_kinds = self.role_kinds.shape
         roles, kinds = vectors.new_zeros(m, k, n_roles), vectors.new_zeros(m, k, n_kinds)
-        if k:
+        if m and k:
             every = torch.arange(m * k, device=vectors.device)
             roles = self.roles(
                 batch.vectors, batch.tokens.mask, row=torch.full_like(every, row), trigger=at[every // k],
@@ -111,7 +111,7 @@ class FactorEvents(EventNetwork):
     # Learning
 
     def event_loss(self, batch: Batch, encoded: Sequence[EncodedEvents]) -> Float[Tensor, ""]:
-        """-ln p of the proposals, of each event with all entities, and of each pair of triggers."""  # [S4.284-285]
+        """-ln p of the proposals, of each event with all entities, and of each pair of triggers."""  # [S4.283-285]
         is_trigger = torch.zeros(batch.tokens.mask.shape)
         for row, each in enumerate(encoded):
             is_trigger[row, [event.trigger for event in each.events]] = 1.0

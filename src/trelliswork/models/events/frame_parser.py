@@ -34,7 +34,7 @@ from trelliswork.nn.transitions.unrolling import RecurrentSystem, unroll
 from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameState, FrameSystem, Kind, actions_of
 from trelliswork.structures.beam.likelihood import locally_normalised
 from trelliswork.structures.beam.search import beam_search
-from trelliswork.structures.beam.system import advance
+from trelliswork.structures.beam.system import Scorer, advance
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -123,11 +123,11 @@ class FrameParser(WordNetwork):
     def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
         """-log p(decisions | words), summed over the batch."""
         encoded = self.encode(batch, with_tags=True) if isinstance(batch[0], Sentence) else batch
-        if any(each.decisions is None for each in encoded):
+        known = [each.decisions for each in encoded if each.decisions is not None]
+        if len(known) != len(encoded):
             raise TrellisworkError("expected sentences with events, got one without; encode(..., with_tags=True)")
-        tokens = self.token_batch(encoded)
-        rows = [each.decisions for each in encoded]
-        gold = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1).to(tokens.mask.device)
+        tokens = self.token_batch(encoded)  # type: ignore[arg-type]
+        gold = torch.nn.utils.rnn.pad_sequence(known, batch_first=True, padding_value=-1).to(tokens.mask.device)
         return -unroll(self.connected(tokens)[1], gold).log_prob(gold).sum()
 
     # Answers
@@ -155,7 +155,8 @@ class FrameParser(WordNetwork):
 
     def _best(self, recurrent: RecurrentSystem[FrameState]) -> Int[Tensor, "batch steps"]:
         """The best decisions in a beam."""
-        found = beam_search(recurrent, locally_normalised(recurrent, recurrent.score), self.config.beam)
+        scorer: Scorer[tuple[Tensor, ...]] = locally_normalised(recurrent, recurrent.score)  # type: ignore[assignment]
+        found = beam_search(recurrent, scorer, self.config.beam)
         return found.decisions[:, 0, : int(found.lengths[:, 0].max())]
 
     def _sure(self, decisions: list[int], log_probs: list[float]) -> dict[tuple[int, int], float]:

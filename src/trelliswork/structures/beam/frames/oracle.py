@@ -20,7 +20,7 @@ def actions_of(graph: FrameGraph, n: int) -> tuple[list[Action], list[int]]:
     >>> graph = FrameGraph(("Visit", "PER"), (Mention(0, 1, 1), Mention(1, 2, 0)), (Slot(0, "Agent", 1),))
     >>> [str(action) for action in actions_of(graph, 2)[0]]
     ['EVOKE(PER, 1)', 'SHIFT', 'EVOKE(Visit, 1)', 'CONNECT(0, Agent, 1)', 'SHIFT', 'STOP']
-    """
+    """  # [S4, SLING]
     _check(graph, n)
     builder = _Builder(graph)
     found = [action for position in range(n) for action in (*builder.at(position), SHIFT)]

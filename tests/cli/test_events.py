@@ -1,0 +1,53 @@
+"""Models of events through the commands: trained by name from JSON lines, asked, scored and shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from trelliswork.data.corpus import builtin_corpus, write_events
+
+SMALL = ["--epochs", "1", "--hidden", "8", "--word-dim", "8", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("events")
+    write_events(builtin_corpus(sizes=(24, 6, 6)), folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["joint-events", "event-factors", "sling"])
+def test_a_model_is_trained_asked_scored_and_shown(cli: Cli, events: Path, tmp_path: Path, name: str) -> None:
+    out, test = tmp_path / "model", events / "test.jsonl"
+    trained = cli("train", events / "train.jsonl", "--dev", events / "dev.jsonl", "--model", name, "--out", out, *SMALL)
+    assert trained.status == 0, trained.err
+    assert f'name = "{name}"' in (out / "config.toml").read_text()
+    asked = cli("predict", out, test)
+    assert asked.status == 0, asked.err
+    for line, given in zip(asked.out.splitlines(), test.read_text().splitlines(), strict=True):
+        found = json.loads(line)
+        parts = {"frames", "mentions", "slots"} if name == "sling" else {"entities", "events"}
+        assert set(found.pop("value")) == parts
+        assert found == json.loads(given)  # everything else comes back as it was
+    scored = cli("evaluate", out, test)
+    assert scored.status == 0 and "precision" in scored.out
+    assert "parameters" in cli("info", out).out
+
+
+def test_what_is_wrong_with_a_file_is_said(cli: Cli, events: Path, tmp_path: Path) -> None:
+    columns = tmp_path / "words.conll"
+    columns.write_text("Ann B-PER\nsings O\n")
+    refused = cli("train", columns, "--model", "sling", "--out", tmp_path / "model")
+    assert refused.status == 2 and "expected JSON lines with tokens, tags and events" in refused.err
+    lines = (events / "train.jsonl").read_text().splitlines()
+    record = json.loads(lines[2])
+    record["events"] = [{"trigger": 99, "type": "Sing"}]
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("\n".join([*lines[:2], json.dumps(record)]))
+    refused = cli("train", broken, "--model", "joint-events", "--out", tmp_path / "model")
+    assert refused.status == 2 and f"{broken}:3" in refused.err and 'as "trigger", got 99' in refused.err
+    assert not (tmp_path / "model").exists()
