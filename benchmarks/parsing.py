@@ -4,7 +4,8 @@
     python -m benchmarks.parsing --only biaffine --seed 1      # one of them with another seed
     python -m benchmarks.parsing --page                        # only write docs/results/parsing.md anew
 
-Train is for learning, dev chooses the epoch, and nothing is chosen by test. The data are those of `../shared/data`, or --data.
+Train is for learning, dev chooses the epoch, and nothing is chosen by test. The data are those of `../shared/data`,
+or of --data.
 """
 
 from __future__ import annotations
@@ -140,8 +141,8 @@ def page(results: Sequence[Result]) -> str:
     lines = [
         "# Parsing",
         "",
-        "Made by `python -m benchmarks.parsing`. Train is for learning, dev chose the epoch and the settings, and nothing",
-        "was chosen by test. Means over the seeds, with their standard deviation where there are several.",
+        "Made by `python -m benchmarks.parsing`. Train is for learning, dev chose the epoch and the settings, and",
+        "nothing was chosen by test. Means over the seeds, with their standard deviation where there are several.",
         "",
         *table(["model", "score", "test", "dev", "wanted", "seeds"], rows(results)),
         "",

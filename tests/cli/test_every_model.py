@@ -10,11 +10,17 @@ import pytest
 from tests.cli.conftest import SMALL, Cli
 from tests.cli.pages import check_page, sections
 from trelliswork.data import open_conll
+from trelliswork.data.corpus import builtin_corpus
+from trelliswork.data.corpus.event_records import write_events
+from trelliswork.data.corpus.trees import write_treebank
 from trelliswork.models import load_tagger
-from trelliswork.models.families import FAMILIES, MODELS, TOKENISER
+from trelliswork.models.families import FAMILIES, MODELS, TOKENISER, family_of, recipe_class
 from trelliswork.models.taggers.networks.presets import PRESETS
 
-OVER_FEATURES = FAMILIES[1].phrases
+OVER_FEATURES = next(family for family in FAMILIES if family.title == "Over features").phrases
+TAGGERS = [*PRESETS, *OVER_FEATURES]
+OTHERS = [name for name in MODELS if name not in (*TAGGERS, TOKENISER)]
+FILES = {"heads": "train.conllu", "brackets": "train.mrg", "events": "train.jsonl"}
 NETWORK = ["--epochs", "1", *SMALL]
 OPTIONS = {name: ["--max-iterations", "3"] for name in OVER_FEATURES} | {
     "hmm": [],
@@ -29,7 +35,7 @@ def options_of(name: str) -> list[str]:
     return OPTIONS.get(name, NETWORK)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != TOKENISER])  # see test_tokenisers.py
+@pytest.mark.parametrize("name", TAGGERS)  # test_tokenisers.py has those, and the last test here all others
 def test_a_model_is_trained_loaded_tagged_with_scored_and_shown(
     cli: Cli, data: Path, tmp_path: Path, name: str
 ) -> None:
@@ -62,3 +68,23 @@ def _check(record: dict, n: int) -> None:
         best, second = answer["analyses"]
         assert best["tags"] == answer["tags"] and 1 >= best["probability"] >= second["probability"] >= 0
         assert len(second["tags"]) == n and second["tags"] != best["tags"]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_any_other_model_is_trained_loaded_asked_scored_and_shown(cli: Cli, tmp_path: Path, name: str) -> None:
+    """Parsers and models of events: the commands ask what they learn from, and do not know what they are."""
+    corpus = builtin_corpus(sizes=(30, 5, 5))
+    write_treebank(corpus, tmp_path)
+    write_events(corpus, tmp_path)
+    train, out = tmp_path / FILES[recipe_class(name).learns_from], tmp_path / "model"
+    small = ["--epochs", "1", *SMALL] if family_of(name).presets else []
+    trained = cli("train", train, "--model", name, "--out", out, "--quiet", "--tokeniser", "rules", *small)
+    assert trained.status == 0, trained.err
+    assert f'name = "{name}"' in (out / "config.toml").read_text()
+    asked = cli("predict", out, train, "--confidence", "--format", "jsonl")
+    assert asked.status == 0, asked.err
+    records = [json.loads(line) for line in asked.out.splitlines()]
+    assert [tuple(record["tokens"]) for record in records] == [each.words for each in corpus["train"]]
+    assert cli("evaluate", out, train).status == 0
+    shown = cli("info", out)
+    assert shown.status == 0 and f"{load_tagger(out).n_parameters:,} parameters" in shown.out

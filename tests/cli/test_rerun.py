@@ -12,12 +12,16 @@ import pytest
 
 from tests.cli.conftest import SMALL, Cli
 from trelliswork.data import read_conll
-from trelliswork.models.families import MODELS, TOKENISER
+from trelliswork.data.corpus import builtin_corpus
+from trelliswork.data.corpus.event_records import write_events
+from trelliswork.data.corpus.trees import write_treebank
+from trelliswork.models.families import MODELS, TOKENISER, family_of, recipe_class
 from trelliswork.models.taggers.networks.presets import PRESETS
 
 NETWORK = ["--epochs", "1", *SMALL]
 PYRAMID = ["--epochs", "1", "--segment-dim", "4", *SMALL[2:]]  # without an encoder, whose width would come first
 FEATURES = ["--max-iterations", "4", "--hidden-units", "3"]
+OTHER_FILES = {"heads": "train.conllu", "brackets": "train.mrg", "events": "train.jsonl"}
 FUNCTION = "def attributes(sentence):\n    return [{'word': word} for word in sentence.words]\n"
 
 
@@ -66,12 +70,18 @@ def settings_of(model: str) -> list[str]:
     """Settings that make a model small; models that count and tokenisers have none."""
     if model in PRESETS:
         return PYRAMID if PRESETS[model].network.get("encoder") == "none" else NETWORK
+    if recipe_class(model).learns_from in OTHER_FILES:
+        return [*(NETWORK if family_of(model).presets else ()), "--tokeniser", "rules"]
     return [] if model in ("hmm", "naive-bayes", TOKENISER) else FEATURES
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_settings_of_every_model_make_it_again(cli: Cli, files: Path, model: str) -> None:
-    file = "t.conllu" if model == TOKENISER else "t.conll"
+    file = {"tags": "t.conll", "text": "t.conllu"}.get(learns_from := recipe_class(model).learns_from, "")
+    if not file:
+        corpus, file = builtin_corpus(sizes=(12, 3, 3)), OTHER_FILES[learns_from]
+        write_treebank(corpus, files)
+        write_events(corpus, files)
     made_twice(cli, files, file, "--model", model, *settings_of(model))
 
 

@@ -8,16 +8,18 @@ from typing import NamedTuple
 
 from trelliswork.data import Choices, ColumnFormat, Sentence, file_kind, read_treebank
 from trelliswork.data.arcs import is_projective
-from trelliswork.data.brackets import read_brackets
-from trelliswork.data.events import events_of
 from trelliswork.data.files import name_of
 from trelliswork.data.readers import InputKind, open_tagged
 from trelliswork.data.treebank import NOTHING
 from trelliswork.errors import DataError
+from trelliswork.lazy import named
 from trelliswork.models.base import count
 
 Opened = tuple[ColumnFormat | None, Iterable[Sentence]]
 SHOWN_KINDS = {"jsonl": "JSON", "csv": "CSV", "crfsuite": "CRFsuite's attributes"}
+
+# Imported when such a file is read: models over features need no torch.
+BRACKETS, EVENTS = "trelliswork.data.brackets:read_brackets", "trelliswork.data.events:events_of"
 
 
 class GoldFiles(NamedTuple):
@@ -45,7 +47,7 @@ def open_brackets(path: str, choices: Choices, kind: InputKind | None = None) ->
         got = "CoNLL columns" if conllu else SHOWN_KINDS.get(kind, kind)
         problem = f"expected trees in brackets, as the Penn Treebank has them, got {got}"
         raise DataError(name_of(path), f"{problem}; give a .mrg or .ptb file")
-    return None, read_brackets(path)
+    return None, named(BRACKETS)(path)
 
 
 def open_events(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
@@ -55,11 +57,13 @@ def open_events(path: str, choices: Choices, kind: InputKind | None = None) -> O
         problem = f"expected JSON lines with tokens, tags and events, got {SHOWN_KINDS.get(kind, 'columns')}"
         raise DataError(name_of(path), f"{problem}; convert it to .jsonl")
     format, stream = open_tagged(path, choices, kind)
+    events_of = named(EVENTS)
     return format, (each for each in stream if events_of(each) is not None)
 
 
 def size_of_events(sentences: Sequence[Sentence]) -> str:
     """How many events and arguments there are."""
+    events_of = named(EVENTS)
     events = [event for each in sentences for event in events_of(each)]
     n_arguments = sum(len(event.arguments) for event in events)
     return f"{size_in_tokens(sentences)}, {count(len(events), 'event')}, {count(n_arguments, 'argument')}"

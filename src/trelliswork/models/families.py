@@ -210,7 +210,12 @@ def _network_uses(family: Family, name: str, option: str, options: Mapping[str, 
     return all(values[each] in allowed for each, allowed in wanted[option].items())
 
 
+def recipe_class(name: str) -> type[Recipe]:
+    """The class of what makes the model of a name."""
+    found: type[Recipe] = named(family_of(name).recipe)
+    return found
+
+
 def recipe_of(options: Mapping[str, Any]) -> Recipe:
     """What makes the model that the options name."""
-    found: Recipe = named(family_of(options["model"]).recipe)(options)
-    return found
+    return recipe_class(options["model"])(options)
