@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.runtime.shapes import Float, Int
 
+MOST_SPANS = 1 << 18  # whose hidden vectors are in memory at a time, if nothing is learned
+
 
 class SpanPlaces(NamedTuple):
     """The spans of a batch, one after the other: where they begin and end among fenceposts, and where they go.
@@ -75,8 +77,8 @@ class SpanScorer(nn.Module):
         batch, n, _ = encoded.shape
         places = SpanPlaces.of(lengths, n)
         posts = self.fenceposts(encoded).flatten(0, 1)
-        hidden = posts.index_select(0, places.ends) - posts.index_select(0, places.starts) + self.bias
-        scores = self.labels(self.dropout(torch.relu(hidden)))
-        found = scores.new_zeros(batch * n * n, scores.shape[-1] + 1)
-        found[:, 1:].index_copy_(0, places.cells, scores)
+        found = posts.new_zeros(batch * n * n, self.labels.out_features + 1)
+        for starts, ends, cells in zip(*(each.split(MOST_SPANS) for each in places), strict=True):
+            hidden = posts.index_select(0, ends) - posts.index_select(0, starts) + self.bias
+            found[:, 1:].index_copy_(0, cells, self.labels(self.dropout(torch.relu(hidden))))
         return found.view(batch, n, n, -1)
