@@ -119,8 +119,9 @@ class ClosedGrammar:
     def posteriors(self, chart: Chart) -> Array:
         """[i, j, symbol]: how often it is expected above tokens i..j, given a chart of sums with some tree."""
         out, found = np.zeros_like(chart.full), np.zeros_like(chart.full)
-        kernels.outside(self.roots, self.by_left.arrays, self.chains.arrays, chart.full, chart.scale, out)
-        kernels.posteriors(chart.full, out, self.chains.arrays, found)
+        rules, chains = self.by_parent.arrays, self.chains.arrays
+        kernels.outside(self.roots, rules, chains, chart.base, chart.full, chart.scale, out)
+        kernels.posteriors(chart.full, out, chains, found)
         return found
 
     # --- trees -----------------------------------------------------------------------------------------------
@@ -161,8 +162,6 @@ class KBest:
 
     def __init__(self, grammar: ClosedGrammar, chart: Chart):
         self.grammar, self.chart = grammar, chart
-        with np.errstate(divide="ignore"):
-            self.base, self.full = np.log(chart.base), np.log(chart.full)
         self._found: dict[Vertex, list[tuple[float, Edge]]] = {}
         self._waiting: dict[Vertex, list[tuple[float, int, Edge]]] = {}
         self._seen: dict[Vertex, set[tuple[object, ...]]] = {}
@@ -186,7 +185,8 @@ class KBest:
         """The score of the tree of a rank; -inf if there are fewer."""
         if rank == 0:
             i, j, a, is_full = vertex
-            return float((self.full if is_full else self.base)[i, j, a] + self.chart.scale[i, j])
+            weight = float((self.chart.full if is_full else self.chart.base)[i, j, a])
+            return math.log(weight) + float(self.chart.scale[i, j]) if weight > 0 else -math.inf
         while len(self._derivations(vertex)) <= rank:
             if not self._next(vertex):
                 return -np.inf
@@ -234,21 +234,20 @@ class KBest:
         """The k best ways to split a span; of a token there is one, without tails."""
         i, j, a, _ = vertex
         if i == j:
-            return [Edge(float(self.base[i, i, a] + self.chart.scale[i, i]), (), (), (a,))]
+            return [Edge(self._score(vertex, 0), (), (), (a,))]
         rules = self.grammar.by_parent
         mine = rules.of(a)
         lefts, rights = (each[mine] for each in rules.others)
-        ks = np.arange(i, j)
-        halves = (self.chart.scale[i, i:j] + self.chart.scale[i + 1 : j + 1, j])[:, None]
-        scores = (
-            self.full[i, i:j][:, lefts] + self.full[i + 1 : j + 1, j][:, rights] + np.log(rules.weights[mine]) + halves
-        )
+        full, scale = self.chart.full, self.chart.scale
+        with np.errstate(divide="ignore"):
+            pairs = np.log(full[i, i:j][:, lefts]) + np.log(full[i + 1 : j + 1, j][:, rights])
+        scores = pairs + np.log(rules.weights[mine]) + (scale[i, i:j] + scale[i + 1 : j + 1, j])[:, None]
         order = np.argsort(-scores, axis=None, kind="stable")[: self._k]
         found = []
         for at in order.tolist():
             s, r = divmod(at, scores.shape[1])
             if scores[s, r] > -np.inf:
-                k, weight = int(ks[s]), float(np.log(rules.weights[mine][r]))
+                k, weight = i + s, float(np.log(rules.weights[mine][r]))
                 tails = ((i, k, int(lefts[r]), True), (k + 1, j, int(rights[r]), True))
                 found.append(Edge(weight, tails, (0, 0), (a,)))
         return found

@@ -13,6 +13,7 @@ import numpy as np
 from trelliswork.runtime.compilation import EXACT, kernel
 
 TINY = 1e-300
+NOTHING = 1e-18
 
 
 @kernel(EXACT)
@@ -97,41 +98,47 @@ def _open(out, out_base, chains):
 
 
 @kernel(EXACT)
-def _share(left, right, factor, rules, out_base, out_left, out_right):
-    """Pass derivatives by the symbols of a span on to those of its halves."""
-    starts, parents, rights, weights = rules
-    for b in range(left.shape[0]):
-        if left[b] > 0.0:
-            total = 0.0
-            for r in range(starts[b], starts[b + 1]):
-                amount = out_base[parents[r]]
-                if amount > 0.0 and right[rights[r]] > 0.0:
-                    amount *= weights[r] * factor
-                    total += amount * right[rights[r]]
-                    out_right[rights[r]] += amount * left[b]
-            out_left[b] += total
+def _share(left, right, factor, rules, live, out_base, out_left, out_right):
+    """Pass derivatives by the live symbols of a span on to those of its halves."""
+    starts, lefts, rights, weights = rules
+    for at in range(live.shape[0]):
+        a = live[at]
+        for r in range(starts[a], starts[a + 1]):
+            one, other = left[lefts[r]], right[rights[r]]
+            if one > 0.0 and other > 0.0:
+                amount = out_base[a] * weights[r] * factor
+                out_left[lefts[r]] += amount * other
+                out_right[rights[r]] += amount * one
 
 
 @kernel(EXACT)
-def outside(roots, rules, chains, full, scale, out):
-    """Derivatives of log Z by entries of `full`; `out` comes as zeros. An entry times its derivative is a posterior."""
+def outside(roots, rules, chains, base, full, scale, out):
+    """Derivatives of log Z by entries of `full`; `out` comes as zeros. An entry times its derivative is a posterior.
+
+    `rules` are by parent here. Symbols whose posterior is below NOTHING pass nothing on.
+    """
     n, size = full.shape[0], full.shape[2]
-    out_base, z = np.empty(size), 0.0
+    out_base, live, z = np.empty(size), np.empty(size, np.int64), 0.0
     for a in range(size):
         z += roots[a] * full[0, n - 1, a]
     for a in range(size):
         out[0, n - 1, a] = roots[a] / z
     for w in range(n - 1, 0, -1):
         for i in range(n - w):
-            j = i + w
-            if scale[i, j] == -np.inf or not out[i, j].any():
+            j, n_live = i + w, 0
+            if scale[i, j] == -np.inf:
                 continue
             _open(out[i, j], out_base, chains)
-            for k in range(i, j):
+            for a in range(size):
+                if base[i, j, a] * out_base[a] > NOTHING:
+                    live[n_live] = a
+                    n_live += 1
+            for k in range(i, j if n_live > 0 else i):
                 part = scale[i, k] + scale[k + 1, j]
                 if part > -np.inf:
                     factor = np.exp(part - scale[i, j])
-                    _share(full[i, k], full[k + 1, j], factor, rules, out_base, out[i, k], out[k + 1, j])
+                    mine, halves = live[:n_live], (out[i, k], out[k + 1, j])
+                    _share(full[i, k], full[k + 1, j], factor, rules, mine, out_base, halves[0], halves[1])
 
 
 @kernel(EXACT)
