@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from trelliswork.data import Choices, ColumnFormat, Sentence, file_kind, read_treebank
+from trelliswork.data import Choices, ColumnFormat, Sentence, file_kind, open_pairs, read_treebank
 from trelliswork.data.arcs import is_projective
 from trelliswork.data.files import name_of
 from trelliswork.data.readers import InputKind, open_tagged
@@ -61,6 +61,23 @@ def open_events(path: str, choices: Choices, kind: InputKind | None = None) -> O
     return format, (each for each in stream if events_of(each) is not None)
 
 
+def open_strings(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
+    """Pairs of strings; a file that is something else by its name is an error."""
+    kind = kind or file_kind(path)
+    if kind not in ("conll", "pairs"):
+        problem = f"expected pairs, a source, a tab and a target on each line, got {SHOWN_KINDS.get(kind, kind)}"
+        raise DataError(name_of(path), f"{problem}; convert it to .tsv")
+    return open_pairs(path, choices)
+
+
+def size_of_pairs(pairs: Sequence[Sentence]) -> str:
+    """How many pairs and different sources there are, and how many symbols on each side."""
+    n_sources, symbols = len({pair.words for pair in pairs}), sum(map(len, pairs))
+    written = sum(len(pair.target or ()) for pair in pairs)
+    sources = "" if n_sources == len(pairs) else f" of {count(n_sources, 'source')}"
+    return f"{count(len(pairs), 'pair')}{sources}, {symbols:,} and {written:,} symbols"
+
+
 def size_of_events(sentences: Sequence[Sentence]) -> str:
     """How many events and arguments there are."""
     events_of = named(EVENTS)
@@ -109,4 +126,5 @@ GOLD_FILES = {
     "heads": GoldFiles(open_trees, size_of_trees, notes_on_labels),
     "brackets": GoldFiles(open_brackets, size_of_brackets),
     "events": GoldFiles(open_events, size_of_events),
+    "pairs": GoldFiles(open_strings, size_of_pairs),
 }

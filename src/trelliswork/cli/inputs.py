@@ -10,6 +10,7 @@ from typing import Any
 from trelliswork.cli.visible import visible
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, JsonFields, Sentence, file_kind
 from trelliswork.data.files import name_of
+from trelliswork.data.pairs import PairColumns
 from trelliswork.data.readers import InputKind, open_untagged
 from trelliswork.errors import DataError
 from trelliswork.models.base import Model
@@ -23,6 +24,8 @@ def kind_of(path: str, wanted: str | None = None, tagger: Model | None = None) -
     """How to read `path`: as the user says, by the suffix, or as the only thing that the model can read."""
     if tagger is not None and tagger.reads == "text":
         return "text"
+    if tagger is not None and tagger.learns_from == "pairs":
+        return _kind_of_pairs(path, wanted)
     kind: InputKind = wanted if wanted is not None else file_kind(path)  # type: ignore[assignment]
     if tagger is not None and tagger.reads == "attributes":
         return "crfsuite" if kind == "conll" and wanted is None else kind
@@ -30,6 +33,14 @@ def kind_of(path: str, wanted: str | None = None, tagger: Model | None = None) -
         problem = "expected words and columns, as the model was trained on, got a CRFsuite file of attributes"
         raise DataError(name_of(path), f"{problem}; give CoNLL columns, CSV or JSON lines")
     return kind
+
+
+def _kind_of_pairs(path: str, wanted: str | None) -> InputKind:
+    """Sources are lines of text or columns of a table, whatever the name of the file."""
+    if wanted in (None, "conll", "text", "pretokenised") and (wanted or file_kind(path) in ("conll", "brackets")):
+        return "pairs"
+    problem = f"expected a source on each line, or columns with tabs between them, got {wanted or file_kind(path)}"
+    raise DataError(name_of(path), f"{problem}; give a .txt or .tsv file")
 
 
 def layout(format: ColumnFormat | None, kind: InputKind) -> str:
@@ -58,8 +69,9 @@ def choices_of(tagger: Any, given: Choices, kind: InputKind = "conll") -> Choice
     fields = JsonFields.parse(_data_of(tagger).get("fields") or ()).under(given.fields)
     tokeniser = tagger.tokeniser or given.tokeniser or RuleTokeniser()
     fallback, may_lack = _trained_on(stored, kind, tagger.n_columns), tagger.column_taggers is not None
-    numbered = tagger.learns_from == "heads"
-    return replace(given, fields=fields, tokeniser=tokeniser, fallback=fallback, may_lack=may_lack, numbered=numbered)
+    numbered, pairs = tagger.learns_from == "heads", tagger.format
+    return replace(given, fields=fields, tokeniser=tokeniser, fallback=fallback, may_lack=may_lack, numbered=numbered,
+                   pairs=pairs)  # fmt: skip
 
 
 def _trained_on(stored: dict[str, Any], kind: InputKind, n_features: int) -> Choices:
@@ -79,7 +91,7 @@ def _trained_on(stored: dict[str, Any], kind: InputKind, n_features: int) -> Cho
 def text_in_columns(format: ColumnFormat, tagger: Any) -> str | None:
     """A question to the user, if a file that is read as columns has more of them than the model was trained on."""
     trained_on = stored_format(tagger).get("n_columns") or tagger.n_columns + 2
-    if format.n_columns <= trained_on or format.conllu or isinstance(format, CsvFormat):
+    if format.n_columns <= trained_on or format.conllu or isinstance(format, CsvFormat | PairColumns):
         return None
     return (
         f"reading {format.n_columns} columns, the words from column {format.word_column}; the model was trained on "

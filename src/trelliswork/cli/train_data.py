@@ -19,6 +19,7 @@ from trelliswork.cli.tasks import MULTI_TASK
 from trelliswork.cli.tokenising import given_tokeniser, known_texts, learned_tokeniser
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, JsonFields, Sentence, atomic_write
 from trelliswork.data.choices import CONLLU_NAMES
+from trelliswork.data.pairs import PairColumns
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Options
@@ -162,7 +163,7 @@ def columns_of(format: ColumnFormat | None, choices: Choices) -> Choices:
     """The layout of the training file as choices for another; only the delimiter may differ."""
     if format is None:
         return choices
-    if isinstance(format, CsvFormat):
+    if isinstance(format, CsvFormat | PairColumns):
         columns = format.choices()
     else:
         columns = Choices(None, format.word_column, format.tag_column, format.feature_columns, format.scheme)

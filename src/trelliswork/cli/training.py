@@ -60,7 +60,7 @@ def begin(recipe: Recipe, options: Options, choices: Choices) -> Material:
 
     files = recipe.read_files()
     read = read_texts if recipe.learns_from == "text" else partial(read_data, files=GOLD_FILES[recipe.learns_from])
-    material = recipe.read(read(options, choices)._replace(files=files), note)
+    material = recipe.read(read(options, recipe.layout(choices))._replace(files=files), note)
     recipe.begin(material, note)
     announce_compiling(quiet=options["quiet"])
     return material

@@ -24,6 +24,7 @@ from trelliswork.cli.writers import (
     KeptCsv,
     KeptRecords,
     PageWriter,
+    PairWriter,
     PrettyWriter,
     Writer,
 )
@@ -44,6 +45,7 @@ class Output(StrEnum):
     conll = "conll"
     conllu = "conllu"
     csv = "csv"
+    tsv = "tsv"
     jsonl = "jsonl"
     json = "json"
     brackets = "brackets"
@@ -59,10 +61,8 @@ _SUFFIXES = {
 _SAME: dict[InputKind, Output] = {"csv": Output.csv, "jsonl": Output.jsonl}
 
 
-TREES, BRACKETS = (
-    ("heads",),
-    "brackets",
-)  # what models learn from whose answers are dependency trees, written as CoNLL-U
+# What models learn from whose answers are dependency trees, written as CoNLL-U; constituency trees; strings.
+TREES, BRACKETS, PAIRS = ("heads",), "brackets", "pairs"
 
 
 def output_of(given: Output | None, out: str | None) -> Output | None:
@@ -92,7 +92,7 @@ def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Any) -> boo
 
     Those of trees have the lines of CoNLL-U again.
     """
-    if model.learns_from == BRACKETS:
+    if model.learns_from in (BRACKETS, PAIRS):
         return False
     top_k = 0 if model.learns_from in TREES else top_k
     if kind == "jsonl":
@@ -118,6 +118,8 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
     in_file = format is None  # places in a sentence of CoNLL-U say nothing without its text
     if wanted is Output.jsonl:
         return JsonWriter(schemes)
+    if wanted is Output.tsv:
+        return PairWriter()
     if wanted is Output.brackets:
         return BracketWriter()
     if wanted is Output.conll:
@@ -135,6 +137,8 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
 
 def _as_read(inputs: Inputs, top_k: int, model: Any) -> Output:
     """The format of answers if none is asked for."""
+    if model.learns_from == PAIRS:
+        return Output.tsv
     if model.learns_from == BRACKETS and inputs.own is not Output.jsonl:
         return Output.brackets
     trees = model.learns_from in TREES

@@ -13,6 +13,7 @@ from trelliswork.data.cutting import FINE_TOKENS, cut_tokens
 from trelliswork.data.files import open_text
 from trelliswork.data.json_fields import JsonFields
 from trelliswork.data.jsonl import json_text, read_jsonl
+from trelliswork.data.pairs import PairFormat, open_pairs, read_pairs
 from trelliswork.data.readers import FileKind, file_kind, is_jsonl, reader_for
 from trelliswork.data.sentence import Sentence
 from trelliswork.data.treebank import read_treebank
@@ -29,6 +30,7 @@ __all__ = [
     "FileKind",
     "JsonFields",
     "MajorityBaseline",
+    "PairFormat",
     "Sentence",
     "VectorSequence",
     "Vocabulary",
@@ -42,12 +44,14 @@ __all__ = [
     "json_text",
     "open_conll",
     "open_csv",
+    "open_pairs",
     "open_text",
     "read_brackets",
     "read_conll",
     "read_crfsuite",
     "read_csv",
     "read_jsonl",
+    "read_pairs",
     "read_treebank",
     "read_vectors",
     "reader_for",

@@ -34,6 +34,7 @@ class Choices:
     may_lack: bool = False  # columns beside the words; the model predicts them
     numbered: bool = False  # ids of CoNLL-U must count the words from 1, as heads name words by them
     tokeniser: Any = field(default=None, compare=False, repr=False)
+    pairs: Any = None  # how the texts of pairs are cut, a `PairFormat`
 
     def completed(self, conllu: bool) -> Choices:
         """With the columns of the fallback, if it is about files of this kind."""

@@ -13,11 +13,12 @@ from trelliswork.data.crfsuite import is_crfsuite, read_crfsuite
 from trelliswork.data.csv_files import is_csv, open_csv, read_csv
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.jsonl import read_jsonl
+from trelliswork.data.pairs import open_sources
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
 
 FileKind = Literal["conll", "jsonl", "csv", "crfsuite", "brackets"]
-InputKind = FileKind | Literal["text", "pretokenised"]
+InputKind = FileKind | Literal["text", "pretokenised", "pairs"]
 _JSON_SUFFIXES = tuple(f".{name}{packed}" for name in ("jsonl", "ndjson", "json") for packed in ("", ".gz"))
 _READERS: dict[FileKind, Callable[..., Iterator[Sentence]]] = {
     "conll": read_conll, "jsonl": read_jsonl, "csv": read_csv, "crfsuite": read_crfsuite,
@@ -79,6 +80,8 @@ def open_untagged(
         return None, read_brackets(path)
     if kind == "pretokenised":
         return None, read_pretokenised(path)
+    if kind == "pairs":
+        return open_sources(path, choices)
     return open_conll(path, choices, with_tags=False, keep=keep)
 
 

@@ -22,6 +22,8 @@ class Sentence:
     arcs as `tags`; or `brackets` has the constituents, outermost first, as (start, end, label) with `end` exclusive,
     with the parts of speech as `tags`. `columns` are further columns by their names (UPOS, XPOS, FEATS).
 
+    Of a pair of strings, `words` are the symbols of the source and `target` those of the target.
+
     >>> len(Sentence(("Ann", "sings"), ("B-PER", "O"), (("NNP", "VBZ"),)))
     2
     """
@@ -39,6 +41,7 @@ class Sentence:
     heads: tuple[int, ...] | None = None
     brackets: tuple[tuple[int, int, str], ...] | None = None
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
+    target: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.words)

@@ -168,13 +168,17 @@ class Model:
     """The base of all models. `reads` says what inputs are: words, attributes or vectors."""
 
     reads: ClassVar[str] = "words"
-    learns_from: ClassVar[str] = "tags"  # and is judged by: tags, heads, brackets, events, or the tokens of a text
+    learns_from: ClassVar[str] = (
+        "tags"  # and is judged by: tags, heads, brackets, events, pairs, or the tokens of a text
+    )
     explains: ClassVar[bool] = False  # whether it has `explain`: what speaks for its answers, or what else they may be
     answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
     graph: ClassVar[str] = ""  # what its ONNX graph is made of, if it can be exported: chain, segments or vectors
     next_options: ClassVar[str] = "--confidence"  # of the predict command that is suggested after training
+    search: ClassVar[str] = "exact"  # or "beam": among which values the best are the best
     metrics: dict[str, Any]
     tokeniser: Any = None  # finds the words of raw text, and is kept in the model folder; None is `RuleTokeniser`
+    format: Any = None  # how a model of pairs cuts texts into symbols, a `PairFormat`
     column_taggers: Any = None  # predict the columns that new text lacks, and are kept in the model folder
 
     def kept(self) -> dict[str, Any]:

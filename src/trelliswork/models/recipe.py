@@ -77,10 +77,14 @@ class Recipe(ABC):
 
     steps: ClassVar[str] = "epochs"  # what `on_score` counts
     unpruned_steps: ClassVar[int] = 2  # of a trial, before it may be ended
-    learns_from: ClassVar[str] = "tags"  # as in `Model`: tags, heads, brackets, events, or the tokens of a text
+    learns_from: ClassVar[str] = "tags"  # as in `Model`: tags, heads, brackets, events, pairs, or the tokens of a text
 
     @abstractmethod
     def __init__(self, options: Options) -> None: ...
+
+    def layout(self, choices: Choices) -> Choices:
+        """The layout of the files to learn from, with what the settings say about it."""
+        return choices
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:

@@ -35,7 +35,8 @@ def fingerprint(
 def _of_data(sentences: Sequence[Sentence]) -> dict[str, Any]:
     digest = hashlib.blake2b(digest_size=16)
     for sentence in sentences:
-        digest.update(json.dumps([sentence.words, sentence.tags, sentence.features]).encode())
+        answers = (each for each in (sentence.heads, sentence.brackets, sentence.target) if each is not None)
+        digest.update(json.dumps([sentence.words, sentence.tags, sentence.features, *answers]).encode())
     return {"sentences": len(sentences), "tokens": sum(map(len, sentences)), "content": digest.hexdigest()}
 
 

@@ -6,6 +6,7 @@ columns.py      CoNLL columns, CoNLL-U and CSV
 json_lines.py   JSON lines, and arrays
 kept.py         the file that was read, with only what is predicted replaced
 page.py         an HTML page
+pairs.py        TSV of pairs: source, target, probability
 pretty.py       for reading on a terminal
 
 A list of tags is written token by token, the answers of several tasks side by side, and any other value on one line
@@ -18,6 +19,7 @@ from trelliswork.cli.writers.columns import ConlluWriter, ConllWriter, CsvWriter
 from trelliswork.cli.writers.json_lines import ArrayWriter, JsonWriter
 from trelliswork.cli.writers.kept import KeptColumns, KeptConllu, KeptCsv, KeptRecords
 from trelliswork.cli.writers.page import PageWriter
+from trelliswork.cli.writers.pairs import PairWriter
 from trelliswork.cli.writers.pretty import PrettyWriter, marked_text
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "KeptCsv",
     "KeptRecords",
     "PageWriter",
+    "PairWriter",
     "PrettyWriter",
     "Writer",
     "marked_text",

@@ -1,0 +1,27 @@
+"""Settings of the files that transducers learn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from trelliswork.data.pairs import NormalForm, PairFormat, Units
+from trelliswork.data.settings import Settings, setting
+
+
+@dataclass(frozen=True)
+class PairFiles(Settings):
+    """How the texts of both sides are cut into symbols."""
+
+    PANEL = "Pairs"
+
+    source_units: Units = setting("auto", "What the symbols of a source are", choices=get_args(Units), option=True)
+    target_units: Units = setting("auto", "What the symbols of a target are", choices=get_args(Units), option=True)
+    normalise: NormalForm = setting(
+        "auto", "Unicode normal form of both sides", choices=get_args(NormalForm), option=True
+    )
+
+    @property
+    def format(self) -> PairFormat:
+        """The same for readers."""
+        return PairFormat(self.source_units, self.target_units, self.normalise)
