@@ -1,63 +1,166 @@
-"""How far strings are from the right ones."""
+"""How good predicted strings are: word and symbol error rates, BLEU.
+
+A string is a sequence of symbols (phones, letters or words). An input may have several right targets: a prediction is
+right if it equals any of them, and its errors are counted against the nearest one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
+
+import numpy as np
+
+from trelliswork.errors import TrellisworkError
+from trelliswork.metrics.string_kernels import distances
+
+Array = np.ndarray[Any, Any]
+Symbols = Sequence[str]
+Targets = Sequence[Symbols]  # the right answers to one input
+
+LONGEST = 4  # words of the n-grams of BLEU
+NO_LOG = -9999999999.0  # what sacrebleu takes for log 0
+
+
+def edit_distances(pairs: Sequence[tuple[Symbols, Symbols]]) -> list[int]:
+    """Fewest insertions, deletions and substitutions of symbols between the two strings of each pair.
+
+    Levenshtein (1966), Binary codes capable of correcting deletions, insertions, and reversals.
+
+    >>> edit_distances([("kitten", "sitting"), ("", "abc"), ("ab", "ab")])
+    [3, 3, 0]
+    """
+    numbers = {symbol: i for i, symbol in enumerate(set(chain.from_iterable(chain.from_iterable(pairs))))}
+    found = np.zeros(len(pairs), np.int64)
+    distances(*_flat([a for a, _ in pairs], numbers), *_flat([b for _, b in pairs], numbers), found)
+    distance_of: list[int] = found.tolist()
+    return distance_of
+
+
+def edit_distance(first: Symbols, second: Symbols) -> int:
+    """Fewest insertions, deletions and substitutions of symbols.
+
+    >>> edit_distance("Saturday", "Sunday")
+    3
+    """
+    return edit_distances([(first, second)])[0]
+
+
+def _flat(strings: Sequence[Symbols], numbers: dict[str, int]) -> tuple[Array, Array]:
+    """All symbols in one array, and where each string begins."""
+    offsets = np.zeros(len(strings) + 1, np.int64)
+    np.cumsum([len(each) for each in strings], out=offsets[1:])
+    return np.fromiter((numbers[each] for each in chain.from_iterable(strings)), np.int32, int(offsets[-1])), offsets
 
 
 @dataclass(frozen=True)
-class StringScores:
-    """Counts over some strings, each with one or several right ones."""
+class StringReport:
+    """Counts over all inputs. `n_symbols` are those of the nearest right targets."""
 
-    n_strings: int
+    n: int
     n_wrong: int
-    n_edits: int
+    n_errors: int
     n_symbols: int
+    right: tuple[bool, ...] = ()
 
     @property
     def word_error_rate(self) -> float:
-        """The share of strings that equal none of the right ones."""
-        return self.n_wrong / max(self.n_strings, 1)
+        """The share of inputs whose prediction equals none of the right targets."""
+        return self.n_wrong / self.n if self.n else 0.0
 
     @property
     def symbol_error_rate(self) -> float:
-        """Insertions, deletions and substitutions against the nearest right string, to a symbol of it."""
-        return self.n_edits / max(self.n_symbols, 1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Fit for JSON."""
-        return {"word_error_rate": self.word_error_rate, "symbol_error_rate": self.symbol_error_rate}
-
-    def table(self) -> str:
-        """For people."""
-        rows = [("word error rate", self.word_error_rate), ("symbol error rate", self.symbol_error_rate)]
-        return "\n".join(f"{name:<24}{100 * rate:6.2f}" for name, rate in rows)
+        """Edits to the nearest right targets, as a share of their symbols; it can be above 1."""
+        return self.n_errors / self.n_symbols if self.n_symbols else float(self.n_errors > 0)
 
 
-def string_scores(found: Sequence[Sequence[str]], right: Sequence[Sequence[Sequence[str]]]) -> StringScores:
-    """Scores of strings, each against the right ones of its source.
+def string_scores(found: Sequence[Symbols], targets: Sequence[Targets]) -> StringReport:
+    """Compare predictions with the right targets of each input.
 
-    >>> string_scores([["K", "AE", "T"]], [[["K", "A", "T"], ["K", "AE", "T", "S"]]]).symbol_error_rate
-    0.3333333333333333
+    >>> report = string_scores(["ab", "xyz"], [["ab", "abc"], ["xy"]])
+    >>> report.word_error_rate, report.symbol_error_rate
+    (0.5, 0.25)
     """
-    n_wrong = n_edits = n_symbols = 0
-    for string, targets in zip(found, right, strict=True):
-        distance, length = min((edit_distance(string, each), -len(each)) for each in targets)
-        n_wrong, n_edits, n_symbols = n_wrong + (distance > 0), n_edits + distance, n_symbols - length
-    return StringScores(len(found), n_wrong, n_edits, n_symbols)
+    _check(found, targets)
+    owners = [i for i, right in enumerate(targets) for _ in right]
+    flat = list(chain.from_iterable(targets))
+    errors = edit_distances([(found[i], each) for i, each in zip(owners, flat, strict=True)])
+    nearest: dict[int, tuple[int, int]] = {}
+    for i, each, n_errors in zip(owners, flat, errors, strict=True):
+        nearest[i] = min(nearest.get(i, (n_errors, len(each))), (n_errors, len(each)), key=lambda pair: pair[0])
+    right = tuple(nearest[i][0] == 0 for i in range(len(found)))
+    return StringReport(
+        len(found), right.count(False), sum(e for e, _ in nearest.values()), sum(n for _, n in nearest.values()), right
+    )
 
 
-def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
-    """The fewest insertions, deletions and substitutions from one to the other.
+def _check(found: Sequence[Symbols], targets: Sequence[Targets]) -> None:
+    if len(found) != len(targets):
+        raise TrellisworkError(f"expected a prediction for each of {len(targets)} inputs, got {len(found)}")
+    if empty := [i for i, right in enumerate(targets) if not right]:
+        raise TrellisworkError(f"expected at least one right target for each input, got none for input {empty[0]}")
 
-    >>> edit_distance("kitten", "sitting")
-    3
+
+@dataclass(frozen=True)
+class Bleu:
+    """The score in per cent, the precision of n-grams of 1 to 4 words in per cent, and the penalty for brevity."""
+
+    score: float
+    precisions: tuple[float, ...]
+    brevity: float
+    length: int
+    target_length: int
+
+
+def bleu(found: Sequence[Symbols], targets: Sequence[Targets]) -> Bleu:
+    """BLEU of a corpus with exponential smoothing, as sacrebleu counts it with tokenize=none.
+
+    Matches are clipped by the target that has most of an n-gram; the length that counts is the nearest, and the shorter
+    of two. Papineni et al. (2002), BLEU: a method for automatic evaluation of machine translation; Post (2018), A call
+    for clarity in reporting BLEU scores.
+
+    >>> round(bleu(["the cat sat down".split()], [["the cat sat down here".split()]]).score, 2)
+    77.88
     """
-    row = list(range(len(second) + 1))
-    for i, a in enumerate(first, 1):
-        before, row[0] = row[0], i
-        for j, b in enumerate(second, 1):
-            before, row[j] = row[j], min(before + (a != b), row[j] + 1, row[j - 1] + 1)
-    return row[-1]
+    _check(found, targets)
+    correct, total = [0] * LONGEST, [0] * LONGEST
+    length = target_length = 0
+    for words, right in zip(found, targets, strict=True):
+        length += len(words)
+        target_length += min((abs(len(words) - len(each)), len(each)) for each in right)[1]
+        mine, allowed = _ngrams(words), Counter[tuple[str, ...]]()
+        for each in right:
+            allowed |= _ngrams(each)
+        for gram, n in mine.items():
+            correct[len(gram) - 1] += min(n, allowed[gram])
+            total[len(gram) - 1] += n
+    brevity = 1.0 if length >= target_length else math.exp(1 - target_length / length) if length else 0.0
+    precisions = _precisions(correct, total)
+    logs = [math.log(each) if each else NO_LOG for each in precisions]
+    score = brevity * math.exp(sum(logs) / LONGEST) if any(correct) else 0.0
+    return Bleu(score, tuple(precisions), brevity, length, target_length)
+
+
+def _ngrams(words: Symbols) -> Counter[tuple[str, ...]]:
+    """Those of all lengths."""
+    words = tuple(words)
+    grams: Iterable[tuple[str, ...]] = (
+        words[i : i + n] for n in range(1, LONGEST + 1) for i in range(len(words) - n + 1)
+    )
+    return Counter(grams)
+
+
+def _precisions(correct: Sequence[int], total: Sequence[int]) -> list[float]:
+    """In per cent; each length without matches counts for half as much of a match as the one before."""
+    found, smoothing = [0.0] * LONGEST, 1.0
+    for n in range(LONGEST):
+        if not total[n] or not any(correct):
+            break
+        if not correct[n]:
+            smoothing *= 2
+        found[n] = 100.0 * correct[n] / total[n] if correct[n] else 100.0 / (smoothing * total[n])
+    return found

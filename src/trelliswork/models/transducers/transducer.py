@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import TrellisworkError
-from trelliswork.metrics.strings import StringScores, string_scores
+from trelliswork.metrics.strings import bleu, string_scores
 from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
 from trelliswork.models.batched import in_batches
 
 Symbols = tuple[str, ...]
+EXACT_MATCH, BLEU = "exact match", "bleu"
 
 
 class Transduced(NamedTuple):
@@ -81,21 +82,37 @@ class Transducer(Model):
 
     # Scores
 
-    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
-        """Whole strings that are right, and symbols that are wrong. Pairs of one source are several right targets."""
-        scores = self._scored(gold)
-        return {"metric": "exact match", "score": 1 - scores.word_error_rate, **scores.to_dict()}
+    @property
+    def judged_by(self) -> str:
+        """The score that counts: exact match, or bleu."""
+        return EXACT_MATCH
 
-    def _scored(self, gold: Sequence[Sentence]) -> StringScores:
+    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
+        """Whole strings that are right, and symbols that are wrong; pairs of one source are several right targets.
+
+        If both sides are words, BLEU too.
+        """
         targets: dict[Symbols, list[Symbols]] = {}
         for pair in gold:
             targets.setdefault(pair.words, []).append(pair.target or ())
-        found = self.transduce([Sentence(source) for source in targets])
-        return string_scores([each.best[0][0] for each in found], list(targets.values()))
+        answers = self.transduce([Sentence(source) for source in targets])
+        found = {source: each.best[0][0] for source, each in zip(targets, answers, strict=True)}
+        strings = string_scores(list(found.values()), list(targets.values()))
+        scores = {
+            EXACT_MATCH: 1 - strings.word_error_rate,
+            "word_error_rate": strings.word_error_rate,
+            "symbol_error_rate": strings.symbol_error_rate,
+        }
+        if self.format.source == self.format.target == "blanks":
+            scores[BLEU] = (
+                bleu([found[pair.words] for pair in gold], [[pair.target or ()] for pair in gold]).score / 100
+            )
+        return {"metric": self.judged_by, "score": scores[self.judged_by], **scores}
 
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
         """Error rates of strings and of symbols."""
         if threshold is not None:
             raise TrellisworkError("--threshold is for spans, and a transducer writes one string; leave it out")
-        scores = self._scored(gold)
-        return Report(scores.table(), scores.to_dict())
+        scores = self.evaluate(gold)
+        shown = [name for name in ("word_error_rate", "symbol_error_rate", BLEU) if name in scores]
+        return Report("\n".join(f"{name.replace('_', ' '):<24}{100 * scores[name]:6.2f}" for name in shown), scores)
