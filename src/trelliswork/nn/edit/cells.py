@@ -76,21 +76,20 @@ class EditScores(torch.autograd.Function):
         ends = steps.new_empty(batch)
         over_rows(kernels.score, *rows, outputs.numpy(), *arrays, steps.numpy(), ends.numpy())
         ctx.save_for_backward(left, right, weight, bias, hidden, outputs, steps)
-        ctx.pairs, ctx.spent = pairs, False
+        ctx.pairs = pairs
         return steps, ends
 
     @staticmethod
     def backward(ctx: Any, by_steps: Tensor, by_ends: Tensor) -> Any:
         left, right, weight, bias, hidden, outputs, steps = ctx.saved_tensors
-        if torch.is_grad_enabled() or ctx.spent:
+        if torch.is_grad_enabled():
             return *_by_reference((left, right, weight, bias), ctx.pairs, (by_steps, by_ends)), None
-        ctx.spent = True  # what `score` has left is overwritten
         arrays = ctx.pairs.arrays()
         rows = len(left), hidden.numel() * 4
         grads = by_steps.contiguous().numpy(), by_ends.contiguous().numpy()
-        over_rows(kernels.unscore, *rows, outputs.numpy(), arrays, steps.numpy(), *grads)
-        by_weight, by_bias = outputs.T @ hidden, outputs.sum(0)
-        by_hidden = outputs @ weight
+        by_outputs = torch.empty_like(outputs)
+        over_rows(kernels.unscore, *rows, outputs.numpy(), arrays, steps.numpy(), *grads, by_outputs.numpy())
+        by_weight, by_bias, by_hidden = by_outputs.T @ hidden, by_outputs.sum(0), by_outputs @ weight
         by_left, by_right = torch.zeros_like(left), torch.zeros_like(right)
         given = hidden.numpy(), by_hidden.numpy(), *arrays[:3]
         over_rows(kernels.part, *rows, *given, by_left.numpy(), by_right.numpy())
@@ -108,10 +107,11 @@ def plain_scores(left: Tensor, right: Tensor, weight: Tensor, bias: Tensor, pair
     symbols = outputs[:, :, :m, N_OPERATIONS:].log_softmax(-1).gather(-1, chosen).squeeze(-1)
     symbols = torch.where(known, symbols, -INF)
     insert = operations[:, :, :m, INSERT] + symbols
-    same = pairs.copies[:, :, None] == pairs.targets[:, None]
-    substitute = operations[:, :n, :m, SUBSTITUTE] + symbols[:, :n]
-    copy = torch.where(same, operations[:, :n, :m, COPY], -INF)
-    written = torch.where(same, torch.logaddexp(substitute, copy), substitute)
+    same = (pairs.copies[:, :, None] == pairs.targets[:, None]) & (pairs.copies[:, :, None] >= 0)
+    substitute, copy = operations[:, :n, :m, SUBSTITUTE] + symbols[:, :n], operations[:, :n, :m, COPY]
+    either = same & known  # where both write y; elsewhere no -inf may meet another
+    together = torch.logaddexp(torch.where(either, substitute, 0.0), torch.where(either, copy, 0.0))
+    written = torch.where(either, together, torch.where(same, copy, substitute))
     steps = torch.stack([
         F.pad(written, (1, 0, 1, 0), value=-INF),
         F.pad(operations[:, :n, :, DELETE], (0, 0, 1, 0), value=-INF),

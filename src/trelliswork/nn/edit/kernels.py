@@ -18,6 +18,7 @@ from trelliswork.runtime.kernel_math import higher
 NEG_INF = -np.inf
 N_OPERATIONS = 4
 DELETE, INSERT, SUBSTITUTE, COPY = 0, 1, 2, 3
+TINY = 1e-25  # gradients below are taken as 0: products of denormal numbers are many times slower
 BY_SUBSTITUTION, BY_DELETION, BY_INSERTION = 0, 1, 2  # the steps of `structures.edit`
 
 
@@ -135,8 +136,8 @@ def score(first, last, outputs, offsets, lengths, target_lengths, copies, target
 
 
 @kernel(EXACT)
-def unscore(first, last, outputs, arrays, steps, by_steps, by_ends):
-    """The gradient of `score`: dL/d(outputs) in place of the probabilities that it has left."""
+def unscore(first, last, outputs, arrays, steps, by_steps, by_ends, by_outputs):
+    """The gradient of `score`, from the probabilities that it has left in `outputs`."""
     offsets, lengths, target_lengths, copies, targets = arrays
     v = outputs.shape[1] - N_OPERATIONS
     grad = np.empty(N_OPERATIONS)
@@ -144,7 +145,7 @@ def unscore(first, last, outputs, arrays, steps, by_steps, by_ends):
         cell, n, m = offsets[b], lengths[b], target_lengths[b]
         for i in range(n + 1):
             for j in range(m + 1):
-                row, y = outputs[cell], targets[b, j] if j < m else -1
+                row, found, y = outputs[cell], by_outputs[cell], targets[b, j] if j < m else -1
                 grad[:] = 0.0
                 if i < n:
                     grad[DELETE] = by_steps[b, i + 1, j, BY_DELETION]
@@ -160,17 +161,21 @@ def unscore(first, last, outputs, arrays, steps, by_steps, by_ends):
                 symbol = grad[INSERT] + grad[SUBSTITUTE]
                 total = grad.sum()
                 for k in range(N_OPERATIONS):
-                    row[k] = grad[k] - row[k] * total
-                _unpick(row[N_OPERATIONS:], y if 0 <= y < v else -1, row.dtype.type(symbol))
+                    moved = grad[k] - row[k] * total
+                    found[k] = moved if abs(moved) > TINY else 0.0
+                chosen = y if 0 <= y < v else -1
+                _unpick(row[N_OPERATIONS:], chosen, row.dtype.type(symbol), found[N_OPERATIONS:])
                 cell += 1
 
 
 @kernel(FAST)
-def _unpick(row, chosen, grad):
-    """grad (1[chosen] - row) in place of row; 0 where nothing was chosen."""
-    if chosen < 0:
-        row[:] = 0
+def _unpick(row, chosen, grad, found):
+    """found = grad (1[chosen] - row); 0 where nothing was chosen."""
+    if chosen < 0 or abs(grad) < TINY:
+        found[:] = 0
         return
+    tiny, zero = row.dtype.type(TINY), row.dtype.type(0.0)
     for k in range(row.shape[0]):
-        row[k] *= -grad
-    row[chosen] += grad
+        share = row[k] * grad
+        found[k] = -share if abs(share) > tiny else zero
+    found[chosen] += grad
