@@ -15,7 +15,7 @@ from trelliswork.nn.edit.network import EditNetwork
 from trelliswork.nn.edit.search import Answers, best_strings, search_inputs
 
 INPUTS = [([0, 1], [-1, 1]), ([], []), ([2], [0]), ([3, 1], [UNKNOWN, 1])]
-LONGEST = 4
+LONGEST = 3
 
 
 def answers(model: EditNetwork, k: int, width: int, **options: bool) -> list[Answers]:

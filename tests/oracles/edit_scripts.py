@@ -17,6 +17,7 @@ class SlowTransducer:
 
     def __init__(self, network: Any, source: Tensor, copies: list[int]) -> None:
         self.network, self.copies, self.n = network, copies, len(source)
+        self.cells: dict[Any, tuple[list[float], list[float]]] = {}
         self.left = network.encode(source[None], torch.tensor([len(source)]))[0]
 
     def right(self, prefix: tuple[int, ...]) -> Tensor:
@@ -28,10 +29,13 @@ class SlowTransducer:
 
     def cell(self, i: int, prefix: tuple[int, ...]) -> tuple[list[float], list[float]]:
         """Probabilities of the operations and of the symbols."""
+        if (i, prefix) in self.cells:
+            return self.cells[i, prefix]
         outputs = self.network.outputs(torch.tanh(self.left[i] + self.right(prefix))).double()
         allowed = [True, True, i < self.n, i < self.n and self.copies[i] >= 0]
         operations = outputs[:4].masked_fill(~torch.tensor(allowed), -torch.inf)
-        return operations.softmax(0).tolist(), outputs[4:].softmax(0).tolist()
+        found = self.cells[i, prefix] = operations.softmax(0).tolist(), outputs[4:].softmax(0).tolist()
+        return found
 
     def steps(self, i: int, prefix: tuple[int, ...], y: int) -> Iterator[tuple[float, int]]:
         """The ways to write y here: how probable each is, and how many symbols of x it reads."""
