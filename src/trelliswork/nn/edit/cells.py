@@ -64,7 +64,7 @@ class EditScores(torch.autograd.Function):
         pairs: Pairs,
     ) -> tuple[Tensor, Tensor]:
         arrays = pairs.arrays()
-        offsets, lengths, target_lengths, copies, targets = arrays
+        offsets, lengths, target_lengths = arrays[:3]
         n_cells, batch = int(((lengths + 1) * (target_lengths + 1)).sum()), len(lengths)
         hidden = left.new_empty(n_cells, left.shape[2])
         left, right = left.contiguous(), right.contiguous()
@@ -130,7 +130,7 @@ def _allowed_operations(pairs: Pairs, n: int) -> Tensor:
 
 
 def _by_reference(tensors: tuple[Tensor, ...], pairs: Pairs, grads: tuple[Tensor, Tensor]) -> tuple[Tensor | None, ...]:
-    """The gradient as a graph that can be differentiated again; steps that nothing leads to or from count for nothing."""
+    """The gradient as a graph that can be differentiated again; impossible steps count for nothing."""
     needed = [each for each in tensors if each.requires_grad]
     with torch.enable_grad():
         steps, ends = plain_scores(*tensors, pairs)

@@ -1,8 +1,9 @@
 """Scores of edit steps from what a network says of each cell, and their gradient, in one pass over the cells.
 
-The cells of a batch are packed: of row b those (i, j), 0 <= i <= n, 0 <= j <= m, stand from `offsets[b]`, i by i. In each,
-`outputs` has one number for each of the operations DELETE, INSERT, SUBSTITUTE, COPY and then one for each symbol. `copies`
-has the symbol that copying x_i writes, -1 if there is none; symbols from `v` on are no outputs and can only be copied.
+The cells of a batch are packed: of row b those (i, j), 0 <= i <= n, 0 <= j <= m, stand from `offsets[b]`, i by i. In
+each, `outputs` has one number for each of the operations DELETE, INSERT, SUBSTITUTE, COPY and then one for each symbol.
+`copies` has the symbol that copying x_i writes, -1 if there is none; symbols from `v` on are no outputs and can only be
+copied.
 """
 
 from __future__ import annotations
@@ -154,9 +155,9 @@ def unscore(first, last, outputs, arrays, steps, by_steps, by_ends, by_outputs):
                 if j < m:
                     grad[INSERT] = by_steps[b, i, j + 1, BY_INSERTION]
                 if i < n and j < m:
-                    moved, together = by_steps[b, i + 1, j + 1, BY_SUBSTITUTION], steps[b, i + 1, j + 1, BY_SUBSTITUTION]
+                    moved = by_steps[b, i + 1, j + 1, BY_SUBSTITUTION]
                     if copies[b, i] == y and moved != 0.0:
-                        grad[COPY] = moved * math.exp(_log(row[COPY]) - together)
+                        grad[COPY] = moved * math.exp(_log(row[COPY]) - steps[b, i + 1, j + 1, BY_SUBSTITUTION])
                     grad[SUBSTITUTE] = moved - grad[COPY]
                 symbol = grad[INSERT] + grad[SUBSTITUTE]
                 total = grad.sum()

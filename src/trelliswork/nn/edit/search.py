@@ -1,8 +1,8 @@
 """The most probable strings: prefixes grow symbol by symbol, each with the exact probability of all its scripts.
 
-No string is as probable as its prefixes, so prefixes lighter than the best whole strings found are dropped without loss,
-and at most 1/p prefixes of one length weigh p or more. What is lost by the limit `width` is known: the answer is certain
-if no prefix that was left out weighs more.
+No string is more probable than its prefixes, so prefixes lighter than the best whole strings found are dropped without
+loss, and at most 1/p prefixes of one length weigh p or more. What is lost by the limit `width` is known: the answer is
+certain if no prefix that was left out weighs more.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Inputs:
 def best_strings(network: EditNetwork, inputs: Inputs, k: int, width: int, *, best_path: bool = False) -> list[Answers]:
     """The k best strings of each row; wider and wider beams until they are certain, or `width` is reached.
 
-    The first of them is the same whatever k: a heavier prefix never gives way to the lighter ones that a larger k keeps.
+    The first of them is the same whatever k: heavy prefixes never give way to the lighter ones that a larger k keeps.
     """
     answers = [Answers([], False) for _ in inputs.lengths]
     rows, now = np.arange(len(answers)), min(FIRST, width)

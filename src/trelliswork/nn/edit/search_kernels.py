@@ -1,7 +1,7 @@
 """One level of the search for strings: the mass of each prefix, of its end, and of the prefixes one symbol longer.
 
-A hypothesis is a prefix of y with the column α(i, j) of its lattice: log p(the prefix is written when i symbols are read).
-`arriving` has what comes into the column by writing the last symbol; deletions run within it.
+A hypothesis is a prefix of y with the column α(i, j) of its lattice: log p(the prefix is written when i symbols are
+read). `arriving` has what comes into the column by writing the last symbol; deletions run within it.
 """
 
 from __future__ import annotations

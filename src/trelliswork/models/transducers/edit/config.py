@@ -22,8 +22,8 @@ class EditConfig(Settings):
 
     PANEL, BY_MODEL = "Network", True
 
-    symbol_dim: int = setting(128, "Width of the vectors of symbols.", at_least=1, option=True, search=Around(2))
-    hidden: int = setting(192, "Hidden units (in each direction).", at_least=1, option=True, search=Around(2))
+    symbol_dim: int = setting(96, "Width of the vectors of symbols.", at_least=1, option=True, search=Around(2))
+    hidden: int = setting(128, "Hidden units (in each direction).", at_least=1, option=True, search=Around(2))
     layers: int = setting(1, "Layers of the encoder.", at_least=1, option=True)
     cell_dim: int = setting(192, "Width of the vectors that operations are scored with.", at_least=1, option=True)
     dropout: float = setting(

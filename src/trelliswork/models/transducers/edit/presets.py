@@ -8,6 +8,6 @@ EDIT: dict[str, Preset] = {
     "edit": Preset(
         "strings rewritten symbol by symbol, summed over all alignments",
         kind="EditTransducer",
-        learning=dict(epochs=30, patience=10, batch_tokens=800, lr=2e-3, average="ema", ema_decay=0.998),
+        learning=dict(epochs=30, patience=10, batch_tokens=1000, lr=3e-3, average="ema", ema_decay=0.995),
     ),
 }

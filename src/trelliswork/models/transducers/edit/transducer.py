@@ -4,13 +4,13 @@
     >>> train(model, pairs, dev_pairs, out="pronounce")                                        # doctest: +SKIP
     >>> model.predict(["cat"], top_k=2)[0].alternatives                                        # doctest: +SKIP
 
-The source is read from left to right. At each place, and after each prefix of the target, a network chooses to insert a
-symbol, to put one in the place of the next one of the source, to copy that one, or to delete it. `nn/edit/math.md` has the
-equations.
+The source is read from left to right. At each place, and after each prefix of the target, a network chooses to insert
+a symbol, to put one in the place of the next one of the source, to copy that one, or to delete it. `nn/edit/math.md` has
+the equations.
 
-Graves (2012), Sequence transduction with recurrent neural networks; Makarov and Clematide (2018), Neural transition-based
-string transduction for limited-resource setting in morphology; Wu and Cotterell (2019), Exact hard monotonic attention for
-character-level transduction.
+Graves (2012), Sequence transduction with recurrent neural networks; Makarov and Clematide (2018), Neural
+transition-based string transduction for limited-resource setting in morphology; Wu and Cotterell (2019), Exact hard
+monotonic attention for character-level transduction.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOTHING = -1
 
 @dataclass(frozen=True, slots=True)
 class EncodedEdit(EncodedPair):
-    """A pair as the network numbers symbols: `copies` has what copying writes, and `strange` what can only be copied."""
+    """A pair as the network numbers symbols; `copies` has what copying writes, `strange` what can only be copied."""
 
     copies: Tensor
     strange: Symbols
@@ -71,7 +71,7 @@ class EditTransducer(PairNetwork):
         target = pair.target
         if target is not None:
             target = _numbers([self._number(symbol, strange) for symbol in given.target or ()])
-        source = torch.where(pair.source == 0, len(self.source), pair.source) - 1  # the unknown one is behind the others
+        source = torch.where(pair.source == 0, len(self.source), pair.source) - 1  # unknown comes last
         return EncodedEdit(source, target, pair.symbols, _numbers(copies), strange)
 
     def _strange(self, symbols: Symbols) -> Symbols:
