@@ -26,6 +26,9 @@ from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
 from trelliswork.models.tokenisers.config import RawFiles, TokeniserConfig
+from trelliswork.models.transducers.config import PairFiles
+from trelliswork.models.transducers.edit.config import EditConfig
+from trelliswork.models.transducers.edit.presets import EDIT
 from trelliswork.training.config import TrainingConfig
 
 if TYPE_CHECKING:
@@ -164,6 +167,12 @@ FAMILIES = (
         "trelliswork.models.events.recipe:FrameRecipe",
         phrases_of(FRAMES),
         (VectorFile,), (FrameConfig,), (TrainingConfig, Machine), FRAMES,
+    ),
+    Family(
+        "Edit transducers",
+        "trelliswork.models.transducers.edit.recipe:EditRecipe",
+        phrases_of(EDIT),
+        (PairFiles,), (EditConfig,), (TrainingConfig, Machine), EDIT,
     ),
     Family(
         "Over features",

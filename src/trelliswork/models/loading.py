@@ -32,6 +32,7 @@ KINDS = {
     "AttributeTagger": "trelliswork.models.taggers.features.attribute_tagger:AttributeTagger",
     "BiaffineParser": "trelliswork.models.parsers.biaffine:BiaffineParser",
     "CharacterTokeniser": "trelliswork.models.tokenisers.tokeniser:CharacterTokeniser",
+    "EditTransducer": "trelliswork.models.transducers.edit.transducer:EditTransducer",
     "Ensemble": "trelliswork.models.taggers.ensemble:Ensemble",
     "FactorEvents": "trelliswork.models.events.factor_events:FactorEvents",
     "FeatureTagger": "trelliswork.models.taggers.features.tagger:FeatureTagger",

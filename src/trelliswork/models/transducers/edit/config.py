@@ -1,0 +1,37 @@
+"""The settings of a neural edit transducer, as they are written into its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from trelliswork.data.settings import Settings, setting
+from trelliswork.training.search_space import Around, Numbers
+
+Paths = Literal["all", "best"]
+
+
+@dataclass(frozen=True)
+class EditConfig(Settings):
+    """What an edit transducer is made of.
+
+    `paths="all"` sums the probability of a target over all scripts that write it; `"best"` takes the most probable one
+    alone, which is hard monotonic attention trained by its best path. `copy` lets symbols that both sides share, and
+    those that were never seen, be written as they are.
+    """
+
+    PANEL, BY_MODEL = "Network", True
+
+    symbol_dim: int = setting(96, "Width of the vectors of symbols.", at_least=1, option=True, search=Around(2))
+    hidden: int = setting(128, "Hidden units (in each direction).", at_least=1, option=True, search=Around(2))
+    layers: int = setting(1, "Layers of the encoder.", at_least=1, option=True)
+    cell_dim: int = setting(192, "Width of the vectors that operations are scored with.", at_least=1, option=True)
+    dropout: float = setting(
+        0.3, "Share of inputs dropped.", at_least=0, below=1, option=True, search=Numbers(0.0, 0.6, step=0.1)
+    )
+    unknown_dropout: float = setting(0.01, "Share of symbols read as unknown.", at_least=0, below=1, option=True)
+    min_count: int = setting(1, "Symbols seen fewer times than this are unknown.", at_least=1, option=True)
+    copy: bool = setting(True, "Symbols of the source may be written as they are.")
+    paths: Paths = setting("all", "Sum over all edit scripts, or take the best", choices=get_args(Paths), option=True)
+    beam: int = setting(64, "Prefixes of one length that are kept at most; fewer are, once the answer is certain.",
+                        at_least=1, option=True)  # fmt: skip

@@ -1,0 +1,157 @@
+"""A neural edit transducer: p(target | source), summed exactly over all scripts that write the target.
+
+    >>> model = EditTransducer.from_data(pairs, format=PairFormat("characters", "blanks"))     # doctest: +SKIP
+    >>> train(model, pairs, dev_pairs, out="pronounce")                                        # doctest: +SKIP
+    >>> model.predict(["cat"], top_k=2)[0].alternatives                                        # doctest: +SKIP
+
+The source is read from left to right. At each place, and after each prefix of the target, a network chooses to insert
+a symbol, to put one in the place of the next one of the source, to copy that one, or to delete it. `nn/edit/math.md` has
+the equations.
+
+Graves (2012), Sequence transduction with recurrent neural networks; Makarov and Clematide (2018), Neural
+transition-based string transduction for limited-resource setting in morphology; Wu and Cotterell (2019), Exact hard
+monotonic attention for character-level transduction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from trelliswork.data import PairFormat, Sentence, Vocabulary
+from trelliswork.distributions.edit_alignment import EditAlignment
+from trelliswork.models.base import PartProbability
+from trelliswork.models.transducers.edit.config import EditConfig
+from trelliswork.models.transducers.network import EncodedPair, PairNetwork
+from trelliswork.models.transducers.transducer import Symbols, Transduced
+from trelliswork.nn.edit.cells import Pairs
+from trelliswork.nn.edit.network import EditNetwork, Sizes, Written
+from trelliswork.nn.edit.search import Found, best_strings, search_inputs
+
+SPECIAL = 3  # unknown, begin and end: entries of the vocabulary of targets that nothing writes
+NOTHING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedEdit(EncodedPair):
+    """A pair as the network numbers symbols; `copies` has what copying writes, `strange` what can only be copied."""
+
+    copies: Tensor
+    strange: Symbols
+
+
+class EditTransducer(PairNetwork):
+    """Insert, substitute, copy and delete, chosen by a network in each cell of the lattice of edits."""
+
+    CONFIG, STRUCTURE = EditConfig, "edit scripts scored by a network, summed over all alignments"
+    config: EditConfig
+
+    def __init__(self, config: EditConfig, format: PairFormat, source: Vocabulary, target: Vocabulary) -> None:
+        super().__init__(config, format, source, target)
+        sizes = Sizes(config.symbol_dim, config.hidden, config.layers, config.cell_dim)
+        self.network = EditNetwork(len(source) - 1, len(target) - SPECIAL, sizes, dropout=config.dropout)
+        shared = set(source.to_list()[1:]) & set(target.to_list()[SPECIAL:])
+        self.copying = config.copy and bool(shared)
+
+    # Learning
+
+    def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedPair]:
+        """Pairs as indices, to be reused from epoch to epoch."""
+        found = super().encode(pairs, with_tags=with_tags)
+        return [self._encoded(each, pair) for each, pair in zip(found, pairs, strict=True)]
+
+    def _encoded(self, pair: EncodedPair, given: Sentence) -> EncodedEdit:
+        strange = self._strange(pair.symbols)
+        copies = [self._number(symbol, strange) if self.copying else NOTHING for symbol in pair.symbols]
+        target = pair.target
+        if target is not None:
+            target = _numbers([self._number(symbol, strange) for symbol in given.target or ()])
+        source = torch.where(pair.source == 0, len(self.source), pair.source) - 1  # unknown comes last
+        return EncodedEdit(source, target, pair.symbols, _numbers(copies), strange)
+
+    def _strange(self, symbols: Symbols) -> Symbols:
+        """Symbols that were never seen on either side."""
+        return tuple(dict.fromkeys(s for s in symbols if s not in self.source and s not in self.target))
+
+    def _number(self, symbol: str, strange: Symbols) -> int:
+        """The number of a symbol that is written; -1 if nothing writes it."""
+        found = self.target.index(symbol) if symbol in self.target else 0
+        if found >= SPECIAL:
+            return found - SPECIAL
+        return self.network.n_targets + strange.index(symbol) if symbol in strange else NOTHING
+
+    def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Tensor:
+        return -self._written(self.encoded(batch)).log_prob(best=self.config.paths == "best").sum()
+
+    def _written(self, batch: Sequence[Any]) -> Written:
+        sources, copies, lengths = self._sources(batch)
+        if self.training and self.config.unknown_dropout:
+            dropped = torch.rand(sources.shape) < self.config.unknown_dropout
+            sources = sources.masked_fill(dropped, self.network.n_sources)
+        targets = pad_sequence([each.target for each in batch], True, NOTHING)
+        target_lengths = torch.tensor([len(each.target) for each in batch])
+        written: Written = self.network(sources, Pairs(copies, targets, lengths, target_lengths))
+        return written
+
+    def _sources(self, batch: Sequence[Any]) -> tuple[Tensor, Tensor, Tensor]:
+        sources = pad_sequence([each.source for each in batch], True)
+        copies = pad_sequence([each.copies for each in batch], True, NOTHING)
+        return sources, copies, torch.tensor([len(each.source) for each in batch])
+
+    # Answers
+
+    def log_prob(self, pairs: Sequence[Sentence]) -> list[float]:
+        """log p(target | source) of each pair; -inf where no script writes the target."""
+        with self.evaluating():
+            found: list[float] = self._written(self.encode(pairs, with_tags=True)).log_prob().tolist()
+            return found
+
+    def alignments(self, pairs: Sequence[Sentence]) -> EditAlignment:
+        """p(script | source, target) of a batch of pairs, with every query: marginals, the best script, samples, ..."""
+        with self.evaluating():
+            return self._written(self.encode(pairs, with_tags=True)).scripts
+
+    def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
+        encoded: list[Any] = self.encode([Sentence(symbols) for symbols in batch])
+        sources, copies, lengths = self._sources(encoded)
+        n_symbols = self.network.n_targets + max(len(each.strange) for each in encoded)
+        inputs = search_inputs(self.network, sources, copies, lengths, n_symbols)
+        answers = best_strings(self.network, inputs, top_k, self.config.beam, best_path=self.config.paths == "best")
+        found = [
+            [(self._spelled(each, row.strange), each.log_prob) for each in answer.best]
+            for answer, row in zip(answers, encoded, strict=True)
+        ]
+        if not sure:
+            return [Transduced(best) for best in found]
+        parts = self._parts(batch, [best[0][0] for best in found], [answer.best[0] for answer in answers])
+        return [Transduced(*both) for both in zip(found, parts, strict=True)]
+
+    def _spelled(self, found: Found, strange: Symbols) -> Symbols:
+        known = self.network.n_targets
+        return tuple(self.target[y + SPECIAL] if y < known else strange[y - known] for y in found.symbols)
+
+    def _parts(
+        self, sources: Sequence[Symbols], targets: Sequence[Symbols], found: Sequence[Found]
+    ) -> list[list[PartProbability]]:
+        """Each symbol with the one that it stands for in the most probable script; an inserted one has no width."""
+        pairs = [Sentence(source, target=target) for source, target in zip(sources, targets, strict=True)]
+        scripts = self.alignments(pairs)
+        parts = []
+        for target, script, each in zip(targets, scripts.script(scripts.argmax), found, strict=True):
+            read, row = 0, []
+            for step in script:
+                begin, read = read, read + (step.source is not None)
+                if step.target is not None:
+                    share = float(torch.tensor(each.shares[step.target]).exp())
+                    row.append(PartProbability(begin, read, target[step.target], share))
+            parts.append(row)
+        return parts
+
+
+def _numbers(values: Sequence[int]) -> Tensor:
+    return torch.tensor(values, dtype=torch.long)

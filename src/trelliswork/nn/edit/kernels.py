@@ -1,0 +1,182 @@
+"""Scores of edit steps from what a network says of each cell, and their gradient, in one pass over the cells.
+
+The cells of a batch are packed: of row b those (i, j), 0 <= i <= n, 0 <= j <= m, stand from `offsets[b]`, i by i. In
+each, `outputs` has one number for each of the operations DELETE, INSERT, SUBSTITUTE, COPY and then one for each symbol.
+`copies` has the symbol that copying x_i writes, -1 if there is none; symbols from `v` on are no outputs and can only be
+copied.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from trelliswork.nn.kernel_math import exp_of
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.runtime.kernel_math import higher
+
+NEG_INF = -np.inf
+N_OPERATIONS = 4
+DELETE, INSERT, SUBSTITUTE, COPY = 0, 1, 2, 3
+TINY = 1e-25  # gradients below are taken as 0: products of denormal numbers are many times slower
+BY_SUBSTITUTION, BY_DELETION, BY_INSERTION = 0, 1, 2  # the steps of `structures.edit`
+
+
+@kernel(FAST)
+def meet(first, last, left, right, offsets, lengths, target_lengths, hidden):
+    """hidden(i, j) = tanh(left(i) + right(j)) of rows first..last."""
+    one = hidden.dtype.type(1.0)
+    for b in range(first, last):
+        cell = offsets[b]
+        for i in range(lengths[b] + 1):
+            ahead = left[b, i]
+            for j in range(target_lengths[b] + 1):
+                behind, found = right[b, j], hidden[cell]
+                for k in range(found.shape[0]):
+                    z = ahead[k] + behind[k]
+                    shrunk = exp_of(-abs(z + z))
+                    size = (one - shrunk) / (one + shrunk)
+                    found[k] = size if z > 0 else -size
+                cell += 1
+
+
+@kernel(FAST)
+def part(first, last, hidden, by_hidden, offsets, lengths, target_lengths, by_left, by_right):
+    """The gradient of `meet`, added to `by_left` and `by_right`."""
+    one = hidden.dtype.type(1.0)
+    for b in range(first, last):
+        cell = offsets[b]
+        for i in range(lengths[b] + 1):
+            to_left = by_left[b, i]
+            for j in range(target_lengths[b] + 1):
+                to_right, found, grad = by_right[b, j], hidden[cell], by_hidden[cell]
+                for k in range(found.shape[0]):
+                    moved = grad[k] * (one - found[k] * found[k])
+                    to_left[k] += moved
+                    to_right[k] += moved
+                cell += 1
+
+
+@kernel(FAST)
+def normalise(row):
+    """exp(row - log Σ exp row) in its place; log Σ exp row."""
+    top = row[0]
+    for k in range(1, row.shape[0]):
+        top = higher(top, row[k])
+    total = row.dtype.type(0.0)
+    for k in range(row.shape[0]):
+        row[k] = exp_of(row[k] - top)
+        total += row[k]
+    share = row.dtype.type(1.0) / total
+    for k in range(row.shape[0]):
+        row[k] *= share
+    return top + math.log(total)
+
+
+@kernel(EXACT)
+def choose_operations(row, at_end, copies):
+    """The probabilities of the operations in place of their scores: at the end nothing is left to read."""
+    top = max(row[DELETE], row[INSERT])
+    if not at_end:
+        top = max(top, row[SUBSTITUTE])
+        if copies:
+            top = max(top, row[COPY])
+    total = 0.0
+    for k in range(N_OPERATIONS):
+        allowed = k <= INSERT or (not at_end and (k == SUBSTITUTE or copies))
+        row[k] = math.exp(row[k] - top) if allowed else 0.0
+        total += row[k]
+    for k in range(N_OPERATIONS):
+        row[k] /= total
+
+
+@kernel(EXACT)
+def _log(x):
+    return math.log(x) if x > 0.0 else NEG_INF
+
+
+@kernel(EXACT)
+def log_add(x, y):
+    """log(e^x + e^y)."""
+    if x < y:
+        x, y = y, x
+    return x if y == NEG_INF else x + math.log1p(math.exp(y - x))
+
+
+@kernel(EXACT)
+def score(first, last, outputs, offsets, lengths, target_lengths, copies, targets, steps, ends):
+    """steps[b, i, j]: log p of the step *into* (i, j), as `structures.edit` has them; ends[b]: log p(end | n, m).
+
+    `outputs` become probabilities: of the operations in each cell, and of the symbols where one is to be written.
+    """
+    v = outputs.shape[1] - N_OPERATIONS
+    for b in range(first, last):
+        cell, n, m = offsets[b], lengths[b], target_lengths[b]
+        for i in range(n + 1):
+            copied = copies[b, i] if i < n else -1
+            for j in range(m + 1):
+                row = outputs[cell]
+                choose_operations(row, i == n, copied >= 0)
+                if i < n:
+                    steps[b, i + 1, j, BY_DELETION] = _log(row[DELETE])
+                elif j == m:
+                    ends[b] = _log(row[DELETE])
+                if j < m:
+                    y = targets[b, j]
+                    log_symbol = NEG_INF
+                    if 0 <= y < v:
+                        log_symbol = row[N_OPERATIONS + y]
+                        log_symbol -= normalise(row[N_OPERATIONS:])
+                    steps[b, i, j + 1, BY_INSERTION] = _log(row[INSERT]) + log_symbol
+                    if i < n:
+                        copying = _log(row[COPY]) if copied == y else NEG_INF
+                        written = _log(row[SUBSTITUTE]) + log_symbol
+                        steps[b, i + 1, j + 1, BY_SUBSTITUTION] = log_add(written, copying)
+                cell += 1
+
+
+@kernel(EXACT)
+def unscore(first, last, outputs, arrays, steps, by_steps, by_ends, by_outputs):
+    """The gradient of `score`, from the probabilities that it has left in `outputs`."""
+    offsets, lengths, target_lengths, copies, targets = arrays
+    v = outputs.shape[1] - N_OPERATIONS
+    grad = np.empty(N_OPERATIONS)
+    for b in range(first, last):
+        cell, n, m = offsets[b], lengths[b], target_lengths[b]
+        for i in range(n + 1):
+            for j in range(m + 1):
+                row, found, y = outputs[cell], by_outputs[cell], targets[b, j] if j < m else -1
+                grad[:] = 0.0
+                if i < n:
+                    grad[DELETE] = by_steps[b, i + 1, j, BY_DELETION]
+                elif j == m:
+                    grad[DELETE] = by_ends[b]
+                if j < m:
+                    grad[INSERT] = by_steps[b, i, j + 1, BY_INSERTION]
+                if i < n and j < m:
+                    moved = by_steps[b, i + 1, j + 1, BY_SUBSTITUTION]
+                    if copies[b, i] == y and moved != 0.0:
+                        grad[COPY] = moved * math.exp(_log(row[COPY]) - steps[b, i + 1, j + 1, BY_SUBSTITUTION])
+                    grad[SUBSTITUTE] = moved - grad[COPY]
+                symbol = grad[INSERT] + grad[SUBSTITUTE]
+                total = grad.sum()
+                for k in range(N_OPERATIONS):
+                    moved = grad[k] - row[k] * total
+                    found[k] = moved if abs(moved) > TINY else 0.0
+                chosen = y if 0 <= y < v else -1
+                _unpick(row[N_OPERATIONS:], chosen, row.dtype.type(symbol), found[N_OPERATIONS:])
+                cell += 1
+
+
+@kernel(FAST)
+def _unpick(row, chosen, grad, found):
+    """found = grad (1[chosen] - row); 0 where nothing was chosen."""
+    if chosen < 0 or abs(grad) < TINY:
+        found[:] = 0
+        return
+    tiny, zero = row.dtype.type(TINY), row.dtype.type(0.0)
+    for k in range(row.shape[0]):
+        share = row[k] * grad
+        found[k] = -share if abs(share) > tiny else zero
+    found[chosen] += grad

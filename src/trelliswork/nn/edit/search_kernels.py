@@ -1,0 +1,131 @@
+"""One level of the search for strings: the mass of each prefix, of its end, and of the prefixes one symbol longer.
+
+A hypothesis is a prefix of y with the column α(i, j) of its lattice: log p(the prefix is written when i symbols are
+read). `arriving` has what comes into the column by writing the last symbol; deletions run within it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from trelliswork.nn.edit.kernels import (
+    COPY,
+    DELETE,
+    INSERT,
+    N_OPERATIONS,
+    NEG_INF,
+    SUBSTITUTE,
+    choose_operations,
+    log_add,
+    normalise,
+)
+from trelliswork.runtime.compilation import EXACT, FAST, kernel
+from trelliswork.runtime.kernel_math import insert
+
+
+@kernel(EXACT)
+def _join(x, y, best):
+    """x ⊕ y: the sum of two probabilities, or the larger one."""
+    return max(x, y) if best else log_add(x, y)
+
+
+@kernel(EXACT)
+def columns(first, last, outputs, offsets, lengths, copies, best, arriving, ends, masses):
+    """α in place of `arriving`, ends[h] = log p(the prefix is all), masses[h, y] = log p(the prefix and y are written).
+
+    `outputs` become probabilities. With `best` the most probable path counts in place of all paths.
+    """
+    for h in range(first, last):
+        n, alpha = lengths[h], arriving[h]
+        for i in range(n + 1):
+            row = outputs[offsets[h] + i]
+            choose_operations(row, i == n, i < n and copies[h, i] >= 0)
+            normalise(row[N_OPERATIONS:])
+            if i > 0:
+                deleted = outputs[offsets[h] + i - 1, DELETE]
+                if deleted > 0.0:
+                    alpha[i] = _join(alpha[i], alpha[i - 1] + math.log(deleted), best)
+        top = alpha[: n + 1].max()
+        ended = outputs[offsets[h] + n, DELETE]
+        ends[h] = alpha[n] + math.log(ended) if ended > 0.0 else NEG_INF
+        masses[h] = 0.0
+        for i in range(n + 1):
+            row, share = outputs[offsets[h] + i], math.exp(alpha[i] - top)
+            if best:
+                _highest(share * max(row[INSERT], row[SUBSTITUTE]), row[N_OPERATIONS:], masses[h])
+                if i < n and copies[h, i] >= 0:
+                    masses[h, copies[h, i]] = max(masses[h, copies[h, i]], share * row[COPY])
+            else:
+                _add(share * (row[INSERT] + row[SUBSTITUTE]), row[N_OPERATIONS:], masses[h])
+                if i < n and copies[h, i] >= 0:
+                    masses[h, copies[h, i]] += share * row[COPY]
+        for y in range(masses.shape[1]):
+            masses[h, y] = top + math.log(masses[h, y]) if masses[h, y] > 0.0 else NEG_INF
+
+
+@kernel(FAST)
+def _add(share, row, to):
+    for y in range(row.shape[0]):
+        to[y] += share * row[y]
+
+
+@kernel(FAST)
+def _highest(share, row, to):
+    for y in range(row.shape[0]):
+        to[y] = max(to[y], share * row[y])
+
+
+@kernel(EXACT)
+def arrive(first, last, outputs, offsets, lengths, copies, best, alpha, parents, symbols, arriving):
+    """What comes into the column of each new hypothesis: its parent's α, and the symbol written from there."""
+    v = outputs.shape[1] - N_OPERATIONS
+    for new in range(first, last):
+        h, y = parents[new], symbols[new]
+        arriving[new] = NEG_INF
+        for i in range(lengths[h] + 1):
+            row = outputs[offsets[h] + i]
+            symbol = row[N_OPERATIONS + y] if y < v else 0.0
+            copied = row[COPY] if i < lengths[h] and copies[h, i] == y else 0.0
+            stays, goes = row[INSERT] * symbol, row[SUBSTITUTE] * symbol
+            goes = max(goes, copied) if best else goes + copied
+            if stays > 0.0:
+                arriving[new, i] = _join(arriving[new, i], alpha[h, i] + math.log(stays), best)
+            if goes > 0.0:
+                arriving[new, i + 1] = alpha[h, i] + math.log(goes)
+
+
+@kernel(EXACT)
+def survivors(masses, starts, bounds, width, parents, symbols, found, lost):
+    """The `width` heaviest prefixes of each row that may still beat its bound; how many there are in all.
+
+    The hypotheses of row r stand from starts[r] to starts[r + 1]; lost[r] is raised to the heaviest prefix left out.
+    """
+    count = 0
+    best, origins = np.empty(width + 1), np.empty(width + 1, np.int64)
+    n_symbols = masses.shape[1]
+    for r in range(len(starts) - 1):
+        best[:] = NEG_INF
+        for h in range(starts[r], starts[r + 1]):
+            for y in range(n_symbols):
+                mass = masses[h, y]
+                if mass > bounds[r] and mass > best[width]:
+                    insert(mass, h * n_symbols + y, best, origins)
+        lost[r] = max(lost[r], best[width])
+        for k in range(width):
+            if best[k] == NEG_INF:
+                break
+            parents[count], symbols[count], found[count] = origins[k] // n_symbols, origins[k] % n_symbols, best[k]
+            count += 1
+    return count
+
+
+@kernel(EXACT)
+def finish(ends, starts, first_number, best, numbers):
+    """Take the ends of hypotheses, which are numbered from `first_number`, into the best of each row."""
+    k = best.shape[1]
+    for r in range(len(starts) - 1):
+        for h in range(starts[r], starts[r + 1]):
+            if ends[h] > best[r, k - 1]:
+                insert(ends[h], first_number + h, best[r], numbers[r])

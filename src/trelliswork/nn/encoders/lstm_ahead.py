@@ -1,0 +1,110 @@
+"""An LSTM that reads from the first token to the last, as one step of autograd on the CPU: see `lstm_fused.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trelliswork.nn.encoders import lstm_kernels as kernels
+from trelliswork.nn.encoders.fusing import can_fuse
+from trelliswork.nn.encoders.packing import Packing
+from trelliswork.runtime.shapes import Bool, Float
+
+
+def read_ahead(
+    reader: nn.LSTM, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]
+) -> Float[Tensor, "batch n hidden"]:
+    """The states of an LSTM of one layer after each token; `mask` has no holes, and the states behind it are 0."""
+    weights = reader.all_weights[0]
+    if not (torch.is_grad_enabled() and can_fuse(tokens, weights[0]) and bool(mask.any())):
+        states: Tensor = reader(tokens)[0]
+        return states * mask.unsqueeze(-1)
+    packing = Packing.of(mask)
+    states = Reader.apply(tokens.flatten(0, 1), weights[0].T, weights[1].T, weights[2] + weights[3], packing)
+    return states.unflatten(0, tokens.shape[:2])
+
+
+class Reader(torch.autograd.Function):
+    """The states [positions, hidden] of an LSTM; weights and bias as in `nn.LSTM`, but transposed."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        tokens: Float[Tensor, "positions d"],
+        w_in: Float[Tensor, "d 4hidden"],
+        w_on: Float[Tensor, "hidden 4hidden"],
+        bias: Float[Tensor, "4hidden"],
+        packing: Packing,
+    ) -> Float[Tensor, "positions hidden"]:
+        first, (hidden, width) = packing.counts[0], w_on.shape
+        gates = tokens.index_select(0, packing.order[0]) @ w_in
+        squashed = tokens.new_empty(len(gates), hidden)
+        cells, states = (tokens.new_empty(first + len(gates), hidden) for _ in range(2))
+        cells[:first], states[:first] = 0, 0
+        recurrent = tokens.new_zeros(first * width)
+        arrays = [each.detach().numpy() for each in (gates[None], bias[None], recurrent)]
+        arrays += [each[None].numpy() for each in (cells, squashed, states)]
+        for start, before, count in packing.steps():
+            if start:
+                torch.mm(states[before : before + count], w_on, out=recurrent[: count * width].view(count, width))
+            kernels.advance(*arrays, start, before, count)
+        ctx.save_for_backward(tokens, w_in, w_on, bias, gates, cells, squashed, states)
+        ctx.packing = packing
+        return _unpack(states, packing, len(tokens))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Float[Tensor, "positions hidden"]) -> Any:
+        tokens, w_in, w_on, bias, gates, cells, squashed, states = ctx.saved_tensors
+        packing = ctx.packing
+        if torch.is_grad_enabled():
+            return *_by_reference((tokens, w_in, w_on, bias), packing, grad), None
+        by_gates = _back_through_steps(packing, w_on, (gates, cells, squashed), grad)
+        by_tokens = torch.zeros_like(tokens).index_copy_(0, packing.order[0], by_gates @ w_in.T)
+        by_w_in = tokens.index_select(0, packing.order[0]).T @ by_gates
+        by_w_on = states.index_select(0, packing.before).T @ by_gates
+        return by_tokens, by_w_in, by_w_on, by_gates.sum(0), None
+
+
+def _unpack(states: Tensor, packing: Packing, n_positions: int) -> Tensor:
+    found = states.new_zeros(n_positions, states.shape[1])
+    return found.index_copy_(0, packing.order[0], states[packing.counts[0] :])
+
+
+def _back_through_steps(
+    packing: Packing, w_on: Tensor, left: tuple[Tensor, ...], grad: Tensor
+) -> Float[Tensor, "m 4hidden"]:
+    """dL/d(gates before σ and tanh), from the last step to the first."""
+    first, hidden, n_next = packing.counts[0], len(w_on), 0
+    by_states, by_gates, back = grad.index_select(0, packing.order[0]), torch.empty_like(left[0]), w_on.T.contiguous()
+    by_cells, by_next = grad.new_zeros(1, first, hidden), grad.new_empty(first * hidden)
+    kept = tuple(each[None].numpy() for each in left)
+    arrays = [each.numpy() for each in (by_states[None], by_cells, by_gates[None], by_next)]
+    for start, before, count in reversed(list(packing.steps())):
+        kernels.retreat(kept, *arrays, start, before, count, n_next)
+        if start:
+            torch.mm(by_gates[start : start + count], back, out=by_next[: count * hidden].view(count, hidden))
+        n_next = count
+    return by_gates
+
+
+def plain_reader(tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor, packing: Packing) -> Tensor:
+    """What `Reader` computes, in operations of torch."""
+    inputs = tokens.index_select(0, packing.order[0]) @ w_in + bias
+    state = cell = tokens.new_zeros(packing.counts[0], len(w_on))
+    states = []
+    for count, part in zip(packing.counts, inputs.split(packing.counts), strict=True):
+        i, f, g, o = (part + state[:count] @ w_on).chunk(4, -1)
+        cell = f.sigmoid() * cell[:count] + i.sigmoid() * g.tanh()
+        state = o.sigmoid() * cell.tanh()
+        states.append(state)
+    empty = tokens.new_zeros(len(tokens), len(w_on))
+    return empty.index_copy(0, packing.order[0], torch.cat(states))
+
+
+def _by_reference(tensors: tuple[Tensor, ...], packing: Packing, grad: Tensor) -> tuple[Tensor | None, ...]:
+    """The gradient as a graph that can be differentiated again."""
+    needed = [each for each in tensors if each.requires_grad]
+    found = iter(torch.autograd.grad(plain_reader(*tensors, packing), needed, grad, create_graph=True))
+    return tuple(next(found) if each.requires_grad else None for each in tensors)

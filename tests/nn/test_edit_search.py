@@ -1,0 +1,112 @@
+"""The search for strings against all strings: their probabilities, their order, and what is certain."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from tests.nn.test_edit_scores import N_TARGETS, UNKNOWN, network
+from tests.oracles.edit_scripts import SlowTransducer
+from trelliswork.nn.edit.network import EditNetwork
+from trelliswork.nn.edit.search import Answers, best_strings, search_inputs
+
+INPUTS = [([0, 1], [-1, 1]), ([], []), ([2], [0]), ([3, 1], [UNKNOWN, 1])]
+LONGEST = 3
+
+
+def answers(model: EditNetwork, k: int, width: int, **options: bool) -> list[Answers]:
+    sources, copies = (
+        pad_sequence([torch.tensor(row[part], dtype=torch.long) for row in INPUTS], True, value)
+        for part, value in ((0, 0), (1, -1))
+    )
+    lengths = torch.tensor([len(row[0]) for row in INPUTS])
+    with torch.no_grad():
+        return best_strings(model, search_inputs(model, sources, copies, lengths, N_TARGETS + 1), k, width, **options)
+
+
+def shy(seed: int) -> EditNetwork:
+    """A network that writes little, so that all probable strings are short."""
+    model = network(seed=seed)
+    with torch.no_grad():
+        model.outputs.bias[:4] = torch.tensor([2.0, -2.0, 0.5, 1.0])
+    return model
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_strings_are_those_of_enumeration(seed: int) -> None:
+    model, k = shy(seed), 5
+    for (x, copies), found in zip(INPUTS, answers(model, k, 256), strict=True):
+        slow = SlowTransducer(model, torch.tensor(x, dtype=torch.long), copies)
+        every = sorted(((sum(slow.scripts(y)), y) for y in slow.strings(N_TARGETS + 1, LONGEST)), reverse=True)
+        assert found.certain
+        for (probability, y), each in zip(every[:k], found.best, strict=True):
+            assert each.symbols == y
+            assert each.log_prob == pytest.approx(math.log(probability), abs=1e-9)
+
+
+def test_shares_of_symbols_are_ratios_of_prefixes() -> None:
+    model = shy(1)
+    for (x, copies), found in zip(INPUTS, answers(model, 4, 64), strict=True):
+        slow = SlowTransducer(model, torch.tensor(x, dtype=torch.long), copies)
+        for each in found.best:
+            masses = [sum(slow.scripts(each.symbols[:j], whole=False)) for j in range(len(each.symbols) + 1)]
+            expected = np.log(masses[1:]) - np.log(masses[:-1])
+            assert each.shares == pytest.approx(expected.tolist(), abs=1e-9)
+
+
+def test_one_path_in_place_of_all() -> None:
+    model = shy(2)
+    found = answers(model, 3, 256, best_path=True)
+    for (x, copies), row in zip(INPUTS, found, strict=True):
+        slow = SlowTransducer(model, torch.tensor(x, dtype=torch.long), copies)
+        every = sorted(
+            ((max(slow.scripts(y), default=0.0), y) for y in slow.strings(N_TARGETS + 1, LONGEST)), reverse=True
+        )
+        assert [each.symbols for each in row.best] == [y for _, y in every[:3]]
+        assert row.best[0].log_prob == pytest.approx(math.log(every[0][0]), abs=1e-9)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 16])
+def test_the_first_is_the_same_whatever_k(width: int) -> None:
+    for seed in range(8):
+        model = network(seed=seed)
+        with torch.no_grad():
+            model.outputs.bias[0] += 1.0
+        firsts = [[row.best[0].symbols for row in answers(model, k, width)] for k in (1, 2, 5)]
+        assert firsts[0] == firsts[1] == firsts[2]
+
+
+def test_no_string_twice_and_falling() -> None:
+    for row in answers(shy(0), 20, 16):
+        assert len({each.symbols for each in row.best}) == len(row.best)
+        falling = [each.log_prob for each in row.best]
+        assert falling == sorted(falling, reverse=True)
+
+
+def test_a_narrow_beam_says_that_it_is_not_certain() -> None:
+    """Whatever is called certain is the best; something is uncertain with one prefix, nothing with many."""
+    uncertain = 0
+    for seed in range(12):
+        model = network(seed=seed)
+        with torch.no_grad():
+            model.outputs.bias[0] += 1.0
+        for narrow, wide in zip(answers(model, 1, 1), answers(model, 1, 256), strict=True):
+            uncertain += not narrow.certain
+            if narrow.certain:
+                assert narrow.best[0].symbols == wide.best[0].symbols
+    assert uncertain > 0
+
+
+def test_a_model_that_never_ends_is_stopped() -> None:
+    model = network()
+    with torch.no_grad():
+        model.outputs.bias.zero_()
+        model.outputs.weight.zero_()
+        model.outputs.bias[:4] = torch.tensor([-40.0, 40.0, 0.0, 0.0])
+        model.outputs.bias[4:] = torch.tensor([40.0, -40.0])
+    for row in answers(model, 1, 1):
+        assert row.best and not row.certain
