@@ -10,7 +10,7 @@ from torch import Tensor
 from trelliswork.errors import ScoreError
 from trelliswork.nn import GatedRecursiveConvolution, PyramidScorer
 from trelliswork.nn.encoders.fusing import can_fuse
-from trelliswork.nn.encoders.grconv_fused import Pyramid, plain_pyramid
+from trelliswork.nn.encoders.grconv_fused import fused_pyramid, plain_pyramid
 
 
 def module_and_tokens(n: int, k: int, dtype: torch.dtype = torch.float64) -> tuple[GatedRecursiveConvolution, Tensor]:
@@ -45,8 +45,8 @@ def test_first_and_second_derivatives() -> None:
     torch.manual_seed(2)
     shapes = ((4, 2, 3), (9, 3), (9, 3), (9,))
     inputs = tuple(torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
-    assert torch.autograd.gradcheck(lambda *parts: Pyramid.apply(*parts, 3), inputs)
-    assert torch.autograd.gradgradcheck(lambda *parts: Pyramid.apply(*parts, 3), inputs)
+    assert torch.autograd.gradcheck(lambda *parts: fused_pyramid(*parts, 3), inputs)
+    assert torch.autograd.gradgradcheck(lambda *parts: fused_pyramid(*parts, 3), inputs)
 
 
 def test_a_graph_that_is_kept_gives_the_same_gradient_again() -> None:

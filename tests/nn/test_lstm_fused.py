@@ -13,6 +13,7 @@ from torch import Tensor
 from trelliswork.nn.encoders import RecurrentEncoder, recurrent
 from trelliswork.nn.encoders.lstm_fused import TwoReaders, plain_readers, read_both_ways
 from trelliswork.nn.encoders.packing import Packing
+from trelliswork.runtime.autograd import fused
 
 DIM, HIDDEN = 5, 3
 HOLES = torch.tensor([[True, False, True, True, False, True], [False] * 6, [False, False, True, False, False, False]])
@@ -80,9 +81,9 @@ def test_first_and_second_derivatives() -> None:
     packing = Packing.of(HOLES)
     shapes = ((HOLES.numel(), 2), (2, 2, 8), (2, 2, 8), (2, 8))
     inputs = tuple(torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
-    torch.testing.assert_close(TwoReaders.apply(*inputs, packing), plain_readers(*inputs, packing))
-    assert torch.autograd.gradcheck(lambda *parts: TwoReaders.apply(*parts, packing), inputs)
-    assert torch.autograd.gradgradcheck(lambda *parts: TwoReaders.apply(*parts, packing), inputs)
+    torch.testing.assert_close(fused(TwoReaders(packing), *inputs), plain_readers(*inputs, packing))
+    assert torch.autograd.gradcheck(lambda *parts: fused(TwoReaders(packing), *parts), inputs)
+    assert torch.autograd.gradgradcheck(lambda *parts: fused(TwoReaders(packing), *parts), inputs)
 
 
 def test_a_graph_that_is_kept_gives_the_same_gradient_again() -> None:

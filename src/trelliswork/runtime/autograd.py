@@ -1,9 +1,9 @@
-"""The one way from a kernel's numbers into autograd."""
+"""The ways from a kernel's numbers into autograd: of scores in float64, and of the layers of networks as they are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -53,6 +53,43 @@ class _FromKernel(torch.autograd.Function):
         if ctx.vjp is None or torch.is_grad_enabled():
             return None, *by_reference(ctx.reference, scores, grads)
         return None, *to_tensors(ctx.vjp(*(as_array(grad, np.float64) for grad in grads)), scores)
+
+
+class FusedLayer(Protocol):
+    """A layer of a network as one step of autograd: kernels and products on tensors of its own dtype.
+
+    `forward` gives the results and what `backward` needs beside the tensors; `backward` the gradient by each of them.
+    `reference` computes the same results with torch operations, for gradients that are themselves differentiated.
+    """
+
+    def forward(self, *tensors: Any) -> tuple[Results, tuple[Tensor, ...]]: ...
+
+    def backward(self, tensors: Any, kept: Any, grads: Any) -> tuple[Tensor, ...]: ...
+
+    def reference(self, *tensors: Any) -> Results: ...
+
+
+def fused(layer: FusedLayer, *tensors: Tensor) -> Any:
+    """The results of a layer, differentiable by the tensors to every order."""
+    return _Fused.apply(layer, *tensors)
+
+
+class _Fused(torch.autograd.Function):
+    """See `fused`."""
+
+    @staticmethod
+    def forward(ctx: Any, layer: FusedLayer, *tensors: Tensor) -> Results:
+        results, kept = layer.forward(*tensors)
+        ctx.layer, ctx.n = layer, len(tensors)
+        ctx.save_for_backward(*tensors, *kept)
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        tensors, kept = ctx.saved_tensors[: ctx.n], ctx.saved_tensors[ctx.n :]
+        if torch.is_grad_enabled():
+            return None, *by_reference(ctx.layer.reference, tensors, grads)
+        return None, *ctx.layer.backward(tensors, kept, grads)
 
 
 def by_reference(reference: Callable[..., Results], scores: Scores, grads: tuple[Tensor, ...]) -> Scores:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.encoders.fusing import can_fuse
-from trelliswork.nn.encoders.grconv_fused import Pyramid, plain_pyramid
+from trelliswork.nn.encoders.grconv_fused import fused_pyramid, plain_pyramid
 from trelliswork.runtime.shapes import Float
 
 
@@ -43,7 +43,7 @@ class GatedRecursiveConvolution(nn.Module):
         w_left = _less_last(self.gate_left.weight, self.left.weight)
         w_right = _less_last(self.gate_right.weight, self.right.weight)
         bias = _less_last(self.gate_left.bias, self.left.bias)
-        pyramid = Pyramid.apply if can_fuse(tokens, bias) else plain_pyramid
+        pyramid = fused_pyramid if can_fuse(tokens, bias) else plain_pyramid
         return pyramid(tokens.transpose(0, 1), w_left, w_right, bias, self.max_length).permute(2, 1, 0, 3)
 
 

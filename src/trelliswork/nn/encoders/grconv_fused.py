@@ -7,56 +7,64 @@ kernel does the rest in one pass.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from trelliswork.nn.encoders import grconv_kernels as kernels
+from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Float
 
 
-class Pyramid(torch.autograd.Function):
+def fused_pyramid(
+    tokens: Float[Tensor, "n batch dim"], w_left: Tensor, w_right: Tensor, bias: Tensor, n_levels: int
+) -> Float[Tensor, "k n batch dim"]:
+    """See `Pyramid`."""
+    found: Tensor = fused(Pyramid(n_levels), tokens, w_left, w_right, bias)
+    return found
+
+
+@dataclass(frozen=True)
+class Pyramid:
     """z of all segments [k, n, batch, dim], 0 where they would run past the end; k levels from the tokens up.
 
     `w_left` and `w_right` [3 dim, dim] and `bias` [3 dim] have the gates L and R, less the gate M, then the new vector:
     the softmax over three scores stays the same when one of them is taken off all.
     """
 
-    @staticmethod
+    n_levels: int
+
     def forward(
-        ctx: Any,
+        self,
         tokens: Float[Tensor, "n batch dim"],
         w_left: Float[Tensor, "3dim dim"],
         w_right: Float[Tensor, "3dim dim"],
         bias: Float[Tensor, "3dim"],
-        n_levels: int,
-    ) -> Float[Tensor, "k n batch dim"]:
+    ) -> tuple[Float[Tensor, "k n batch dim"], tuple[Tensor, ...]]:
         n, batch, dim = tokens.shape
-        levels = tokens.new_zeros(n_levels, n, batch, dim)
+        levels = tokens.new_zeros(self.n_levels, n, batch, dim)
         levels[0] = tokens
         states = []
-        for d in range(1, min(n_levels, n)):
+        for d in range(1, min(self.n_levels, n)):
             left, right = _neighbours(levels[d - 1], n - d)
             scores = torch.mm(left, w_left.T).addmm_(right, w_right.T)
             kernels.mix(scores.numpy(), bias.numpy(), left.numpy(), right.numpy(), _rows(levels[d], n - d).numpy())
             states.append(scores)
-        ctx.save_for_backward(tokens, w_left, w_right, bias, levels, *states)
-        return levels
+        return levels, (levels, *states)
 
-    @staticmethod
-    def backward(ctx: Any, grad: Float[Tensor, "k n batch dim"]) -> Any:
-        tokens, w_left, w_right, bias, levels, *states = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return *_by_reference(tokens, w_left, w_right, bias, grad), None
+    def backward(self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor]) -> Any:
+        tokens, w_left, w_right, bias = tensors
+        levels, *states = kept
         n, batch, dim = tokens.shape
-        grads = grad.clone(memory_format=torch.contiguous_format)  # becomes dL/dz, from the top down
+        by_levels = grads[0].clone(memory_format=torch.contiguous_format)  # becomes dL/dz, from the top down
         found = [torch.zeros_like(part) for part in (w_left, w_right, bias)]
         workspace = tokens.new_empty(max(n - 1, 0) * batch, 3 * dim)
         for d in range(len(states), 0, -1):
             left, right = _neighbours(levels[d - 1], n - d)
-            to_left, to_right = _neighbours(grads[d - 1], n - d)
-            own, state = _rows(grads[d], n - d).numpy(), states[d - 1].numpy()
+            to_left, to_right = _neighbours(by_levels[d - 1], n - d)
+            own, state = _rows(by_levels[d], n - d).numpy(), states[d - 1].numpy()
             by_scores = workspace[: len(left)]
             output = _rows(levels[d], n - d).numpy()
             kernels.unmix(own, state, left.numpy(), right.numpy(), output, by_scores.numpy())
@@ -67,7 +75,10 @@ class Pyramid(torch.autograd.Function):
             found[0].addmm_(by_scores.T, left)
             found[1].addmm_(by_scores.T, right)
             found[2] += by_scores.sum(0)
-        return grads[0], *found, None
+        return by_levels[0], *found
+
+    def reference(self, *tensors: Tensor) -> Tensor:
+        return plain_pyramid(*tensors, self.n_levels)
 
 
 def _rows(level: Float[Tensor, "n batch dim"], m: int) -> Float[Tensor, "mbatch dim"]:
@@ -90,14 +101,3 @@ def plain_pyramid(tokens: Tensor, w_left: Tensor, w_right: Tensor, bias: Tensor,
         level = theta[0] * left + theta[1] * right + theta[2] * new.tanh()
         levels.append(torch.cat([level, torch.zeros_like(tokens[:d])]))
     return torch.stack(levels)
-
-
-def _by_reference(
-    tokens: Tensor, w_left: Tensor, w_right: Tensor, bias: Tensor, grad: Tensor
-) -> tuple[Tensor | None, ...]:
-    """The gradient as a graph that can be differentiated again."""
-    inputs = (tokens, w_left, w_right, bias)
-    needed = [each for each in inputs if each.requires_grad]
-    levels = plain_pyramid(*inputs, len(grad))
-    found = iter(torch.autograd.grad(levels, needed, grad, create_graph=True, allow_unused=True))
-    return tuple(next(found) if each.requires_grad else None for each in inputs)

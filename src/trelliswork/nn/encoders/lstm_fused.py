@@ -6,6 +6,7 @@ what does not depend on the step before is one product for all tokens.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from trelliswork.nn.encoders import lstm_kernels as kernels
 from trelliswork.nn.encoders.packing import Packing
+from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Float
 
 
@@ -23,22 +25,24 @@ def read_both_ways(
     ahead, back = forwards.all_weights[0], backwards.all_weights[0]  # weights of tokens and of states, two biases
     w_in, w_on = (torch.stack([ahead[part].T, back[part].T]) for part in (0, 1))
     bias = torch.stack([ahead[2] + ahead[3], back[2] + back[3]])
-    states = TwoReaders.apply(tokens.flatten(0, 1), w_in, w_on, bias, packing)
+    states = fused(TwoReaders(packing), tokens.flatten(0, 1), w_in, w_on, bias)
     return states.unflatten(0, tokens.shape[:2])
 
 
-class TwoReaders(torch.autograd.Function):
+@dataclass(frozen=True)
+class TwoReaders:
     """The states [positions, 2 hidden] of two LSTMs; weights and biases of both as in `nn.LSTM`, but transposed."""
 
-    @staticmethod
+    packing: Packing
+
     def forward(
-        ctx: Any,
+        self,
         tokens: Float[Tensor, "positions d"],
         w_in: Float[Tensor, "2 d 4hidden"],
         w_on: Float[Tensor, "2 hidden 4hidden"],
         bias: Float[Tensor, "2 4hidden"],
-        packing: Packing,
-    ) -> Float[Tensor, "positions 2hidden"]:
+    ) -> tuple[Float[Tensor, "positions 2hidden"], tuple[Tensor, ...]]:
+        packing = self.packing
         first, (_, hidden, width) = packing.counts[0], w_on.shape
         gates = torch.bmm(packing.pack(tokens), w_in)
         squashed = tokens.new_empty(2, gates.shape[1], hidden)
@@ -51,21 +55,19 @@ class TwoReaders(torch.autograd.Function):
                 out = recurrent[: 2 * count * width].view(2, count, width)
                 torch.bmm(states[:, before : before + count], w_on, out=out)
             kernels.advance(*arrays, start, before, count)
-        ctx.save_for_backward(tokens, w_in, w_on, bias, gates, cells, squashed, states)
-        ctx.packing = packing
-        return packing.unpack(states)
+        return packing.unpack(states), (gates, cells, squashed, states)
 
-    @staticmethod
-    def backward(ctx: Any, grad: Float[Tensor, "positions 2hidden"]) -> Any:
-        tokens, w_in, w_on, bias, gates, cells, squashed, states = ctx.saved_tensors
-        packing = ctx.packing
-        if torch.is_grad_enabled():
-            return *_by_reference(tokens, w_in, w_on, bias, packing, grad), None
-        by_gates = _back_through_steps(packing, w_on, gates, cells, squashed, grad)
+    def backward(self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor]) -> Any:
+        (tokens, w_in, w_on, _), (gates, cells, squashed, states) = tensors, kept
+        packing = self.packing
+        by_gates = _back_through_steps(packing, w_on, gates, cells, squashed, grads[0])
         by_tokens = packing.sum(torch.bmm(by_gates, w_in.transpose(1, 2)), len(tokens))
         by_w_in = torch.bmm(packing.pack(tokens).transpose(1, 2), by_gates)
         by_w_on = torch.bmm(states.index_select(1, packing.before).transpose(1, 2), by_gates)
-        return by_tokens, by_w_in, by_w_on, by_gates.sum(1), None
+        return by_tokens, by_w_in, by_w_on, by_gates.sum(1)
+
+    def reference(self, *tensors: Tensor) -> Tensor:
+        return plain_readers(*tensors, self.packing)
 
 
 def _back_through_steps(
@@ -97,13 +99,3 @@ def plain_readers(tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor, pack
         state = o.sigmoid() * cell.tanh()
         states.append(state)
     return packing.unpack(torch.cat(states, 1))
-
-
-def _by_reference(
-    tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor, packing: Packing, grad: Tensor
-) -> tuple[Tensor | None, ...]:
-    """The gradient as a graph that can be differentiated again."""
-    inputs = (tokens, w_in, w_on, bias)
-    needed = [each for each in inputs if each.requires_grad]
-    found = iter(torch.autograd.grad(plain_readers(*inputs, packing), needed, grad, create_graph=True))
-    return tuple(next(found) if each.requires_grad else None for each in inputs)

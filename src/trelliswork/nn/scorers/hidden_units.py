@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.nn.scorers.softplus_kernels import LANES, softplus_gradients, softplus_sums
+from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.bridge import as_array, out_of_reach
 from trelliswork.runtime.shapes import Bool, Float
 
@@ -49,7 +48,7 @@ def softplus_sum(inputs: Float[Tensor, "*any h"], by_tag: Float[Tensor, "h c"]) 
     kinds = {(each.device.type, each.dtype) for each in (inputs, by_tag)}
     if recorded or kinds not in ({("cpu", torch.float32)}, {("cpu", torch.float64)}):
         return plain_softplus_sum(inputs, by_tag)
-    return SoftplusSum.apply(inputs.flatten(0, -2), by_tag).unflatten(0, inputs.shape[:-1])
+    return fused(SoftplusSum(), inputs.flatten(0, -2), by_tag).unflatten(0, inputs.shape[:-1])
 
 
 def plain_softplus_sum(inputs: Float[Tensor, "*any h"], by_tag: Float[Tensor, "h c"]) -> Float[Tensor, "*any c"]:
@@ -57,28 +56,29 @@ def plain_softplus_sum(inputs: Float[Tensor, "*any h"], by_tag: Float[Tensor, "h
     return F.softplus(inputs.unsqueeze(-1) + by_tag, threshold=40).sum(-2)  # its 20 is good for float32 only
 
 
-class SoftplusSum(torch.autograd.Function):
+class SoftplusSum:
     """`softplus_sum` of tokens [t, h]; its gradient makes each σ(z) anew rather than keep it."""
 
-    @staticmethod
-    def forward(ctx: Any, inputs: Float[Tensor, "t h"], by_tag: Float[Tensor, "h c"]) -> Float[Tensor, "t c"]:
-        ctx.save_for_backward(inputs, by_tag)
+    def forward(
+        self, inputs: Float[Tensor, "t h"], by_tag: Float[Tensor, "h c"]
+    ) -> tuple[Float[Tensor, "t c"], tuple[Tensor, ...]]:
         wide = _in_lanes(by_tag)
         result = wide.new_empty(len(inputs), wide.shape[1])
         softplus_sums(as_array(inputs), wide.numpy(), result.numpy())
-        return result[:, : by_tag.shape[1]].clone()
+        return result[:, : by_tag.shape[1]].clone(), ()
 
-    @staticmethod
-    def backward(ctx: Any, grad: Float[Tensor, "t c"]) -> tuple[Tensor | None, ...]:
-        inputs, by_tag = ctx.saved_tensors
-        if torch.is_grad_enabled():  # to be differentiated again
-            shares = torch.sigmoid(inputs.unsqueeze(-1) + by_tag) * grad.unsqueeze(1)
-            return shares.sum(2), shares.sum(0)
-        wide, wide_grad = _in_lanes(by_tag), _in_lanes(grad)
+    def backward(
+        self, tensors: tuple[Tensor, Tensor], kept: tuple[()], grads: tuple[Float[Tensor, "t c"]]
+    ) -> tuple[Tensor, Tensor]:
+        inputs, by_tag = tensors
+        wide, wide_grad = _in_lanes(by_tag), _in_lanes(grads[0])
         to_inputs, to_by_tag = torch.empty_like(inputs, memory_format=torch.contiguous_format), torch.zeros_like(wide)
         arrays = (wide.numpy(), wide_grad.numpy(), to_inputs.numpy(), to_by_tag.numpy())
         softplus_gradients(as_array(inputs), *arrays)
         return to_inputs, to_by_tag[:, : by_tag.shape[1]]
+
+    def reference(self, inputs: Tensor, by_tag: Tensor) -> Tensor:
+        return plain_softplus_sum(inputs, by_tag)
 
 
 def _in_lanes(rows: Float[Tensor, "r c"]) -> Float[Tensor, "r lanes"]:
