@@ -26,6 +26,9 @@ from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
 from trelliswork.models.tokenisers.config import RawFiles, TokeniserConfig
+from trelliswork.models.transducers.attention.config import AttentionConfig
+from trelliswork.models.transducers.config import PairFiles
+from trelliswork.models.transducers.presets import ATTENTION
 from trelliswork.training.config import TrainingConfig
 
 if TYPE_CHECKING:
@@ -164,6 +167,12 @@ FAMILIES = (
         "trelliswork.models.events.recipe:FrameRecipe",
         phrases_of(FRAMES),
         (VectorFile,), (FrameConfig,), (TrainingConfig, Machine), FRAMES,
+    ),
+    Family(
+        "Attention",
+        "trelliswork.models.transducers.recipe:PairRecipe",
+        phrases_of(ATTENTION),
+        (PairFiles,), (AttentionConfig,), (TrainingConfig, Machine), ATTENTION,
     ),
     Family(
         "Over features",

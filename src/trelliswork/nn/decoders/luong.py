@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ from trelliswork.nn.decoders.attention import (
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
 from trelliswork.runtime.shapes import Bool, Float
 
-_CELLS: dict[str, type[nn.LSTMCell] | type[nn.GRUCell]] = {"lstm": nn.LSTMCell, "gru": nn.GRUCell}
+_CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
 
 
 class LuongState(NamedTuple):
@@ -60,7 +60,8 @@ class LuongDecoder(Decoder):
         self.dim, self.layers, self.feeding, self.coverage = hidden, layers, feeding, coverage
         self.start = nn.Linear(source_dim, layers * hidden)
         read = symbol_dim + (hidden if feeding else 0)
-        self.cells = nn.ModuleList(_CELLS[cell](read if i == 0 else hidden, hidden) for i in range(layers))
+        between = dropout if layers > 1 else 0.0
+        self.recurrent = _CELLS[cell](read, hidden, layers, batch_first=True, dropout=between)
         self.score = make_score(score, hidden, source_dim, coverage)
         self.window = window_of(window, hidden, reach)
         self.output = nn.Linear(source_dim + hidden, hidden, bias=False)  # W_c
@@ -72,16 +73,17 @@ class LuongDecoder(Decoder):
     def initial(self, memory: Memory, room: int = 1) -> LuongState:
         hidden = self.start(ends_of(memory.values, memory.mask)).tanh().view(-1, 1, self.layers, self.dim)
         batch, n = memory.mask.shape
-        cells = torch.zeros_like(hidden) if isinstance(self.cells[0], nn.LSTMCell) else hidden[..., :0]
+        cells = torch.zeros_like(hidden) if isinstance(self.recurrent, nn.LSTM) else hidden[..., :0]
         covered = hidden.new_zeros(batch, 1, n if self.coverage else 0)
         return LuongState(hidden, cells, hidden.new_zeros(batch, 1, self.dim), covered, hidden.new_zeros(batch, 1))
 
     def step(self, memory: Memory, state: State, symbols: Float[Tensor, "batch beam e"]) -> Step:
         before = LuongState(*state)
         read = torch.cat([before.fed, symbols], -1) if self.feeding else symbols
-        hidden, cells = self._recur(before, read)
-        weights = self._weights(memory, hidden[:, :, -1], before)
-        output = self._combine(attend(weights, memory.values), hidden[:, :, -1])
+        tops, hidden, cells = self._recur(before, read.flatten(0, 1)[:, None])
+        top = tops.view(*symbols.shape[:2], -1)
+        weights = self._weights(memory, top, before)
+        output = self._combine(attend(weights, memory.values), top)
         covered = before.covered + weights if self.coverage else before.covered
         return Step(output, weights, LuongState(hidden, cells, output, covered, before.time + 1))
 
@@ -89,32 +91,24 @@ class LuongDecoder(Decoder):
         """Without feeding and coverage, attention is computed for all steps at once."""
         if self.feeding or self.coverage:
             return super().forward(memory, symbols)
-        state, tops = self.initial(memory), []
-        for t in range(symbols.shape[1]):
-            hidden, cells = self._recur(state, symbols[:, t : t + 1])
-            state = state._replace(hidden=hidden, cells=cells)
-            tops.append(hidden[:, :, -1])
-        top = torch.cat(tops, 1)
+        state = self.initial(memory)
+        top, _, _ = self._recur(state, symbols)
         time = torch.arange(top.shape[1], device=top.device, dtype=top.dtype).expand(top.shape[:2])
         weights = self._weights(memory, top, state._replace(time=time))
         return Unrolled(self._combine(attend(weights, memory.values), top), weights)
 
     def _recur(
-        self, state: LuongState, read: Float[Tensor, "batch beam e"]
-    ) -> tuple[Float[Tensor, "batch beam layers h"], Float[Tensor, "batch beam layers h"]]:
-        below, hidden, cells = read.flatten(0, 1), list[Tensor](), list[Tensor]()
-        for i, layer in enumerate(self.cells):
-            before: Any = state.hidden[:, :, i].flatten(0, 1)
-            if isinstance(layer, nn.LSTMCell):
-                top, kept = layer(below, (before, state.cells[:, :, i].flatten(0, 1)))
-                cells.append(kept)
-            else:
-                top = layer(below, before)
-            hidden.append(top)
-            below = self.dropout(top)
-        shape = read.shape[:2]
-        stacked = torch.stack(hidden, 1).unflatten(0, shape)
-        return stacked, torch.stack(cells, 1).unflatten(0, shape) if cells else state.cells
+        self, state: LuongState, read: Float[Tensor, "rows t e"]
+    ) -> tuple[Float[Tensor, "rows t h"], Float[Tensor, "batch beam layers h"], Float[Tensor, "batch beam layers h"]]:
+        """States of the top layer at each step, and those of all layers at the last."""
+        shape = state.hidden.shape[:2]
+        before = state.hidden.flatten(0, 1).transpose(0, 1).contiguous()
+        if isinstance(self.recurrent, nn.LSTM):
+            cells = state.cells.flatten(0, 1).transpose(0, 1).contiguous()
+            tops, (hidden, cells) = self.recurrent(read, (before, cells))
+            return tops, hidden.transpose(0, 1).unflatten(0, shape), cells.transpose(0, 1).unflatten(0, shape)
+        tops, hidden = self.recurrent(read, before)
+        return tops, hidden.transpose(0, 1).unflatten(0, shape), state.cells
 
     def _weights(
         self, memory: Memory, queries: Float[Tensor, "batch m h"], state: LuongState
