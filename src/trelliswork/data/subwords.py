@@ -18,7 +18,7 @@ Pair = tuple[str, str]
 class BytePairs:
     """Merges of neighbouring pieces, the most frequent first; a word is cut by applying them in this order.
 
-    >>> pairs = BytePairs.learned({"lower": 5, "low": 7, "newer": 6}, 4)
+    >>> pairs = BytePairs.learned({"lower": 9, "low": 7, "newer": 6}, 4)
     >>> pairs.merges
     [('l', 'o'), ('lo', 'w'), ('e', 'r'), ('low', 'er')]
     >>> pairs.cut("slower"), pairs.cut("low")

@@ -39,7 +39,7 @@ def nucleus(log_probs: Float[Tensor, "*batch v"], mass: float) -> Float[Tensor, 
     """  # [S4.426]
     if not 0 < mass <= 1:
         raise ScoreError(f"the mass of a nucleus must lie in (0, 1]; got {mass}; try 0.9")
-    ordered, order = log_probs.sort(-1, descending=True, stable=True)
+    ordered, order = torch.sort(log_probs, dim=-1, descending=True, stable=True)
     probabilities = ordered.double().exp()
     before = probabilities.cumsum(-1) - probabilities
     kept = torch.zeros_like(log_probs, dtype=torch.bool).scatter(-1, order, before < mass)

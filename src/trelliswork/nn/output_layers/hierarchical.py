@@ -73,7 +73,8 @@ class AdaptiveSoftmaxLayer(OutputLayer):
         cutoffs = cutoffs if cutoffs is not None else [max(1, n_symbols // 5)]
         if any(not 0 < each < n_symbols for each in cutoffs) or sorted(set(cutoffs)) != cutoffs:
             raise ScoreError(f"cutoffs must rise and lie in 1..{n_symbols - 1}; got {cutoffs}")
-        self.layer = nn.AdaptiveLogSoftmaxWithLoss(dim, n_symbols, cutoffs, div_value=4.0, head_bias=True)
+        narrower = min(4.0, dim ** (1 / len(cutoffs)))  # the last cluster keeps one dimension
+        self.layer = nn.AdaptiveLogSoftmaxWithLoss(dim, n_symbols, cutoffs, div_value=narrower, head_bias=True)
 
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         return -self.layer(hidden, targets).output
