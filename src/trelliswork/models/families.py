@@ -26,9 +26,11 @@ from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
 from trelliswork.models.tokenisers.config import RawFiles, TokeniserConfig
+from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.config import PairFiles
 from trelliswork.models.transducers.edit.config import EditConfig
 from trelliswork.models.transducers.edit.presets import EDIT
+from trelliswork.models.transducers.presets import ATTENTION
 from trelliswork.training.config import TrainingConfig
 
 if TYPE_CHECKING:
@@ -173,6 +175,12 @@ FAMILIES = (
         "trelliswork.models.transducers.edit.recipe:EditRecipe",
         phrases_of(EDIT),
         (PairFiles,), (EditConfig,), (TrainingConfig, Machine), EDIT,
+    ),
+    Family(
+        "Attention",
+        "trelliswork.models.transducers.recipe:PairRecipe",
+        phrases_of(ATTENTION),
+        (PairFiles,), (AttentionConfig,), (TrainingConfig, Machine), ATTENTION,
     ),
     Family(
         "Over features",

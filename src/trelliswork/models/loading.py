@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # The kind that config.json names -> the class that reads the folder. A new kind of model is one more line. The class is
 # imported when a folder asks for it, so that a model over features needs no network.
 KINDS = {
+    "AttentionNetwork": "trelliswork.models.transducers.attention.network:AttentionNetwork",
     "AttributeTagger": "trelliswork.models.taggers.features.attribute_tagger:AttributeTagger",
     "BiaffineParser": "trelliswork.models.parsers.biaffine:BiaffineParser",
     "CharacterTokeniser": "trelliswork.models.tokenisers.tokeniser:CharacterTokeniser",

@@ -4,4 +4,19 @@ from __future__ import annotations
 
 from trelliswork.models.networks.preset import Preset
 
-PRESETS: dict[str, Preset] = {}
+_LEARNING = {"epochs": 40, "patience": 8, "batch_tokens": 2000, "clip": 1.0}
+
+ATTENTION: dict[str, Preset] = {
+    "seq2seq": Preset(
+        "strings by recurrent networks with attention, searched with a beam",
+        kind="AttentionNetwork",
+        learning={**_LEARNING, "lr": 1e-3},
+    ),
+    "transformer": Preset(
+        "the same by a transformer",
+        kind="AttentionNetwork",
+        network={"encoder": "transformer", "decoder": "transformer", "layers": 3},
+        learning={**_LEARNING, "lr": 7e-4, "warmup": 0.1},
+    ),
+}
+PRESETS: dict[str, Preset] = {**ATTENTION}

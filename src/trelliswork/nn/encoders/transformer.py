@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,8 +17,9 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 class TransformerEncoder(TokenEncoder):
     """`layers` of self-attention with `heads` and of feed-forward networks, over vectors of `hidden` dimensions.
 
-    Each layer adds to its input what it finds in the normalised input (x + f(norm x) trains without warm-up; the print
-    has norm(x + f x)). Positions are sinusoids, counted over the tokens that are there.
+    With `norm="pre"` each layer adds to its input what it finds in the normalised input, x + f(norm(x)), which trains
+    without warm-up; "post" is norm(x + f(x)), as printed. Positions are sinusoids, counted over the tokens that are
+    there. The network of a layer is `feedforward` times as wide as its input.
 
         >>> TransformerEncoder(55, hidden=64, layers=2)(torch.zeros(2, 7, 55)).shape
         torch.Size([2, 7, 64])
@@ -25,17 +27,20 @@ class TransformerEncoder(TokenEncoder):
     Vaswani et al. (2017), Attention is all you need.
     """
 
-    def __init__(self, dim: int, *, hidden: int = 200, layers: int = 2, heads: int = 4, dropout: float = 0.0) -> None:
+    def __init__(
+        self, dim: int, *, hidden: int = 200, layers: int = 2, heads: int = 4, dropout: float = 0.0,
+        norm: Literal["pre", "post"] = "pre", feedforward: int = 4,
+    ) -> None:  # fmt: skip
         super().__init__()
-        if layers < 1 or heads < 1 or hidden % (2 * heads):
+        if layers < 1 or heads < 1 or hidden % (2 * heads) or norm not in ("pre", "post"):
             raise ScoreError(
-                f"hidden must be a multiple of twice the heads, and layers at least 1; got hidden {hidden}, "
-                f"{heads} heads, {layers} layers; try hidden=256, heads=4"
+                f"hidden must be a multiple of twice the heads, layers at least 1 and norm pre or post; got hidden "
+                f"{hidden}, {heads} heads, {layers} layers, norm {norm!r}; try hidden=256, heads=4"
             )
         self.dim = hidden
         self.entry = nn.Linear(dim, hidden)
-        self.layers = nn.ModuleList(_Layer(hidden, heads, dropout) for _ in range(layers))
-        self.norm = nn.LayerNorm(hidden)
+        self.layers = nn.ModuleList(_Layer(hidden, heads, dropout, norm, feedforward) for _ in range(layers))
+        self.norm = nn.LayerNorm(hidden) if norm == "pre" else nn.Identity()
 
     def forward(
         self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None
@@ -53,19 +58,23 @@ class TransformerEncoder(TokenEncoder):
 
 
 class _Layer(nn.Module):
-    def __init__(self, dim: int, heads: int, dropout: float) -> None:
+    def __init__(self, dim: int, heads: int, dropout: float, norm: str = "pre", feedforward: int = 4) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.pre = heads, norm == "pre"
         self.attention_norm, self.network_norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.queries_keys_values, self.output = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
-        self.network = nn.Sequential(nn.Linear(dim, 4 * dim), nn.ReLU(), nn.Linear(4 * dim, dim))  # [S4.450]
+        wide = feedforward * dim
+        self.network = nn.Sequential(nn.Linear(dim, wide), nn.ReLU(), nn.Linear(wide, dim))  # [S4.450]
         self.dropout = nn.Dropout(dropout)
 
     def forward(
         self, tokens: Float[Tensor, "batch n dim"], seen: Bool[Tensor, "batch 1 n n"]
     ) -> Float[Tensor, "batch n dim"]:
-        tokens = tokens + self.dropout(self.attend(self.attention_norm(tokens), seen))
-        return tokens + self.dropout(self.network(self.network_norm(tokens)))
+        if self.pre:
+            tokens = tokens + self.dropout(self.attend(self.attention_norm(tokens), seen))
+            return tokens + self.dropout(self.network(self.network_norm(tokens)))
+        tokens = self.attention_norm(tokens + self.dropout(self.attend(tokens, seen)))
+        return self.network_norm(tokens + self.dropout(self.network(tokens)))
 
     def attend(
         self, tokens: Float[Tensor, "batch n dim"], seen: Bool[Tensor, "batch 1 n n"]

@@ -149,7 +149,7 @@ def beam_search(
     def keep_best(scores: Tensor, added: Tensor, done: Tensor | None) -> Choice:
         return (choose_by_kernel if for_kernels(added) else choose)(scores, added, done, beam_size)
 
-    return _search(system, scorer, system.initial(), keep_best, max_steps)
+    return search(system, scorer, system.initial(), keep_best, max_steps)
 
 
 def greedy(
@@ -181,16 +181,17 @@ def sample(
 
     start = system.initial()
     first = torch.zeros(len(start[0]), n_samples, dtype=torch.long, device=start[0].device)
-    return _search(system, scorer, pick(start, first), draw, max_steps)
+    return search(system, scorer, pick(start, first), draw, max_steps)
 
 
-def _search(
+def search(
     system: TransitionSystem[State],
     scorer: Scorer[State],
     state: State,
     choose_next: Callable[[Tensor, Tensor, Tensor | None], Choice],
     max_steps: int | None,
 ) -> Hypotheses[State]:
+    """Search with any way to choose which hypotheses survive a step: the loop of all searches."""
     check_limit("max_steps", max_steps)
     done = system.finished(state)
     scores = exact(torch.zeros(done.shape, device=done.device))

@@ -1,0 +1,154 @@
+"""How an attention model answers: beams, samples, constraints, and the alignment of what it writes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from trelliswork.data import Sentence
+from trelliswork.models.base import PartProbability
+from trelliswork.models.transducers.network import EncodedPair
+from trelliswork.models.transducers.transducer import Symbols, Transduced
+from trelliswork.nn.decoders.base import Decoder, Unrolled
+from trelliswork.nn.decoders.constraints import Constraint
+from trelliswork.nn.decoders.generation import COVERED, Generation
+from trelliswork.structures.beam.ranking import coverage_penalty, length_penalty, ranked_beam_search
+from trelliswork.structures.beam.search import Hypotheses, sample
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+ROWS = 400  # hypotheses that are continued at a time
+BEYOND = 20  # symbols that a target may have whatever the length of its source
+BEGIN, END = 1, 2  # places in target vocabularies
+Written = tuple[tuple[int, ...], float]  # pieces of a target, and its log probability
+
+
+class SourceGenerator:
+    """A network that has read some sources, as generation asks for it."""
+
+    def __init__(self, network: Any, read: Any) -> None:
+        self.network, self.read = network, read
+        self.decoder: Decoder = network.decoder
+        self.n_outputs = len(network.target) + (0 if read.places is None else read.places.shape[1])
+
+    def embed(self, symbols: Int[Tensor, "batch beam"]) -> Float[Tensor, "batch beam e"]:
+        found: Tensor = self.network.embed(symbols)
+        return found
+
+    def next_log_probs(self, hidden: Tensor, weights: Tensor) -> Float[Tensor, "batch beam v"]:
+        found: Tensor = self.network.log_probs(self.read, Unrolled(hidden, weights))
+        return found
+
+
+class AttentionSearch:
+    """What an attention network answers with; `self` is the network."""
+
+    config: Any
+    constraint: Callable[[Sequence[Symbols]], Constraint] | None = None  # made for each batch of sources
+
+    def transduced(self: Any, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
+        """The best of a beam; as many as it has of the `top_k` best."""
+        pairs = self.encode([Sentence(symbols) for symbols in batch])
+        size, found = max(1, ROWS // self.config.beam), list[Transduced]()
+        for i in range(0, len(pairs), size):
+            chunk = pairs[i : i + size]
+            written = self.written(chunk)
+            best = [self._strings(pair, each)[:top_k] for pair, each in zip(chunk, written, strict=True)]
+            parts = self._parts(chunk, [each[0][0] for each in written]) if sure else [[] for _ in chunk]
+            found += [Transduced(*each) for each in zip(best, parts, strict=True)]
+        return found
+
+    def generation(self: Any, pairs: Sequence[EncodedPair], read: Any) -> Generation:
+        """All targets that may be written."""
+        n = torch.tensor([len(pair.source) for pair in pairs], device=self.device)
+        limits = (self.config.longest * n).long() + BEYOND
+        constraint = None if self.constraint is None else self.constraint([pair.symbols for pair in pairs])
+        model = SourceGenerator(self, read)
+        return Generation(model, read.memory, begin=BEGIN, end=END, limits=limits, constraint=constraint)
+
+    def written(self: Any, pairs: Sequence[EncodedPair]) -> list[list[Written]]:
+        """The hypotheses of the beam, best first."""
+        read = self.read(pairs)
+        generation = self.generation(pairs, read)
+        rank = length_penalty(self.config.length_penalty)
+        found = ranked_beam_search(generation, generation.score, self.config.beam, rank)
+        keys = rank(found.scores.double(), found.lengths)
+        if self.config.coverage_penalty:
+            keys = keys + coverage_penalty(found.state[COVERED], read.mask, self.config.coverage_penalty)
+        return _ordered(found, keys)
+
+    def samples(self: Any, pairs: Sequence[EncodedPair], n_samples: int, **options: Any) -> list[list[Written]]:
+        """Independent targets; `change` may alter the distribution, as those of `nn.decoders.truncation` do.
+
+        Probabilities are those of what was drawn from.
+        """
+        change = options.pop("change", None)
+        generation = self.generation(pairs, self.read(pairs))
+
+        def score(state: Any) -> Tensor:
+            scores = generation.score(state)
+            changed: Tensor = scores if change is None else change(scores)
+            return changed
+
+        found = sample(generation, score, n_samples, **options)
+        return _ordered(found, None)
+
+    def _strings(self: Any, pair: EncodedPair, written: Sequence[Written]) -> list[tuple[Symbols, float]]:
+        """As symbols, none twice: subwords may spell one word in several ways."""
+        found: dict[Symbols, float] = {}
+        for pieces, log_p in written:
+            found.setdefault(self.pieces.join(self.spelled(pair, pieces)), log_p)
+        return list(found.items())
+
+    def spelled(self: Any, pair: EncodedPair, pieces: Sequence[int]) -> Symbols:
+        """The pieces of a target; those beyond the vocabulary were copied."""
+        v = len(self.target)
+        return tuple(self.target[i] if i < v else pair.symbols[i - v] for i in pieces)
+
+    def _parts(
+        self: Any, pairs: Sequence[EncodedPair], best: Sequence[tuple[int, ...]]
+    ) -> list[list[PartProbability]]:
+        """Each symbol with the source position that it attends to most, and its probability."""
+        known = [
+            EncodedPair(pair.source, torch.tensor(pieces, dtype=torch.long), pair.symbols)
+            for pair, pieces in zip(pairs, best, strict=True)
+        ]
+        read = self.read(known)
+        inputs, outputs, _ = self.given(known)
+        unrolled = self.decoder(read.memory, self.embed(inputs))
+        log_probs = self.target_log_probs(read, unrolled, outputs)
+        rows = zip(known, best, unrolled.weights, log_probs.tolist(), strict=True)
+        return [self._aligned(pair, pieces, weights, log_p) for pair, pieces, weights, log_p in rows]
+
+    def _aligned(
+        self: Any, pair: EncodedPair, pieces: Sequence[int], weights: Float[Tensor, "t n"], log_p: Sequence[float]
+    ) -> list[PartProbability]:
+        spelled, sources = self.spelled(pair, pieces), self.pieces.places(pair.symbols)
+        bounds = torch.tensor([place.start for place in sources])
+        by_symbol = torch.zeros(len(weights), len(sources)).index_add(
+            1, torch.bucketize(torch.arange(len(pair.symbols)), bounds, right=True) - 1,
+            weights[:, : len(pair.symbols)].float().cpu(),
+        )  # fmt: skip
+        symbols = self.pieces.join(spelled)
+        found = []
+        for symbol, place in zip(symbols, self.pieces.places(spelled), strict=True):
+            start = int(by_symbol[place.start : place.stop].sum(0).argmax())
+            probability = math.exp(sum(log_p[place.start : place.stop]))
+            found.append(PartProbability(start, start + 1, symbol, probability))
+        return found
+
+
+def _ordered(found: Hypotheses[Any], keys: Tensor | None) -> list[list[Written]]:
+    """Hypotheses as plain values, by falling keys, without the end."""
+    results = []
+    for row in range(len(found.scores)):
+        order = range(found.scores.shape[1]) if keys is None else keys[row].argsort(descending=True, stable=True).tolist()
+        decisions, scores = found.decisions[row].tolist(), found.scores[row].tolist()
+        kept = [(decisions[i], scores[i]) for i in order if scores[i] > -math.inf]
+        results.append([(tuple(d for d in each if d not in (-1, END)), score) for each, score in kept])
+    return results

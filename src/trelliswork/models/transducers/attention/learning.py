@@ -1,0 +1,131 @@
+"""What an attention model learns from: the likelihood, its own symbols, or its own targets and their costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from trelliswork.metrics.strings import edit_distances
+from trelliswork.models.transducers.network import EncodedPair
+from trelliswork.nn.decoders.base import Unrolled
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+Loss = Callable[[Any, Sequence[EncodedPair]], "Float[Tensor, '']"]
+
+
+def likelihood(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
+    """-log p(target | source), where the decoder reads the true symbols."""  # [S4.24; S2, seq2seq]
+    inputs, outputs, mask = network.given(pairs)
+    read = network.read(pairs)
+    found = network.decoder(read.memory, network.embed(inputs))
+    loss: Tensor = network.target_loss(read, found, outputs, mask)
+    return loss
+
+
+def scheduled(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
+    """The same, where the decoder reads a symbol of its own now and then: drawn from its distribution.
+
+    Bengio et al. (2015), Scheduled sampling for sequence prediction with recurrent neural networks.
+    """
+    inputs, outputs, mask = network.given(pairs)
+    read = network.read(pairs)
+    state, steps, symbols = network.decoder.initial(read.memory, inputs.shape[1]), [], inputs[:, :1]
+    for t in range(inputs.shape[1]):
+        step = network.decoder.step(read.memory, state, network.embed(symbols))
+        steps.append(step)
+        state = step.state
+        if t + 1 < inputs.shape[1]:
+            symbols = _mixed(network, read, step, inputs[:, t + 1 : t + 2])
+    found = Unrolled(torch.cat([each.hidden for each in steps], 1), torch.cat([each.weights for each in steps], 1))
+    loss: Tensor = network.target_loss(read, found, outputs, mask)
+    return loss
+
+
+def _mixed(network: Any, read: Any, step: Any, gold: Tensor) -> Tensor:
+    """The true symbols, with a share of the network's own."""
+    if not network.training or network.own_share == 0:
+        return gold
+    with torch.no_grad():
+        log_probs = network.log_probs(read, Unrolled(step.hidden, step.weights))
+        own = torch.multinomial(log_probs[:, 0].exp(), 1)
+    return torch.where(torch.rand(gold.shape, device=gold.device) < network.own_share, own, gold)
+
+
+def risk(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
+    """Σ_y Q(y) cost(y) over drawn targets and the true one, Q(y) ∝ p(y | source)^sharpness.
+
+    The cost is the edit distance over the length of the true target. Shen et al. (2016), Minimum risk training for
+    neural machine translation.
+    """
+    drawn, owners = _drawn(network, pairs, with_gold=True)
+    log_p = log_probs_of(network, drawn)
+    costs = _costs(network, drawn, pairs, owners)
+    by_owner = log_p.new_full((len(pairs), network.config.n_candidates + 1), -torch.inf)
+    places = _places(owners)
+    by_owner = by_owner.index_put((torch.tensor(owners), places), network.config.sharpness * log_p)
+    shares = by_owner.softmax(1)[torch.tensor(owners), places]
+    return (shares * costs).sum()
+
+
+def reinforce(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
+    """-(reward - baseline) log p of drawn targets; the baseline of each is the mean reward of the others.
+
+    Williams (1992), Simple statistical gradient-following algorithms for connectionist reinforcement learning. The
+    value is a surrogate: its gradient is that of the expected cost.
+    """  # [S4.258-261]
+    drawn, owners = _drawn(network, pairs, with_gold=False)
+    log_p = log_probs_of(network, drawn)
+    rewards = -_costs(network, drawn, pairs, owners).view(len(pairs), -1)
+    n = rewards.shape[1]
+    baseline = (rewards.sum(1, keepdim=True) - rewards) / (n - 1)
+    return -((rewards - baseline).flatten() * log_p).sum() / n
+
+
+def log_probs_of(network: Any, pairs: Sequence[EncodedPair]) -> Float[Tensor, " batch"]:
+    """ln p(target | source), differentiable."""
+    inputs, outputs, mask = network.given(pairs)
+    read = network.read(pairs)
+    found = network.decoder(read.memory, network.embed(inputs))
+    total: Tensor = (network.target_log_probs(read, found, outputs) * mask).sum(1)
+    return total
+
+
+def _drawn(network: Any, pairs: Sequence[EncodedPair], *, with_gold: bool) -> tuple[list[EncodedPair], list[int]]:
+    """Targets drawn for each source, and which source each belongs to; for the risk, none twice and the true one."""
+    with network.evaluating():
+        samples = network.samples(pairs, network.config.n_candidates)
+    drawn, owners = [], []
+    for i, (pair, found) in enumerate(zip(pairs, samples, strict=True)):
+        targets = [pieces for pieces, _ in found]
+        if with_gold:
+            targets = list(dict.fromkeys([tuple(pair.target.tolist()), *targets]))
+        drawn += [EncodedPair(pair.source, torch.tensor(each, dtype=torch.long), pair.symbols) for each in targets]
+        owners += [i] * len(targets)
+    return drawn, owners
+
+
+def _costs(network: Any, drawn: Sequence[EncodedPair], gold: Sequence[EncodedPair], owners: Sequence[int]) -> Tensor:
+    strings = [(tuple(map(str, each.target.tolist())), tuple(map(str, gold[i].target.tolist())))  # type: ignore[union-attr]
+               for each, i in zip(drawn, owners, strict=True)]  # fmt: skip
+    distances = edit_distances(strings)
+    return torch.tensor([d / max(1, len(right)) for d, (_, right) in zip(distances, strings, strict=True)]).to(
+        network.device
+    )
+
+
+def _places(owners: Sequence[int]) -> Tensor:
+    """The number of each target among those of its source."""
+    seen: dict[int, int] = {}
+    found = []
+    for owner in owners:
+        found.append(seen.get(owner, 0))
+        seen[owner] = found[-1] + 1
+    return torch.tensor(found)
+
+
+LOSSES: dict[str, Loss] = {"likelihood": likelihood, "scheduled": scheduled, "risk": risk, "reinforce": reinforce}

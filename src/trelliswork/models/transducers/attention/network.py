@@ -1,0 +1,221 @@
+"""Attention models: an encoder, a decoder that attends to it, and an output layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from trelliswork.data import PairFormat, Sentence, Vocabulary
+from trelliswork.errors import TrellisworkError
+from trelliswork.models.transducers.attention.answering import AttentionSearch
+from trelliswork.models.transducers.attention.building import make_decoder, make_encoder, make_output
+from trelliswork.models.transducers.attention.config import AttentionConfig
+from trelliswork.models.transducers.attention.learning import LOSSES
+from trelliswork.models.transducers.attention.pieces import Pieces
+from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
+from trelliswork.models.transducers.transducer import Symbols
+from trelliswork.nn.decoders.base import Unrolled
+from trelliswork.nn.decoders.pointer import PointerMixture, coverage_loss
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+UNKNOWN_PLACE, BEGIN_PLACE, END_PLACE = range(3)  # of target vocabularies
+
+
+@dataclass(frozen=True)
+class Read:
+    """Sources that were read: what the decoder attends to, where there are symbols, and what may be copied."""
+
+    memory: Any
+    mask: Bool[Tensor, "batch n"]
+    places: Int[Tensor, "batch n"] | None
+    symbols: Sequence[Symbols]
+
+
+class AttentionNetwork(AttentionSearch, PairNetwork):
+    """p(target | source) as a product over target symbols, each given those before it and attention to the source.
+
+    >>> model = AttentionNetwork.from_data(pairs, AttentionConfig(hidden=128))           # doctest: +SKIP
+    >>> train(model, pairs, dev)                                                         # doctest: +SKIP
+    """
+
+    CONFIG = AttentionConfig
+    STRUCTURE = "attention from target symbols to source symbols, searched with a beam"
+    search = "beam"
+    config: AttentionConfig
+
+    def __init__(
+        self, config: AttentionConfig, format: PairFormat, source: Vocabulary, target: Vocabulary,
+        pieces: Pieces | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(config, format, source, target)
+        self.pieces = pieces or Pieces()
+        self.target_vectors = _vectors(len(target), config.dim)
+        self.source_vectors = self.target_vectors if config.shared else _vectors(len(source), config.dim)
+        self.encoder = make_encoder(config)
+        self.decoder = make_decoder(config, self.encoder.dim)
+        self.output = make_output(config, len(target), self.target_vectors.weight)
+        self.pointer = PointerMixture(config.hidden) if config.copy else None
+        self.dropout = nn.Dropout(config.dropout)
+        self.own_share = 0.0  # of symbols that the decoder reads from itself, in scheduled sampling
+
+    @classmethod
+    def from_data(
+        cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0
+    ) -> Self:
+        """A new model of the symbols of some pairs, or of their subwords."""
+        config = config or cls.CONFIG()
+        format = format or PairFormat("characters", "characters", "none")
+        if config.subwords and "blanks" not in (format.source, format.target):
+            raise TrellisworkError("subwords are parts of words, and the symbols are characters; leave subwords out")
+        pieces = Pieces.learned(train, config.subwords)
+        cut = [(pieces.cut(pair.words), pieces.cut(pair.target or ())) for pair in train]
+        first, least = (BEGIN, END), config.min_count
+        sides = [(s for source, _ in cut for s in source), (s for _, target in cut for s in target)]
+        if config.shared:
+            both = Vocabulary.from_items(
+                (s for pair in cut for side in pair for s in side), min_count=least, unknown=UNKNOWN, first=first
+            )
+            vocabularies = both, both
+        else:
+            source, target = (Vocabulary.from_items(s, min_count=least, unknown=UNKNOWN, first=first) for s in sides)
+            vocabularies = source, target
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return cls(config, format, *vocabularies, pieces)
+
+    @property
+    def judged_by(self) -> str:
+        return self.config.judge
+
+    # Reading and writing
+
+    def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedPair]:
+        cut = [replace(pair, words=self.pieces.cut(pair.words), target=pair.target) for pair in pairs]
+        if with_tags:
+            cut = [replace(pair, target=self.pieces.cut(pair.target or ())) for pair in cut]
+        found = super().encode(cut, with_tags=with_tags)
+        if self.pointer is None or not with_tags:
+            return found
+        return [replace(each, target=self._copied(pair)) for each, pair in zip(found, cut, strict=True)]
+
+    def _copied(self, pair: Sentence) -> Int[Tensor, " m"]:
+        """The target, whose unknown symbols are places of the source if they are there."""
+        unknown = {s: len(self.target) + i for i, s in reversed(list(enumerate(pair.words))) if s not in self.target}
+        return torch.tensor([unknown.get(s, self.target.index(s)) for s in pair.target or ()], dtype=torch.long)
+
+    def read(self, pairs: Sequence[EncodedPair]) -> Read:
+        """Encode sources, and compute what is the same for all steps of the decoder."""
+        source = pad_sequence([pair.source for pair in pairs], batch_first=True).to(self.device)
+        lengths = torch.tensor([len(pair.source) for pair in pairs], device=self.device)
+        mask = torch.arange(source.shape[1], device=self.device) < lengths[:, None]
+        encoded = self.dropout(self.encoder(self.dropout(self.source_vectors(source)), mask))
+        symbols = [pair.symbols for pair in pairs]
+        places = self._places(symbols) if self.pointer is not None else None
+        return Read(self.decoder.remember(encoded, mask), mask, places, symbols)
+
+    def _places(self, sources: Sequence[Symbols]) -> Int[Tensor, "batch n"]:
+        """The numbers of source symbols among the outputs."""
+        v, rows = len(self.target), []
+        for source in sources:
+            first = {s: i for i, s in reversed(list(enumerate(source)))}
+            rows.append(torch.tensor([self.target.index(s) if s in self.target else v + first[s] for s in source]))
+        return pad_sequence(rows, batch_first=True).to(self.device)
+
+    def embed(self, symbols: Int[Tensor, "batch t"]) -> Float[Tensor, "batch t e"]:
+        """The vectors of target symbols; those that were copied are unknown."""
+        if self.pointer is not None:
+            symbols = symbols.where(symbols < len(self.target), UNKNOWN_PLACE)
+        return self.dropout(self.target_vectors(symbols))
+
+    def log_probs(self, read: Read, found: Unrolled) -> Float[Tensor, "batch t v"]:
+        """ln p of every symbol after each step; unknown symbols and the begin are never written."""
+        log_probs = self.output.log_probs(found.hidden)
+        if self.pointer is not None and read.places is not None:
+            log_probs = self.pointer(log_probs, found.hidden, found.weights, read.places)
+        log_probs[..., [UNKNOWN_PLACE, BEGIN_PLACE]] = -torch.inf
+        return log_probs
+
+    # Learning
+
+    def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Float[Tensor, ""]:
+        """What training makes small, by the setting `learn_by`; -log p(target | source) by default."""
+        pairs = self.encoded(batch)
+        return LOSSES[self.config.learn_by](self, pairs)
+
+    def given(self, pairs: Sequence[EncodedPair]) -> tuple[Tensor, Tensor, Bool[Tensor, "batch t"]]:
+        """What the decoder reads and should write, [batch, t], and where that is no padding."""
+        targets = [pair.target for pair in pairs if pair.target is not None]
+        if len(targets) != len(pairs):
+            raise TrellisworkError("expected pairs with targets, got a source alone; encode(..., with_tags=True)")
+        ends = torch.tensor([BEGIN_PLACE]), torch.tensor([END_PLACE])
+        inputs = pad_sequence([torch.cat([ends[0], each]) for each in targets], batch_first=True).to(self.device)
+        outputs = pad_sequence([torch.cat([each, ends[1]]) for each in targets], batch_first=True).to(self.device)
+        lengths = torch.tensor([len(each) + 1 for each in targets], device=self.device)
+        return inputs, outputs, torch.arange(inputs.shape[1], device=self.device) < lengths[:, None]
+
+    def target_loss(
+        self, read: Read, found: Unrolled, outputs: Int[Tensor, "batch t"], mask: Bool[Tensor, "batch t"]
+    ) -> Float[Tensor, ""]:
+        """The loss of the output layer, summed over all targets."""
+        hidden = found.hidden[mask]
+        if self.pointer is None or read.places is None:
+            loss = self.output.loss(hidden, outputs[mask]).sum()
+        else:
+            loss = -(self.target_log_probs(read, found, outputs) * mask).sum()
+        if self.config.coverage_loss:
+            loss = loss + self.config.coverage_loss * (coverage_loss(found.weights) * mask).sum()
+        return loss
+
+    def target_log_probs(
+        self, read: Read, found: Unrolled, outputs: Int[Tensor, "batch t"]
+    ) -> Float[Tensor, "batch t"]:
+        """ln p of each symbol of given targets."""
+        v = len(self.target)
+        known = outputs.clamp(max=v - 1)
+        log_probs = self.output.log_probs(found.hidden).gather(2, known[:, :, None]).squeeze(2)
+        if self.pointer is None or read.places is None:
+            return log_probs
+        log_probs = log_probs.masked_fill(outputs >= v, -torch.inf)
+        return self.pointer.target_log_probs(log_probs, found.hidden, found.weights, read.places, outputs)
+
+    def begin_epoch(self, epoch: int, n_epochs: int) -> None:
+        """Scheduled sampling grows from epoch to epoch."""
+        self.own_share = self.config.own_symbols * (epoch - 1) / max(1, n_epochs - 1)
+
+    # Disk
+
+    def stored_config(self) -> dict[str, Any]:
+        return {**super().stored_config(), "merges": self.pieces.stored()}
+
+    @classmethod
+    def from_stored(cls, config: Mapping[str, Any]) -> Self:
+        source, target = (Vocabulary.from_list(config[side], unknown=UNKNOWN) for side in ("source", "target"))
+        settings, format = cls.CONFIG.from_dict(config["settings"]), PairFormat(**config["format"])
+        return cls(settings, format, source, target, Pieces.from_stored(config["merges"]))
+
+    def stored_weights(self) -> dict[str, Tensor]:
+        """Tables that are shared are stored once."""
+        weights = self.state_dict()
+        twice = (["source_vectors.weight"] if self.config.shared else []) + (
+            ["output.weight"] if self.config.tied else []
+        )
+        return {name: tensor for name, tensor in weights.items() if name not in twice}
+
+    def restore_weights(self, weights: Mapping[str, Tensor]) -> None:
+        table = weights["target_vectors.weight"]
+        shared = {"source_vectors.weight": table} if self.config.shared else {}
+        tied = {"output.weight": table} if self.config.tied else {}
+        self.load_state_dict({**weights, **shared, **tied})
+
+
+def _vectors(n: int, dim: int) -> nn.Embedding:
+    table = nn.Embedding(n, dim)
+    nn.init.normal_(table.weight, std=dim**-0.5)
+    return table

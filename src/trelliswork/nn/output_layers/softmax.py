@@ -1,0 +1,46 @@
+"""The full softmax: every symbol is scored."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from trelliswork.errors import ScoreError
+from trelliswork.nn.output_layers.base import OutputLayer
+from trelliswork.runtime.shapes import Float, Int
+
+
+class SoftmaxLayer(OutputLayer):
+    """p(k | h) = exp(w_k · h + b_k) / Z.
+
+    `smoothing` ε trains towards 1 - ε on the target and ε spread over all symbols: Szegedy et al. (2016), Rethinking
+    the inception architecture. `tied` is a table of symbol vectors [v, d] to use as w: Press and Wolf (2017), Using
+    the output embedding to improve language models.
+
+        >>> SoftmaxLayer(16, 100).log_probs(torch.zeros(2, 5, 16)).shape
+        torch.Size([2, 5, 100])
+    """
+
+    # [S4.14, 27-28, 49, 51]
+
+    def __init__(self, dim: int, n_symbols: int, *, smoothing: float = 0.0, tied: nn.Parameter | None = None) -> None:
+        super().__init__()
+        if not 0 <= smoothing < 1:
+            raise ScoreError(f"smoothing must lie in [0, 1); got {smoothing}; try 0.1")
+        if tied is not None and tied.shape != (n_symbols, dim):
+            raise ScoreError(f"a tied table must be {(n_symbols, dim)}; got {tuple(tied.shape)}")
+        self.n_symbols, self.smoothing = n_symbols, smoothing
+        self.weight = nn.Parameter(torch.randn(n_symbols, dim) * dim**-0.5) if tied is None else tied
+        self.bias = nn.Parameter(torch.zeros(n_symbols))
+
+    def scores(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
+        """w_k · h + b_k."""  # [S4.30]
+        return F.linear(hidden, self.weight, self.bias)
+
+    def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
+        smoothing = self.smoothing if self.training else 0.0
+        return F.cross_entropy(self.scores(hidden), targets, reduction="none", label_smoothing=smoothing)
+
+    def log_probs(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
+        return self.scores(hidden).log_softmax(-1)

@@ -1,0 +1,207 @@
+"""Output layers: proper distributions, sampled gradients against the full softmax, draws against their distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from trelliswork.errors import ScoreError
+from trelliswork.nn.output_layers import (
+    AdaptiveSoftmaxLayer,
+    HierarchicalSoftmaxLayer,
+    NCELayer,
+    OutputLayer,
+    SampledSoftmaxLayer,
+    SoftmaxLayer,
+)
+from trelliswork.nn.output_layers.noise import log_uniform, zipf
+
+D, V, M = 6, 11, 9
+LAYERS: dict[str, Callable[[], OutputLayer]] = {
+    "softmax": lambda: SoftmaxLayer(D, V),
+    "candidates": lambda: SampledSoftmaxLayer(D, V, n_samples=4),
+    "importance": lambda: SampledSoftmaxLayer(D, V, n_samples=4, method="importance"),
+    "nce": lambda: NCELayer(D, V, n_samples=4),
+    "hierarchical": lambda: HierarchicalSoftmaxLayer(D, V),
+    "classes of one": lambda: HierarchicalSoftmaxLayer(D, V, sizes=[1, 9, 1]),
+    "adaptive": lambda: AdaptiveSoftmaxLayer(D, V, cutoffs=[3, 7]),
+}
+
+
+def given() -> tuple[Tensor, Tensor]:
+    random = torch.Generator().manual_seed(4)
+    return torch.randn(M, D, generator=random), torch.randint(V, (M,), generator=random)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_probabilities_sum_to_one(name: str) -> None:
+    torch.manual_seed(0)
+    log_probs = LAYERS[name]().log_probs(given()[0].view(3, 3, D))
+    assert log_probs.shape == (3, 3, V)
+    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(3, 3))
+
+
+@pytest.mark.parametrize("name", ["softmax", "hierarchical", "classes of one", "adaptive"])
+def test_the_loss_of_exact_layers_is_minus_the_log_probability(name: str) -> None:
+    torch.manual_seed(0)
+    layer, (hidden, targets) = LAYERS[name](), given()
+    expected = -layer.log_probs(hidden).gather(1, targets[:, None]).squeeze(1)
+    torch.testing.assert_close(layer.loss(hidden, targets), expected)
+
+
+@pytest.mark.parametrize("name", ["hierarchical", "adaptive"])
+def test_gradients_of_the_loss_are_those_of_the_log_probability(name: str) -> None:
+    torch.manual_seed(0)
+    layer, (hidden, targets) = LAYERS[name](), given()
+    parameters = list(layer.parameters())
+    one = torch.autograd.grad(layer.loss(hidden, targets).sum(), parameters)
+    log_probs = layer.log_probs(hidden).gather(1, targets[:, None])
+    other = torch.autograd.grad(-log_probs.sum(), parameters)
+    for a, b in zip(one, other, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_a_class_is_a_factor_of_its_symbols() -> None:
+    torch.manual_seed(0)
+    layer, hidden = HierarchicalSoftmaxLayer(D, V, sizes=[4, 5, 2]), given()[0][:1]
+    log_probs, classes = layer.log_probs(hidden)[0], layer.classes(hidden).softmax(-1)[0]
+    for number, symbols in enumerate((slice(0, 4), slice(4, 9), slice(9, 11))):
+        torch.testing.assert_close(log_probs[symbols].exp().sum(), classes[number])
+        scores = torch.stack([layer.weight[k] @ hidden[0] + layer.bias[k] for k in range(V)[symbols]])
+        torch.testing.assert_close(log_probs[symbols].softmax(0), scores.softmax(0))
+
+
+def test_label_smoothing_spreads_a_share_over_all_symbols() -> None:
+    torch.manual_seed(0)
+    layer, (hidden, targets) = SoftmaxLayer(D, V, smoothing=0.2), given()
+    log_probs = layer.log_probs(hidden)
+    target = log_probs.gather(1, targets[:, None]).squeeze(1)
+    torch.testing.assert_close(layer.loss(hidden, targets), -0.8 * target - 0.2 * log_probs.mean(1))
+    torch.testing.assert_close(layer.eval().loss(hidden, targets), -target)
+
+
+def test_a_tied_table_is_the_weight_itself() -> None:
+    table = torch.nn.Embedding(V, D)
+    layer = SoftmaxLayer(D, V, tied=table.weight)
+    assert layer.weight is table.weight
+    torch.testing.assert_close(layer.log_probs(torch.eye(D)), table.weight.T.log_softmax(-1))
+
+
+def gradients(layer: SoftmaxLayer, loss: Callable[[Tensor, Tensor], Tensor]) -> list[Tensor]:
+    hidden, targets = given()
+    found = torch.autograd.grad(loss(hidden, targets).sum(), [layer.weight, layer.bias])
+    return list(found)
+
+
+def full(layer: SoftmaxLayer) -> list[Tensor]:
+    return gradients(layer, lambda hidden, targets: SoftmaxLayer.loss(layer, hidden, targets))
+
+
+def test_candidates_of_all_symbols_are_the_full_softmax() -> None:
+    """Where every symbol is always drawn, Q = 1 and F - ln Q is F."""
+    torch.manual_seed(0)
+    layer = SampledSoftmaxLayer(D, V, n_samples=100_000)
+    torch.testing.assert_close(layer.inclusion, torch.ones(V))
+    for a, b in zip(gradients(layer, layer.loss), full(layer), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("noise", [None, torch.arange(V, 0, -1)])
+def test_importance_sampling_approaches_the_full_softmax(noise: Tensor | None) -> None:
+    torch.manual_seed(1)
+    layer = SampledSoftmaxLayer(D, V, n_samples=400_000, method="importance", noise=noise)
+    for a, b in zip(gradients(layer, layer.loss), full(layer), strict=True):
+        torch.testing.assert_close(a, b, atol=0.03, rtol=0.02)
+    few = SampledSoftmaxLayer(D, V, n_samples=10, method="importance", noise=noise)
+    few.load_state_dict(layer.state_dict())
+    assert (gradients(few, few.loss)[1] - full(layer)[1]).abs().max() > 0.1
+
+
+def test_importance_weights_are_the_printed_ones() -> None:
+    """The gradient of the loss is ∇E(y) less the mean of ∇E under ω_k / Σ ω, over the very symbols that were drawn."""
+    torch.manual_seed(2)
+    layer, (hidden, targets) = SampledSoftmaxLayer(D, V, n_samples=7, method="importance"), given()
+    torch.manual_seed(3)
+    found = torch.autograd.grad(layer.loss(hidden[:1], targets[:1]).sum(), layer.bias)[0]
+    torch.manual_seed(3)
+    drawn = layer.draw()
+    energy = layer.weight @ hidden[0] + layer.bias
+    omega = (energy[drawn] - layer.noise[drawn].log()).exp()
+    expected = torch.zeros(V)
+    for k, share in zip(drawn.tolist(), (omega / omega.sum()).tolist(), strict=True):
+        expected[k] += share
+    expected[targets[0]] -= 1
+    torch.testing.assert_close(found, expected)
+
+
+def test_nce_with_much_noise_approaches_the_full_softmax() -> None:
+    """Where scores are log probabilities already, Z = 1; the gradient of k → ∞ is that of the likelihood."""
+    torch.manual_seed(4)
+    layer, (hidden, targets) = NCELayer(D, V, n_samples=400_000), given()
+    hidden = hidden[:1].expand(M, D)  # one context, so that one bias can normalise it
+    with torch.no_grad():
+        layer.bias -= (hidden[0] @ layer.weight.T + layer.bias).logsumexp(0)
+    one = torch.autograd.grad(layer.loss(hidden, targets).sum(), layer.bias)[0]
+    other = torch.autograd.grad(SoftmaxLayer.loss(layer, hidden, targets).sum(), layer.bias)[0]
+    torch.testing.assert_close(one, other, atol=0.03, rtol=0.02)
+
+
+def test_the_loss_of_nce_is_the_equation() -> None:
+    torch.manual_seed(5)
+    layer, (hidden, targets) = NCELayer(D, V, n_samples=3), given()
+    torch.manual_seed(6)
+    found = layer.loss(hidden, targets)
+    torch.manual_seed(6)
+    drawn = layer.draw()
+    unnormalised = (hidden @ layer.weight.T + layer.bias).exp()
+    h = unnormalised / (unnormalised + 3 * layer.noise)
+    for row in range(M):
+        expected = -h[row, targets[row]].log() - sum((1 - h[row, n]).log() for n in drawn)
+        torch.testing.assert_close(found[row], expected)
+
+
+def test_symbols_are_drawn_from_the_noise() -> None:
+    torch.manual_seed(7)
+    layer = NCELayer(D, V, n_samples=20_000, noise=torch.arange(1, V + 1))
+    counts = torch.bincount(layer.draw(), minlength=V)
+    assert stats.chisquare(counts.numpy(), (20_000 * layer.noise.double() / layer.noise.double().sum()).numpy()).pvalue > 0.001
+    assert stats.chisquare(counts.numpy()).pvalue < 1e-9
+
+
+def test_candidates_are_included_with_their_own_probability() -> None:
+    """1 - (1 - p)^n is what n draws with replacement include."""
+    torch.manual_seed(8)
+    layer, n_trials = SampledSoftmaxLayer(D, V, n_samples=5), 4000
+    drawn = torch.multinomial(layer.noise, 5 * n_trials, replacement=True).view(n_trials, 5)
+    included = torch.zeros(n_trials, V).scatter(1, drawn, 1.0).mean(0)
+    error = (layer.inclusion * (1 - layer.inclusion) / n_trials).sqrt()
+    assert bool(((included - layer.inclusion).abs() < 4 * error).all())
+
+
+def test_distributions_of_noise() -> None:
+    torch.testing.assert_close(log_uniform(V).sum(), torch.tensor(1.0))
+    k = torch.arange(V)
+    expected = ((k + 2.0).log() - (k + 1.0).log()) / torch.tensor(V + 1.0).log()
+    torch.testing.assert_close(log_uniform(V), expected)
+    torch.testing.assert_close(zipf(3, 2.0), torch.tensor([1.0, 1 / 4, 1 / 9]) / (1 + 1 / 4 + 1 / 9))
+
+
+@pytest.mark.parametrize(
+    ("made", "part"),
+    [
+        (lambda: SoftmaxLayer(D, V, smoothing=1.0), "smoothing must lie"),
+        (lambda: SoftmaxLayer(D, V, tied=torch.nn.Parameter(torch.zeros(V, D + 1))), "a tied table must be"),
+        (lambda: SampledSoftmaxLayer(D, V, n_samples=0), "n_samples must be at least 1"),
+        (lambda: SampledSoftmaxLayer(D, V, method="all"), "importance or candidates"),  # type: ignore[arg-type]
+        (lambda: NCELayer(D, V, noise=torch.zeros(V)), "noise must be positive"),
+        (lambda: HierarchicalSoftmaxLayer(D, V, sizes=[5, 5]), "must have 11 symbols"),
+        (lambda: AdaptiveSoftmaxLayer(D, V, cutoffs=[7, 3]), "cutoffs must rise"),
+    ],
+)
+def test_what_cannot_be_made_is_said(made: Callable[[], OutputLayer], part: str) -> None:
+    with pytest.raises(ScoreError, match=part):
+        made()
