@@ -26,6 +26,8 @@ from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
 from trelliswork.models.tokenisers.config import RawFiles, TokeniserConfig
+from trelliswork.models.transducers.config import PairFiles
+from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.training.config import TrainingConfig
 
 if TYPE_CHECKING:
@@ -164,6 +166,12 @@ FAMILIES = (
         "trelliswork.models.events.recipe:FrameRecipe",
         phrases_of(FRAMES),
         (VectorFile,), (FrameConfig,), (TrainingConfig, Machine), FRAMES,
+    ),
+    Family(
+        "Pairs of strings",
+        "trelliswork.models.transducers.pair_ngram.recipe:PairNgramRecipe",
+        {"pair-ngram": "from strings to strings by joint n-grams, exact and trained in seconds"},
+        (PairFiles,), (PairNgramConfig,),
     ),
     Family(
         "Over features",

@@ -52,7 +52,7 @@ def align(pairs: Sequence[Pair], limits: Limits, iterations: int, penalty: float
         [y for _, y in pairs], max([limits.target, *(needed(pair) for pair in pairs)])
     )
     chunked = ChunkedPairs(
-        sources.numbers, sources.offsets, np.column_stack([np.zeros(len(targets.numbers), np.int32), targets.numbers]),
+        sources.numbers, sources.offsets, np.pad(targets.numbers + 1, ((0, 0), (1, 0))),
         targets.offsets, np.full(len(pairs), limits.source, np.int32),
         np.array([max(limits.target, needed(pair)) for pair in pairs], np.int32), len(targets.names) + 1, limits.both,
     )  # fmt: skip

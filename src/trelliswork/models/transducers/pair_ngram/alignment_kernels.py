@@ -19,7 +19,7 @@ EMPTY = -1
 
 
 class ChunkedPairs(NamedTuple):
-    """Pairs as the numbers of their chunks; -1 is a chunk that leaves its string."""
+    """Pairs as the numbers of their chunks. Chunks that leave their string are never asked for."""
 
     sources: Array  # int32 [source symbol, a - 1]: the chunk of a symbols that begins there
     source_offsets: Array  # int64 [pair + 1]
