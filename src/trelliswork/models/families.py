@@ -30,6 +30,7 @@ from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.config import PairFiles
 from trelliswork.models.transducers.edit.config import EditConfig
 from trelliswork.models.transducers.edit.presets import EDIT
+from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.presets import ATTENTION
 from trelliswork.training.config import TrainingConfig
 
@@ -181,6 +182,12 @@ FAMILIES = (
         "trelliswork.models.transducers.recipe:PairRecipe",
         phrases_of(ATTENTION),
         (PairFiles,), (AttentionConfig,), (TrainingConfig, Machine), ATTENTION,
+    ),
+    Family(
+        "Pairs of strings",
+        "trelliswork.models.transducers.pair_ngram.recipe:PairNgramRecipe",
+        {"pair-ngram": "from strings to strings by joint n-grams, exact and trained in seconds"},
+        (PairFiles,), (PairNgramConfig,),
     ),
     Family(
         "Over features",

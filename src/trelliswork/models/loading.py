@@ -40,6 +40,7 @@ KINDS = {
     "FrameParser": "trelliswork.models.events.frame_parser:FrameParser",
     "MemoryEvents": "trelliswork.models.events.memory_events:MemoryEvents",
     "MultiTagger": "trelliswork.models.taggers.networks.multi_tagger:MultiTagger",
+    "PairNgram": "trelliswork.models.transducers.pair_ngram.model:PairNgram",
     "Segmenter": "trelliswork.models.taggers.networks.segmenter:Segmenter",
     "SpanParser": "trelliswork.models.parsers.span_cky:SpanParser",
     "Tagger": "trelliswork.models.taggers.networks.tagger:Tagger",

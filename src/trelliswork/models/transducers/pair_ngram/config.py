@@ -1,0 +1,35 @@
+"""The settings of a pair n-gram, as they are written into its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from trelliswork.data.settings import Settings, setting
+
+Unalignable = Literal["grow", "skip", "error"]
+
+
+@dataclass(frozen=True)
+class PairNgramConfig(Settings):
+    """How pairs are aligned, and what is counted.
+
+    Bisani and Ney (2008), Joint-sequence models for grapheme-to-phoneme conversion; Novak, Minematsu and Hirose (2016),
+    Phonetisaurus: exploring grapheme-to-phoneme conversion with joint n-gram models in the WFST framework.
+    """
+
+    PANEL, BY_MODEL = "Pair n-grams", True
+
+    order: int = setting(8, "Chunk pairs in an n-gram.", at_least=1, below=17, option=True, search=[5, 6, 7, 8, 9])
+    source_chunk: int = setting(2, "Most source symbols that belong together.", at_least=1, below=9, option=True,
+                                search=[1, 2, 3])  # fmt: skip
+    target_chunk: int = setting(2, "Most target symbols that belong together.", at_least=1, below=33, option=True,
+                                search=[1, 2, 3])  # fmt: skip
+    many_to_many: bool = setting(False, "Let several source symbols stand for several target symbols.", option=True)
+    unalignable: Unalignable = setting(
+        "grow", "What to do with a pair whose target is too long for the chunks: let its chunks grow, skip it, or stop",
+        choices=get_args(Unalignable), option=True,
+    )  # fmt: skip
+    em_iterations: int = setting(11, "Most iterations of aligning.", at_least=1)
+    length_penalty: float = setting(1.0, "How much longer chunks are disfavoured in aligning.", at_least=0)
+    widest: int = setting(1000, "Most beginnings of targets of one length that are searched.", at_least=1)

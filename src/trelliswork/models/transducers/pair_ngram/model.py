@@ -1,0 +1,198 @@
+"""A pair n-gram: from strings to strings by n-grams of chunk pairs, such as (ph, F) or (x, K S).
+
+    >>> model = PairNgram.fit(train_pairs)                                  # doctest: +SKIP
+    >>> model.predict("phoenix", top_k=2)[0].value                          # doctest: +SKIP
+    'F IY N IH K S'
+
+Pairs are aligned by expectation maximisation; the alignments are sequences of chunk pairs, whose n-grams are counted and
+smoothed. p(target | source) is the sum over all alignments of both, as a share of the sum over all targets: exact, and
+so are the k best targets.
+
+Galescu and Allen (2001), Bi-directional conversion between graphemes and phonemes using a joint n-gram model; Bisani and
+Ney (2008), Joint-sequence models for grapheme-to-phoneme conversion; Novak, Minematsu and Hirose (2016), Phonetisaurus.
+"""  # [S2, transliteration]
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+from trelliswork.data import PairFormat, Sentence
+from trelliswork.errors import DataError, ModelError, TrellisworkError
+from trelliswork.models.base import Description, PartProbability, count
+from trelliswork.models.card import model_card
+from trelliswork.models.loading import with_kept
+from trelliswork.models.storage import StoredModel, read_model, write_model
+from trelliswork.models.transducers.pair_ngram.alignment import Limits, Pair, align, needed
+from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel, Targets
+from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
+from trelliswork.models.transducers.transducer import Symbols, Transduced, Transducer
+
+LONGEST_PAIR = 4_000_000  # source times target symbols of a pair that is learned from
+
+
+class PairNgram(Transducer):
+    """Chunk pairs with their n-grams, and the answers made of them."""
+
+    def __init__(self, config: PairNgramConfig, format: PairFormat, model: ChunkModel) -> None:
+        self.config, self.format, self.model = config, format, model
+        self.metrics: dict[str, Any] = {}
+        self.learned: list[str] = []  # what is worth knowing about the pairs that it was learned from
+
+    @classmethod
+    def fit(
+        cls, train: Sequence[Sentence], config: PairNgramConfig | None = None, *, format: PairFormat | None = None
+    ) -> Self:
+        """Learn from pairs; those that the chunks cannot cover are told in `learned`."""
+        config = config or PairNgramConfig()
+        limits = Limits(config.source_chunk, config.target_chunk, config.many_to_many)
+        pairs, told = _alignable(train, limits, config.unalignable)
+        aligned = align(pairs, limits, config.em_iterations, config.length_penalty)
+        made = cls(config, format or PairFormat("characters", "characters", "none"), ChunkModel.of(aligned, config.order))
+        made.learned = told
+        return made
+
+    # Answers
+
+    def evaluating(self) -> AbstractContextManager[Any]:
+        """Nothing is learned while answers are given."""
+        return nullcontext()
+
+    def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
+        return [self._one(source, top_k, sure) for source in batch]
+
+    def _one(self, source: Symbols, top_k: int, sure: bool) -> Transduced:
+        places = [i for i, symbol in enumerate(source) if symbol in self.model.known]
+        known = source if len(places) == len(source) else tuple(source[i] for i in places)
+        found = self.model.top_k(known, top_k, self.config.widest)
+        if not sure:
+            return Transduced(found.best)
+        return Transduced(self._exact(known, found), self._parts(known, found, places))
+
+    def _exact(self, source: Symbols, found: Targets) -> list[tuple[Symbols, float]]:
+        """Log probabilities summed over all alignments, without anything left out for speed."""
+        if not source:
+            return found.best
+        return [(target, self.model.align(source, target).log_prob) for target, _ in found.best]
+
+    def _parts(self, source: Symbols, found: Targets, places: Sequence[int]) -> list[PartProbability]:
+        """The symbols of the best target where its best alignment has them, each with p(symbol | those before it)."""
+        target, parts = found.best[0][0], []
+        for start, end, first, last in self.model.align(source, target).chunks:
+            for j in range(first, last):
+                parts.append(PartProbability(places[start], places[end - 1] + 1, target[j], found.shares[j]))
+        return parts
+
+    def log_prob(self, source: str | Symbols, target: str | Symbols) -> float:
+        """log p(target | source), summed over all alignments; -inf where there is none."""
+        x = self.format.cut_source(source) if isinstance(source, str) else source
+        y = self.format.cut_target(target) if isinstance(target, str) else target
+        x = tuple(symbol for symbol in x if symbol in self.model.known)
+        return self.model.align(x, y).log_prob
+
+    # What it is
+
+    def knows(self, word: str) -> bool:
+        return word in self.model.known
+
+    @property
+    def n_parameters(self) -> int:
+        return len(self.model.ngrams.word) - 1
+
+    @property
+    def size(self) -> str:
+        return f"{len(self.model.chunks):,} chunk pairs, {self.n_parameters:,} n-grams up to order {self.config.order}"
+
+    def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
+        """Pairs that needed longer chunks, and symbols of dev data that were never seen."""
+        unknown = sorted({symbol for pair in dev for symbol in pair.words if symbol not in self.model.known})
+        if not unknown:
+            return self.learned
+        shown = ", ".join(repr(symbol) for symbol in unknown[:5])
+        more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+        return [*self.learned, f"source symbols of the dev data that were never seen write nothing: {shown}{more}"]
+
+    def describe(self, top: int = 20) -> Description:
+        ngrams, chunks = self.model.ngrams, self.model.chunks
+        common = sorted(range(len(chunks)), key=lambda i: -ngrams.prob[i + 1])[:top]
+        shown = {
+            f"{self.format.join_source(chunks[i][0])} -> {self.format.join_target(chunks[i][1]) or 'nothing'}":
+            f"{ngrams.prob[i + 1]:.4f}" for i in common
+        }  # fmt: skip
+        labels = {"source symbols": sorted(self.model.known), "target symbols": self.model.symbols}
+        settings = {**self.config.to_dict(), **{f"{k}_units": v for k, v in asdict(self.format).items()}}
+        settings["normalise"] = settings.pop("normal_form_units")
+        sections = [("most frequent chunk pairs", shown), ("pair n-gram", settings)]
+        return Description("a pair n-gram", labels, dict(labels), settings, sections)
+
+    # Disk
+
+    def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
+        """Write the model folder."""
+        chunks = [[list(source), list(target)] for source, target in self.model.chunks]
+        config = {"settings": self.config.to_dict(), "format": asdict(self.format), "chunks": chunks}
+        card = model_card(self)
+        stored = StoredModel(
+            type(self).__name__, config, self.model.arrays(), self.metrics, card, extra or {}, self.kept()
+        )
+        write_model(directory, stored)
+
+    @classmethod
+    def load(cls, directory: str | Path, *, features: object = None) -> Self:
+        """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
+        stored = read_model(directory, cls.__name__)
+        try:
+            settings = PairNgramConfig.from_dict(stored.config["settings"])
+            chunks = [(tuple(source), tuple(target)) for source, target in stored.config["chunks"]]
+            model = cls(
+                settings, PairFormat(**stored.config["format"]), ChunkModel.from_arrays(chunks, stored.weights)
+            )
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
+        model.metrics = dict(stored.metrics)
+        found: Self = with_kept(model, directory)
+        return found
+
+
+def _alignable(train: Sequence[Sentence], limits: Limits, rule: str) -> tuple[list[Pair], list[str]]:
+    """The pairs to align, and what is to be said about those whose targets are too long for the chunks."""
+    pairs, beyond = list[Pair](), list[Sentence]()
+    for each in train:
+        _check(each)
+        pair = (each.words, each.target or ())
+        covered = limits.covers(pair)
+        if not covered:
+            beyond.append(each)
+        if covered or rule == "grow":
+            pairs.append(pair)
+    if not beyond:
+        return pairs, []
+    first = beyond[0]
+    problem = f"a target of {len(first.target or ())} symbols for a source of {len(first)}"
+    where = f"{first.file or 'data'}:{first.line}" if first.line else "the first"
+    limit = f"target chunks of {limits.target}"
+    if rule == "error":
+        raise DataError(
+            first.file or "data", f"expected a pair that {limit} can align, got {problem}; give a larger "
+            "--target-chunk, or --unalignable grow or skip", line=first.line,
+        )  # fmt: skip
+    if not pairs:
+        raise TrellisworkError(f"expected a pair that {limit} can align, got none; give a larger --target-chunk")
+    told = f"{count(len(beyond), 'pair')} that {limit} cannot align"
+    if rule == "skip":
+        return pairs, [f"{told}: skipped; {where} has {problem}"]
+    grown = max(needed((each.words, each.target or ())) for each in beyond)
+    return pairs, [f"{told}: aligned with chunks of up to {grown}; {where} has {problem}"]
+
+
+def _check(pair: Sentence) -> None:
+    for side, symbols in (("source", pair.words), ("target", pair.target)):
+        if not symbols:
+            raise DataError(pair.file or "data", f"expected a {side}, got nothing; fill it in, or remove the pair",
+                            line=pair.line)  # fmt: skip
+    if len(pair) * len(pair.target or ()) > LONGEST_PAIR:
+        problem = f"expected a pair that can be aligned in memory, got {len(pair)} and {len(pair.target or ())} symbols"
+        raise DataError(pair.file or "data", f"{problem}; cut it into shorter ones", line=pair.line)
