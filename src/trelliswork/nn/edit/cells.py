@@ -129,7 +129,9 @@ def _allowed_operations(pairs: Pairs, n: int) -> Tensor:
     return torch.stack([always, always, inside, copies], -1)
 
 
-def _by_reference(tensors: tuple[Tensor, ...], pairs: Pairs, grads: tuple[Tensor, Tensor]) -> tuple[Tensor | None, ...]:
+def _by_reference(
+    tensors: tuple[Tensor, Tensor, Tensor, Tensor], pairs: Pairs, grads: tuple[Tensor, Tensor]
+) -> tuple[Tensor | None, ...]:
     """The gradient as a graph that can be differentiated again; impossible steps count for nothing."""
     needed = [each for each in tensors if each.requires_grad]
     with torch.enable_grad():

@@ -92,7 +92,7 @@ class EditNetwork(nn.Module):
     def read_on(
         self, symbols: Int[Tensor, "h"], state: tuple[Tensor, Tensor]
     ) -> tuple[Float[Tensor, "h d"], tuple[Tensor, Tensor]]:
-        """`read` for one more symbol of each prefix, -1 to begin; `state` is that of the reader, before and behind it."""
+        """`read` for one more symbol of each prefix, -1 to begin; and the state of the reader behind it."""
         known = torch.where(symbols < self.n_targets, symbols, self.begin + 1)
         vectors = self.targets(torch.where(symbols < 0, self.begin, known))
         after = torch.lstm_cell(vectors, state, *self.reader.all_weights[0])

@@ -103,7 +103,9 @@ def plain_reader(tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor, packi
     return empty.index_copy(0, packing.order[0], torch.cat(states))
 
 
-def _by_reference(tensors: tuple[Tensor, ...], packing: Packing, grad: Tensor) -> tuple[Tensor | None, ...]:
+def _by_reference(
+    tensors: tuple[Tensor, Tensor, Tensor, Tensor], packing: Packing, grad: Tensor
+) -> tuple[Tensor | None, ...]:
     """The gradient as a graph that can be differentiated again."""
     needed = [each for each in tensors if each.requires_grad]
     found = iter(torch.autograd.grad(plain_reader(*tensors, packing), needed, grad, create_graph=True))

@@ -5,8 +5,8 @@
     >>> model.predict(["cat"], top_k=2)[0].alternatives                                        # doctest: +SKIP
 
 The source is read from left to right. At each place, and after each prefix of the target, a network chooses to insert
-a symbol, to put one in the place of the next one of the source, to copy that one, or to delete it. `nn/edit/math.md` has
-the equations.
+a symbol, to put one in the place of the next one of the source, to copy that one, or to delete it. `nn/edit/math.md`
+has the equations.
 
 Graves (2012), Sequence transduction with recurrent neural networks; Makarov and Clematide (2018), Neural
 transition-based string transduction for limited-resource setting in morphology; Wu and Cotterell (2019), Exact hard
