@@ -185,7 +185,7 @@ class Column:
     def after(self, parents: Array, symbols: Array, best_path: bool) -> Array:
         """What comes into the columns of the longer prefixes."""
         arriving: Any = np.empty((len(parents), self.alpha.shape[1]))
-        given = self.outputs, self.offsets, self.lengths, self.copies, best_path, self.alpha
+        given = self.outputs, (self.offsets, self.lengths, self.copies), best_path, self.alpha
         over_rows(search_kernels.arrive, len(parents), arriving.size * 8, *given, parents, symbols, arriving)
         return arriving
 

@@ -78,8 +78,9 @@ def _highest(share, row, to):
 
 
 @kernel(EXACT)
-def arrive(first, last, outputs, offsets, lengths, copies, best, alpha, parents, symbols, arriving):
+def arrive(first, last, outputs, cells, best, alpha, parents, symbols, arriving):
     """What comes into the column of each new hypothesis: its parent's α, and the symbol written from there."""
+    offsets, lengths, copies = cells
     v = outputs.shape[1] - N_OPERATIONS
     for new in range(first, last):
         h, y = parents[new], symbols[new]
