@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from tests.oracles.edit_scripts import SlowTransducer
 from trelliswork.nn.edit.cells import EditScores, Pairs, edit_scores, plain_scores
 from trelliswork.nn.edit.network import EditNetwork, Sizes
+from trelliswork.runtime.autograd import fused
 
 N_SOURCES, N_TARGETS = 3, 2
 UNKNOWN = N_TARGETS  # can only be copied
@@ -83,7 +84,7 @@ def test_derivatives() -> None:
     given = [each.clone().requires_grad_() for each in (left[rows, :, :2], right[rows, :, :2], weight[:, :2], bias)]
 
     def loss(*given: Tensor) -> Tensor:
-        steps, ends = EditScores.apply(*given, pairs)
+        steps, ends = fused(EditScores(pairs), *given)
         return read_cells(steps, pairs).sum() + (2 * ends).sum()
 
     assert torch.autograd.gradcheck(loss, given)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from trelliswork.nn.encoders.lstm_ahead import Reader, plain_reader, read_ahead
 from trelliswork.nn.encoders.packing import Packing
+from trelliswork.runtime.autograd import fused
 
 DIM, HIDDEN = 4, 3
 MASKS = {
@@ -52,9 +53,9 @@ def test_second_derivatives() -> None:
     weights = [each.detach().clone().requires_grad_() for each in reader.all_weights[0][:3]]
 
     def states(tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor) -> Tensor:
-        return Reader.apply(tokens.flatten(0, 1), w_in.T, w_on.T, bias, packing)
+        return fused(Reader(packing), tokens.flatten(0, 1), w_in.T, w_on.T, bias)
 
     assert torch.autograd.gradcheck(states, (tokens, *weights))
     assert torch.autograd.gradgradcheck(states, (tokens, *weights))
-    given = tokens.flatten(0, 1), weights[0].T, weights[1].T, weights[2], packing
-    assert torch.allclose(Reader.apply(*given), plain_reader(*given))
+    given = tokens.flatten(0, 1), weights[0].T, weights[1].T, weights[2]
+    assert torch.allclose(fused(Reader(packing), *given), plain_reader(*given, packing))

@@ -13,6 +13,8 @@ from torch import Tensor
 from trelliswork.nn.edit import kernels
 from trelliswork.nn.edit.kernels import COPY, DELETE, INSERT, N_OPERATIONS, SUBSTITUTE
 from trelliswork.nn.encoders.fusing import can_fuse
+from trelliswork.runtime.autograd import fused
+from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.runtime.threads import over_rows
 
@@ -46,54 +48,53 @@ def edit_scores(left: Tensor, right: Tensor, weight: Tensor, bias: Tensor, pairs
     delete, insert, substitute and copy, the others of the symbols to write.
     """
     if can_fuse(left, right, weight, bias):
-        found: tuple[Tensor, Tensor] = EditScores.apply(left, right, weight, bias, pairs)
+        found: tuple[Tensor, Tensor] = fused(EditScores(pairs), left, right, weight, bias)
         return found
     return plain_scores(left, right, weight, bias, pairs)
 
 
-class EditScores(torch.autograd.Function):
+@dataclass(frozen=True)
+class EditScores:
     """See `edit_scores`."""
 
-    @staticmethod
+    pairs: Pairs
+
     def forward(
-        ctx: Any,
+        self,
         left: Float[Tensor, "batch n+1 d"],
         right: Float[Tensor, "batch m+1 d"],
         weight: Float[Tensor, "o d"],
         bias: Float[Tensor, "o"],
-        pairs: Pairs,
-    ) -> tuple[Tensor, Tensor]:
-        arrays = pairs.arrays()
+    ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, ...]]:
+        arrays = self.pairs.arrays()
         offsets, lengths, target_lengths = arrays[:3]
         n_cells, batch = int(((lengths + 1) * (target_lengths + 1)).sum()), len(lengths)
         hidden = left.new_empty(n_cells, left.shape[2])
-        left, right = left.contiguous(), right.contiguous()
         rows = batch, n_cells * left.shape[2] * 4
-        given = left.detach().numpy(), right.detach().numpy()
+        given = as_array(left), as_array(right)
         over_rows(kernels.meet, *rows, *given, offsets, lengths, target_lengths, hidden.numpy())
         outputs = torch.addmm(bias, hidden, weight.T)
         steps = left.new_full((batch, left.shape[1], right.shape[1], 3), -INF, dtype=torch.float64)
         ends = steps.new_empty(batch)
         over_rows(kernels.score, *rows, outputs.numpy(), *arrays, steps.numpy(), ends.numpy())
-        ctx.save_for_backward(left, right, weight, bias, hidden, outputs, steps)
-        ctx.pairs = pairs
-        return steps, ends
+        return (steps, ends), (hidden, outputs, steps)
 
-    @staticmethod
-    def backward(ctx: Any, by_steps: Tensor, by_ends: Tensor) -> Any:
-        left, right, weight, bias, hidden, outputs, steps = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return *_by_reference((left, right, weight, bias), ctx.pairs, (by_steps, by_ends)), None
-        arrays = ctx.pairs.arrays()
+    def backward(
+        self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, ...]:
+        (left, right, weight, _), (hidden, outputs, steps) = tensors, kept
+        arrays, by_outputs = self.pairs.arrays(), torch.empty_like(outputs)
         rows = len(left), hidden.numel() * 4
-        grads = by_steps.contiguous().numpy(), by_ends.contiguous().numpy()
-        by_outputs = torch.empty_like(outputs)
-        over_rows(kernels.unscore, *rows, outputs.numpy(), arrays, steps.numpy(), *grads, by_outputs.numpy())
+        given = outputs.numpy(), arrays, steps.numpy(), *map(as_array, grads)
+        over_rows(kernels.unscore, *rows, *given, by_outputs.numpy())
         by_weight, by_bias, by_hidden = by_outputs.T @ hidden, by_outputs.sum(0), by_outputs @ weight
-        by_left, by_right = torch.zeros_like(left), torch.zeros_like(right)
-        given = hidden.numpy(), by_hidden.numpy(), *arrays[:3]
-        over_rows(kernels.part, *rows, *given, by_left.numpy(), by_right.numpy())
-        return by_left, by_right, by_weight, by_bias, None
+        by_left, by_right = left.new_zeros(left.shape), right.new_zeros(right.shape)
+        cells = hidden.numpy(), by_hidden.numpy(), *arrays[:3]
+        over_rows(kernels.part, *rows, *cells, by_left.numpy(), by_right.numpy())
+        return by_left, by_right, by_weight, by_bias
+
+    def reference(self, left: Tensor, right: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        return plain_scores(left, right, weight, bias, self.pairs)
 
 
 def plain_scores(left: Tensor, right: Tensor, weight: Tensor, bias: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
@@ -127,15 +128,3 @@ def _allowed_operations(pairs: Pairs, n: int) -> Tensor:
     copies = inside & F.pad(pairs.copies >= 0, (0, 1))
     always = torch.ones_like(inside)
     return torch.stack([always, always, inside, copies], -1)
-
-
-def _by_reference(
-    tensors: tuple[Tensor, Tensor, Tensor, Tensor], pairs: Pairs, grads: tuple[Tensor, Tensor]
-) -> tuple[Tensor | None, ...]:
-    """The gradient as a graph that can be differentiated again; impossible steps count for nothing."""
-    needed = [each for each in tensors if each.requires_grad]
-    with torch.enable_grad():
-        steps, ends = plain_scores(*tensors, pairs)
-        steps = torch.where(steps > -INF, steps, 0.0)
-        found = iter(torch.autograd.grad((steps, ends), needed, grads, create_graph=torch.is_grad_enabled()))
-    return tuple(next(found) if each.requires_grad else None for each in tensors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from trelliswork.nn.encoders import lstm_kernels as kernels
 from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.encoders.packing import Packing
+from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Bool, Float
 
 
@@ -22,49 +24,50 @@ def read_ahead(
         states: Tensor = reader(tokens)[0]
         return states * mask.unsqueeze(-1)
     packing = Packing.of(mask)
-    states = Reader.apply(tokens.flatten(0, 1), weights[0].T, weights[1].T, weights[2] + weights[3], packing)
+    given = weights[0].T, weights[1].T, weights[2] + weights[3]
+    states = fused(Reader(packing), tokens.flatten(0, 1), *given)
     return states.unflatten(0, tokens.shape[:2])
 
 
-class Reader(torch.autograd.Function):
+@dataclass(frozen=True)
+class Reader:
     """The states [positions, hidden] of an LSTM; weights and bias as in `nn.LSTM`, but transposed."""
 
-    @staticmethod
+    packing: Packing
+
     def forward(
-        ctx: Any,
+        self,
         tokens: Float[Tensor, "positions d"],
         w_in: Float[Tensor, "d 4hidden"],
         w_on: Float[Tensor, "hidden 4hidden"],
         bias: Float[Tensor, "4hidden"],
-        packing: Packing,
-    ) -> Float[Tensor, "positions hidden"]:
+    ) -> tuple[Float[Tensor, "positions hidden"], tuple[Tensor, ...]]:
+        packing = self.packing
         first, (hidden, width) = packing.counts[0], w_on.shape
         gates = tokens.index_select(0, packing.order[0]) @ w_in
         squashed = tokens.new_empty(len(gates), hidden)
         cells, states = (tokens.new_empty(first + len(gates), hidden) for _ in range(2))
         cells[:first], states[:first] = 0, 0
         recurrent = tokens.new_zeros(first * width)
-        arrays = [each.detach().numpy() for each in (gates[None], bias[None], recurrent)]
+        arrays = [each.numpy() for each in (gates[None], bias[None], recurrent)]
         arrays += [each[None].numpy() for each in (cells, squashed, states)]
         for start, before, count in packing.steps():
             if start:
                 torch.mm(states[before : before + count], w_on, out=recurrent[: count * width].view(count, width))
             kernels.advance(*arrays, start, before, count)
-        ctx.save_for_backward(tokens, w_in, w_on, bias, gates, cells, squashed, states)
-        ctx.packing = packing
-        return _unpack(states, packing, len(tokens))
+        return _unpack(states, packing, len(tokens)), (gates, cells, squashed, states)
 
-    @staticmethod
-    def backward(ctx: Any, grad: Float[Tensor, "positions hidden"]) -> Any:
-        tokens, w_in, w_on, bias, gates, cells, squashed, states = ctx.saved_tensors
-        packing = ctx.packing
-        if torch.is_grad_enabled():
-            return *_by_reference((tokens, w_in, w_on, bias), packing, grad), None
-        by_gates = _back_through_steps(packing, w_on, (gates, cells, squashed), grad)
-        by_tokens = torch.zeros_like(tokens).index_copy_(0, packing.order[0], by_gates @ w_in.T)
+    def backward(self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Tensor]) -> Any:
+        (tokens, w_in, w_on, _), (gates, cells, squashed, states) = tensors, kept
+        packing = self.packing
+        by_gates = _back_through_steps(packing, w_on, (gates, cells, squashed), grads[0])
+        by_tokens = tokens.new_zeros(tokens.shape).index_copy_(0, packing.order[0], by_gates @ w_in.T)
         by_w_in = tokens.index_select(0, packing.order[0]).T @ by_gates
         by_w_on = states.index_select(0, packing.before).T @ by_gates
-        return by_tokens, by_w_in, by_w_on, by_gates.sum(0), None
+        return by_tokens, by_w_in, by_w_on, by_gates.sum(0)
+
+    def reference(self, tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor) -> Tensor:
+        return plain_reader(tokens, w_in, w_on, bias, self.packing)
 
 
 def _unpack(states: Tensor, packing: Packing, n_positions: int) -> Tensor:
@@ -101,12 +104,3 @@ def plain_reader(tokens: Tensor, w_in: Tensor, w_on: Tensor, bias: Tensor, packi
         states.append(state)
     empty = tokens.new_zeros(len(tokens), len(w_on))
     return empty.index_copy(0, packing.order[0], torch.cat(states))
-
-
-def _by_reference(
-    tensors: tuple[Tensor, Tensor, Tensor, Tensor], packing: Packing, grad: Tensor
-) -> tuple[Tensor | None, ...]:
-    """The gradient as a graph that can be differentiated again."""
-    needed = [each for each in tensors if each.requires_grad]
-    found = iter(torch.autograd.grad(plain_reader(*tensors, packing), needed, grad, create_graph=True))
-    return tuple(next(found) if each.requires_grad else None for each in tensors)
