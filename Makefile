@@ -38,7 +38,7 @@ lint: $(READY)   ## ruff and mypy
 portability: $(READY) ## make demo and make test in fresh clones, in both orders, under other processors and threads
 	$(BIN)/python -m tests.portability
 
-BENCHMARKS := chain segments constituency dependency ctc automata beam features tagging neural calls
+BENCHMARKS := chain segments constituency dependency ctc edit automata beam features tagging neural calls
 
 bench: $(READY)  ## interleaved speed ratios against the peers, on a quiet machine; writes docs/results/bench-*.md
 	-$(BIN)/pip install --quiet --disable-pip-version-check --no-deps supar==1.1.4  # its structures need only torch
