@@ -16,10 +16,12 @@ from trelliswork.data.corpus.trees import write_treebank
 from trelliswork.models import load_tagger
 from trelliswork.models.families import FAMILIES, MODELS, TOKENISER, family_of, recipe_class
 from trelliswork.models.taggers.networks.presets import PRESETS
+from trelliswork.models.transducers.config import PairFiles
 
 OVER_FEATURES = next(family for family in FAMILIES if family.title == "Over features").phrases
 TAGGERS = [*PRESETS, *OVER_FEATURES]
-OTHERS = [name for name in MODELS if name not in (*TAGGERS, TOKENISER)]
+TRANSDUCERS = [name for name in MODELS if PairFiles in family_of(name).data]  # tests/cli/test_every_transducer.py
+OTHERS = [name for name in MODELS if name not in (*TAGGERS, *TRANSDUCERS, TOKENISER)]
 FILES = {"heads": "train.conllu", "brackets": "train.mrg", "events": "train.jsonl"}
 NETWORK = ["--epochs", "1", *SMALL]
 OPTIONS = {name: ["--max-iterations", "3"] for name in OVER_FEATURES} | {
