@@ -28,6 +28,7 @@ from typing import Any
 from benchmarks.accuracy.measure import ROOT, trelliswork
 from benchmarks.report import RESULTS, table
 from trelliswork.data import atomic_write
+from trelliswork.data.files import numbered_lines
 
 STORE = RESULTS / "transduction.json"
 Result = dict[str, Any]
@@ -59,6 +60,28 @@ def make_cmudict(data: Path, folder: Path) -> None:
         (folder / f"{part}.tsv").write_text("\n".join(found) + "\n", encoding="utf-8")
 
 
+def make_lemmas(data: Path, folder: Path) -> None:
+    """Parts of speech and characters of forms, characters of lemmas: each pair once, and all tokens beside them."""
+    for part, file in (("train", "train.conllu.gz"), ("dev", "dev.conllu"), ("test", "test.conllu")):
+        lines = []
+        for _, line in numbered_lines(data / "ud_english_ewt" / f"en_ewt-ud-{file}"):
+            if line.split("\t")[0].isdigit():
+                _, form, lemma, upos = line.split("\t")[:4]
+                lines.append(f"{upos} {' '.join(form)}\t{' '.join(lemma)}\n")
+        (folder / f"{part}.tsv").write_text("".join(dict.fromkeys(lines)), encoding="utf-8")
+        (folder / f"{part}.tokens.tsv").write_text("".join(lines), encoding="utf-8")
+
+
+def token_accuracy(work: Path, part: str) -> float:
+    """The share of tokens, not of different ones, whose target is right."""
+    sources, found = work / "sources.txt", work / "found.tsv"
+    tokens = [line.split("\t") for line in (work / f"{part}.tokens.tsv").read_text(encoding="utf-8").splitlines()]
+    sources.write_text("".join(f"{each}\n" for each in dict.fromkeys(token[0] for token in tokens)), encoding="utf-8")
+    trelliswork("predict", work / "model", sources, "--out", found)
+    answers = dict(line.split("\t")[:2] for line in found.read_text(encoding="utf-8").splitlines())
+    return statistics.mean(answers[source] == target for source, target in tokens)
+
+
 def copy_files(names: Mapping[str, str], data: Path, folder: Path) -> None:
     """Files that are pairs already, by the part that they are."""
     for part, name in names.items():
@@ -79,6 +102,10 @@ ARABIC = Data(
     partial(copy_files, {part: f"transliteration_ar_en/ar2en-{file}.txt" for part, file in
                          (("train", "train"), ("dev", "eval"), ("test", "test"))}),
     ERRORS,
+)  # fmt: skip
+LEMMAS = Data(
+    "Lemmas of English EWT from form and part of speech: each different pair once, and accuracy over all tokens",
+    make_lemmas, {**ERRORS, "accuracy of tokens": "token_accuracy"},
 )  # fmt: skip
 LANGUAGES = {  # Phonetisaurus 0.3.0 on the same test data
     "eng_us": 43.8, "bul": 23.2, "dut": 20.1, "geo": 0.0, "vie_hanoi": 61.7, "ady": 30.0, "ice": 36.0,
@@ -108,6 +135,7 @@ RUNS = (
     *(Run(f"{language}/edit", sigmorphon(language), f"--model edit --epochs {epochs}", {"word error rate": wanted})
       for language, (epochs, wanted) in EDIT.items()),
     Run("arabic/edit", ARABIC, "--model edit --epochs 12", {"word error rate": 72, "symbol error rate": 21.5}),
+    Run("lemmas/edit", LEMMAS, "--model edit --epochs 8", {"accuracy of tokens": 96.5}),
     Run("cmudict/edit", CMUDICT, "--model edit --epochs 6 --batch-tokens 2000 --hidden 192",
         {"word error rate": 23.5, "symbol error rate": 5.7}),
 )  # fmt: skip
@@ -133,6 +161,8 @@ def measure(run: Run, seed: int, data: Path, work: Path) -> Result:
         trelliswork("evaluate", work / "model", work / f"{part}.tsv", *run.evaluate.split(), "--quiet", "--json",
                     work / f"{part}.json")  # fmt: skip
         found[part] = json.loads((work / f"{part}.json").read_text(encoding="utf-8"))
+        if (work / f"{part}.tokens.tsv").exists():
+            found[part]["token_accuracy"] = token_accuracy(work, part)
     return found
 
 
