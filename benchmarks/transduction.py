@@ -1,0 +1,199 @@
+"""Transducers on real pairs, all through the command line: what they reach, and how long it takes.
+
+    python -m benchmarks.transduction                             # every run that has no figure yet, one after another
+    python -m benchmarks.transduction --only cmudict/pair-ngram   # one of them
+    python -m benchmarks.transduction --page                      # only write docs/results/transduction.md anew
+
+Train is for learning, dev chooses the settings and the epoch, and nothing is chosen by test. The data are those of
+`../shared/data`, or of --data. A further row is one more entry of `RUNS`, a further data set one more function that
+writes train.tsv, dev.tsv and test.tsv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy.measure import ROOT, trelliswork
+from benchmarks.report import RESULTS, table
+from trelliswork.data import atomic_write
+
+STORE = RESULTS / "transduction.json"
+Result = dict[str, Any]
+Make = Callable[[Path, Path], None]  # from the folder of all data to train.tsv, dev.tsv and test.tsv in another
+
+ERRORS = {"word error rate": "word_error_rate", "symbol error rate": "symbol_error_rate"}
+
+
+@dataclass(frozen=True)
+class Data:
+    """Pairs, how their files are made, and the scores that are shown, by their keys in the report."""
+
+    title: str
+    make: Make
+    scores: Mapping[str, str]
+
+
+def make_cmudict(data: Path, folder: Path) -> None:
+    """Phones without stress; words are split by a hash of their letters, all pronunciations on one side."""
+    lines: dict[str, dict[str, None]] = {"train": {}, "dev": {}, "test": {}}
+    for line in (data / "cmudict" / "cmudict.dict").read_text(encoding="utf-8").splitlines():
+        word, *phones = line.split("#")[0].split()
+        word = re.sub(r"\(\d+\)$", "", word)
+        if re.fullmatch(r"[a-z'.\-]+", word):
+            share = int(hashlib.sha1(word.encode()).hexdigest(), 16) % 100
+            part = "test" if share < 10 else "dev" if share < 12 else "train"
+            lines[part][f"{word}\t{' '.join(phone.rstrip('012') for phone in phones)}"] = None
+    for part, found in lines.items():
+        (folder / f"{part}.tsv").write_text("\n".join(found) + "\n", encoding="utf-8")
+
+
+def copy_files(names: Mapping[str, str], data: Path, folder: Path) -> None:
+    """Files that are pairs already, by the part that they are."""
+    for part, name in names.items():
+        shutil.copy(data / name, folder / f"{part}.tsv")
+
+
+def sigmorphon(language: str) -> Data:
+    """Graphemes to phonemes of one language."""
+    files = {part: f"g2p_sigmorphon2021/{language}_{part}.tsv" for part in ("train", "dev", "test")}
+    return Data(f"SIGMORPHON 2021 task 1, {language}", partial(copy_files, files), ERRORS)
+
+
+CMUDICT = Data(
+    "CMUdict without stress, 110,785 words to learn from, several right pronunciations", make_cmudict, ERRORS
+)
+ARABIC = Data(
+    "Arabic names in Latin letters, one right spelling each",
+    partial(copy_files, {part: f"transliteration_ar_en/ar2en-{file}.txt" for part, file in
+                         (("train", "train"), ("dev", "eval"), ("test", "test"))}),
+    ERRORS,
+)  # fmt: skip
+LANGUAGES = {  # Phonetisaurus 0.3.0 on the same test data
+    "eng_us": 43.8, "bul": 23.2, "dut": 20.1, "geo": 0.0, "vie_hanoi": 61.7, "ady": 30.0, "ice": 36.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """One entry of the table: data, the options of `trelliswork train`, and what is wanted, at most or at least."""
+
+    name: str
+    data: Data
+    options: str
+    goals: Mapping[str, float]
+    evaluate: str = ""  # options of `evaluate`
+
+
+RUNS = (
+    Run("cmudict/pair-ngram", CMUDICT, "--model pair-ngram", {"word error rate": 25.9, "symbol error rate": 6.25}),
+    Run("arabic/pair-ngram", ARABIC, "--model pair-ngram", {"word error rate": 75.1, "symbol error rate": 23.0}),
+    *(Run(f"{language}/pair-ngram", sigmorphon(language), "--model pair-ngram", {"word error rate": wanted})
+      for language, wanted in LANGUAGES.items()),
+)  # fmt: skip
+
+
+def command(run: Run, seed: int) -> str:
+    """What is typed in a folder with the files."""
+    seeds = f" --seed {seed}" if seed else ""
+    return f"trelliswork train train.tsv --dev dev.tsv {run.options}{seeds} --out model"
+
+
+def measure(run: Run, seed: int, data: Path, work: Path) -> Result:
+    """Train, then score on dev and test; the speed is that of `predict` on the sources of test."""
+    run.data.make(data, work)
+    began = time.perf_counter()
+    seconds = trelliswork(
+        "train", work / "train.tsv", "--dev", work / "dev.tsv", *run.options.split(), "--seed", str(seed), "--out",
+        work / "model",
+    )  # fmt: skip
+    found: Result = {"name": run.name, "seed": seed, "command": command(run, seed), "seconds": round(seconds)}
+    found["elapsed"] = round(time.perf_counter() - began)
+    for part in ("dev", "test"):
+        trelliswork("evaluate", work / "model", work / f"{part}.tsv", *run.evaluate.split(), "--quiet", "--json",
+                    work / f"{part}.json")  # fmt: skip
+        found[part] = json.loads((work / f"{part}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def stored() -> list[Result]:
+    return json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else []
+
+
+def keep(result: Result) -> None:
+    """Into the file with all results, in place of one of the same name and seed."""
+    found = {(each["name"], each["seed"]): each for each in stored()} | {(result["name"], result["seed"]): result}
+    with atomic_write(STORE) as file:
+        file.write(json.dumps([found[key] for key in sorted(found)], indent=1) + "\n")
+
+
+def rows(results: Sequence[Result]) -> list[list[str]]:
+    """A line for each score of each run that was measured."""
+    found = []
+    for run in RUNS:
+        own = [each for each in results if each["name"] == run.name]
+        for title, key in run.data.scores.items():
+            if not own or key not in own[0]["test"]:
+                continue
+            test, dev = ([100 * float(each[part][key]) for each in own] for part in ("test", "dev"))
+            goal = f"{run.goals[title]:g}" if title in run.goals else ""
+            seeds = ", ".join(str(each["seed"]) for each in own)
+            spread = f" ± {statistics.stdev(test):.2f}" if len(test) > 1 else ""
+            shown = f"{statistics.mean(test):.2f}{spread}"
+            found.append([*run.name.split("/", 1), title, shown, f"{statistics.mean(dev):.2f}", goal, seeds])
+    return found
+
+
+def page(results: Sequence[Result]) -> str:
+    lines = [
+        "# Transduction",
+        "",
+        "Made by `python -m benchmarks.transduction`. Train is for learning, dev chose the settings and the epoch, and",
+        "nothing was chosen by test. A word is right if it equals any of its right targets, and symbol errors are",
+        "counted against the nearest one. Means over the seeds, with their standard deviation where there are several.",
+        "",
+        *table(["data", "model", "score", "test", "dev", "wanted", "seeds"], rows(results)),
+        "",
+        *(f"- {title}." for title in dict.fromkeys(run.data.title for run in RUNS)),
+        "",
+        "## How",
+        "",
+    ]
+    for each in results:
+        minutes, core = each["elapsed"] / 60, each["seconds"] / 60
+        note = f" {each['note']}" if "note" in each else ""
+        lines += [f"{each['name']}: `{each['command']}`  "]
+        lines += [f"{minutes:.1f} minutes ({core:.1f} of one core).{note}", ""]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.transduction", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of all data")
+    parser.add_argument("--only", nargs="+", choices=[run.name for run in RUNS], metavar="NAME", help="these runs")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--page", action="store_true", help="only write the page anew")
+    options = parser.parse_args()
+    known = {(each["name"], each["seed"]) for each in stored()}
+    for run in [] if options.page else RUNS:
+        if run.name not in options.only if options.only else (run.name, options.seed) in known:
+            continue
+        with tempfile.TemporaryDirectory() as work:
+            keep(measure(run, options.seed, options.data, Path(work)))
+    (RESULTS / "transduction.md").write_text(page(stored()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
