@@ -48,8 +48,9 @@ def align(pairs: Sequence[Pair], limits: Limits, iterations: int, penalty: float
     `penalty` is the exponent of a chunk pair's probability for each symbol beyond one on either side: without it,
     alignments of few long chunks would always be the best.
     """
-    sources, targets = _Chunks([x for x, _ in pairs], limits.source), _Chunks(
-        [y for _, y in pairs], max([limits.target, *(needed(pair) for pair in pairs)])
+    sources, targets = (
+        _Chunks([x for x, _ in pairs], limits.source),
+        _Chunks([y for _, y in pairs], max([limits.target, *(needed(pair) for pair in pairs)])),
     )
     chunked = ChunkedPairs(
         sources.numbers, sources.offsets, np.pad(targets.numbers + 1, ((0, 0), (1, 0))),
@@ -100,9 +101,7 @@ def _sizes(sources: _Chunks, targets: _Chunks, penalty: float) -> tuple[Array, A
     return penalty * a, penalty * b
 
 
-def _maximised(
-    pairs: ChunkedPairs, iterations: int, sizes: tuple[Array, Array]
-) -> tuple[Array, Array, list[float]]:
+def _maximised(pairs: ChunkedPairs, iterations: int, sizes: tuple[Array, Array]) -> tuple[Array, Array, list[float]]:
     """The table of chunk pairs, their scores, and the mean log-likelihood after each iteration."""
     keys = _table(pairs)
     used = np.flatnonzero(keys != EMPTY)

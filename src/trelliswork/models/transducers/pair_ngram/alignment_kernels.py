@@ -1,6 +1,6 @@
-"""Expectation maximisation over the edit lattices of pairs: all ways to cut both sides into chunks that belong together.
+"""Expectation maximisation over edit lattices: all ways to cut both sides of a pair into chunks that belong together.
 
-A step leads from (i, j) to (i + a, j + b): `a` source symbols, at least one, become `b` target symbols, which may be none.
+A step leads from (i, j) to (i + a, j + b): `a` source symbols, at least one, become `b` target symbols, or none.
 Scores are logarithms, so that nothing can underflow. A chunk pair is found in a table with open addressing.
 """
 

@@ -149,7 +149,9 @@ class ChunkModel:
         prob, backoff = (arrays[name].astype(np.float64) for name in ("prob", "backoff"))
         n = len(word)
         if not len(suffix) == len(prob) == len(backoff) == len(first) - 1 == n or n < len(chunks) + 3:
-            raise ValueError(f"{len(chunks)} chunk pairs and n-gram arrays of {n}, {len(first)} and {len(prob)} numbers")
+            raise ValueError(
+                f"{len(chunks)} chunk pairs and n-gram arrays of {n}, {len(first)} and {len(prob)} numbers"
+            )
         if (np.diff(first) < 0).any() or first[0] != 1 or first[-1] != n or (first[:-1] <= np.arange(n)).any():
             raise ValueError("children of n-grams that do not follow them")
         if suffix.min() < 0 or (suffix[1:] >= np.arange(1, n)).any() or word[1:].min() < 0:

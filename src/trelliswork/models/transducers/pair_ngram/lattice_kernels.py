@@ -2,8 +2,8 @@
 
 A state is (position, history). Histories are nodes of the trie of `ngram_arrays`, and the states of a position are a
 tree by their suffixes: what was not seen after a history is as probable as after its suffix, times the back-off weight.
-So a state has arcs of its own for the chunk pairs that were seen after it, and all others are those of its suffix, which
-is exact and needs no arcs for them.
+So a state has arcs of its own for the chunk pairs that were seen after it, and all others are those of its suffix: this
+is exact, and needs no arcs for them.
 """
 
 from __future__ import annotations
@@ -171,14 +171,20 @@ def explore(model, spans):
                                 longer(column), longer(pair), longer(to), longer(prob)
                             )  # fmt: skip
                         column[n_arcs] = column_first[i, a] + model.nodes[child, WORD] - low
-                        pair[n_arcs], to[n_arcs], prob[n_arcs] = model.nodes[child, WORD], values[at], model.weights[child, PROB]
+                        pair[n_arcs], to[n_arcs], prob[n_arcs] = (
+                            model.nodes[child, WORD],
+                            values[at],
+                            model.weights[child, PROB],
+                        )
                         n_arcs += 1
                         child += 1
                 arc_end[s] = n_arcs
                 s = following[s]
     for s in range(n_states):
         here = node[s]
-        parent[s] = NONE if here == 0 else values[find(keys, np.int64(position[s]) * n_nodes + model.nodes[here, SUFFIX])]
+        parent[s] = (
+            NONE if here == 0 else values[find(keys, np.int64(position[s]) * n_nodes + model.nodes[here, SUFFIX])]
+        )
         if position[s] == n:
             arc_first[s] = arc_end[s] = n_arcs
     return Lattice(

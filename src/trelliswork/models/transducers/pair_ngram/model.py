@@ -4,12 +4,13 @@
     >>> model.predict("phoenix", top_k=2)[0].value                          # doctest: +SKIP
     'F IY N IH K S'
 
-Pairs are aligned by expectation maximisation; the alignments are sequences of chunk pairs, whose n-grams are counted and
+Pairs are aligned by expectation maximisation. Alignments are sequences of chunk pairs, whose n-grams are counted and
 smoothed. p(target | source) is the sum over all alignments of both, as a share of the sum over all targets: exact, and
 so are the k best targets.
 
-Galescu and Allen (2001), Bi-directional conversion between graphemes and phonemes using a joint n-gram model; Bisani and
-Ney (2008), Joint-sequence models for grapheme-to-phoneme conversion; Novak, Minematsu and Hirose (2016), Phonetisaurus.
+Galescu and Allen (2001), Bi-directional conversion between graphemes and phonemes using a joint n-gram model; Bisani
+and Ney (2008), Joint-sequence models for grapheme-to-phoneme conversion; Novak, Minematsu and Hirose (2016),
+Phonetisaurus: exploring grapheme-to-phoneme conversion with joint n-gram models in the WFST framework.
 """  # [S2, transliteration]
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class PairNgram(Transducer):
         limits = Limits(config.source_chunk, config.target_chunk, config.many_to_many)
         pairs, told = _alignable(train, limits, config.unalignable)
         aligned = align(pairs, limits, config.em_iterations, config.length_penalty)
-        made = cls(config, format or PairFormat("characters", "characters", "none"), ChunkModel.of(aligned, config.order))
+        made = cls(
+            config, format or PairFormat("characters", "characters", "none"), ChunkModel.of(aligned, config.order)
+        )
         made.learned = told
         return made
 
@@ -147,9 +150,7 @@ class PairNgram(Transducer):
         try:
             settings = PairNgramConfig.from_dict(stored.config["settings"])
             chunks = [(tuple(source), tuple(target)) for source, target in stored.config["chunks"]]
-            model = cls(
-                settings, PairFormat(**stored.config["format"]), ChunkModel.from_arrays(chunks, stored.weights)
-            )
+            model = cls(settings, PairFormat(**stored.config["format"]), ChunkModel.from_arrays(chunks, stored.weights))
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         model.metrics = dict(stored.metrics)

@@ -2,7 +2,7 @@
 
 With the sums of a lattice, a target is written by a random walk whose steps have probabilities q(chunk pair | state).
 The probability of a beginning is the sum over all walks that write it; no target that begins with it is more probable.
-So beginnings are continued in the order of their probabilities, and a target that is met whole is the best that is left:
+So beginnings are continued in the order of their probabilities, and a target that is met whole is the best one left:
 exact, whatever the number of alignments. There are at most 1/p beginnings of a length that are as probable as p, which
 bounds the search.
 """
@@ -23,7 +23,7 @@ NEGLIGIBLE = 1e-10  # of the probability of a beginning; final probabilities are
 
 
 class Items(NamedTuple):
-    """What beginnings are made of: states with their share, and symbols of the last chunk that are yet to be written."""
+    """What beginnings are made of: states with their shares, and what is yet to be written of the last chunk."""
 
     state: Array  # int32
     pending: Array  # int32: the next symbol among `target_symbols`, or -1
@@ -66,9 +66,7 @@ def _more_items(x):
 
 @kernel(EXACT)
 def _more_beginnings(x):
-    return Beginnings(
-        _grown(x.parent), _grown(x.symbol), _grown(x.length), _grown(x.log_prob), _grown(x.head), x.count
-    )
+    return Beginnings(_grown(x.parent), _grown(x.symbol), _grown(x.length), _grown(x.log_prob), _grown(x.head), x.count)
 
 
 @kernel(EXACT)
@@ -131,7 +129,7 @@ class Round(NamedTuple):
     totals: Array  # float64 [symbol]
     touched: Array  # int32: the symbols that have items
     waiting: Array  # int32 [position]: the first item of the beginning itself that is to be continued
-    numbers: Array  # int64: the round, how many symbols were touched, how many entries there are
+    numbers: Array  # int64: the round, symbols touched, entries, the first and the last position where items wait
 
 
 @kernel(EXACT)
@@ -151,6 +149,7 @@ def _add(items, entries, round, place, written):
         items.state[made], items.pending[made], items.until[made], items.share[made] = state, pending, until, share
         if symbol == NONE:
             items.next[made], round.waiting[position] = round.waiting[position], made
+            round.numbers[4] = max(round.numbers[4], position)
         else:
             if round.heads[symbol] == NONE:
                 round.touched[round.numbers[1]] = symbol
@@ -162,7 +161,7 @@ def _add(items, entries, round, place, written):
 
 @kernel(EXACT)
 def _write(model, items, entries, round, to, share, chunk):
-    """Go on to the state `to` = (number, position), writing the first symbol of `chunk` = (begin, end), if it has one."""
+    """Go on to the state `to` = (number, position), writing the first symbol of `chunk` = (begin, end), if any."""
     (state, position), (begin, end) = to, chunk
     n_marks = model.n_symbols + 1 + model.target_symbols.shape[0]
     symbol = model.target_symbols[begin] if begin < end else NONE
@@ -175,9 +174,10 @@ def _write(model, items, entries, round, to, share, chunk):
 
 @kernel(EXACT)
 def _begin_round(model, lattice, items, entries, round, head):
-    """Let the items of a beginning wait: at their positions, or at the last one if they are amid a chunk."""
+    """Let the items of a beginning wait at their positions."""
     round.numbers[0] += 1
-    round.numbers[1] = round.numbers[2] = 0
+    round.numbers[1] = round.numbers[2] = round.numbers[4] = 0
+    round.numbers[3] = round.waiting.shape[0]
     n_marks, item = model.n_symbols + 1 + model.target_symbols.shape[0], head
     while item != NONE:
         following, i = items.next[item], lattice.position[items.state[item]]
@@ -186,9 +186,8 @@ def _begin_round(model, lattice, items, entries, round, head):
             at = _entry(entries, key, round.numbers[0])
             entries.key[at], entries.round[at], entries.item[at] = key, round.numbers[0], item
             round.numbers[2] += 1
-        else:
-            i = round.waiting.shape[0] - 1
         items.next[item], round.waiting[i] = round.waiting[i], item
+        round.numbers[3], round.numbers[4] = min(round.numbers[3], i), max(round.numbers[4], i)
         item = following
 
 
@@ -216,7 +215,8 @@ def _continue(model, lattice, steps, items, entries, round, head):
     n, ended = lattice.heads.shape[0] - 1, 0.0
     items, entries = _roomy(items, entries, round, _size_of(items, head))
     _begin_round(model, lattice, items, entries, round, head)
-    for i in range(n + 1):
+    i = round.numbers[3]
+    while i <= round.numbers[4]:
         item = round.waiting[i]
         round.waiting[i] = NONE
         while item != NONE:
@@ -238,6 +238,7 @@ def _continue(model, lattice, steps, items, entries, round, head):
                     chunk = (model.target_first[pair], model.target_first[pair + 1])
                     _write(model, items, entries, round, (to, lattice.position[to]), share * steps.prob[k], chunk)
             item = following
+        i += 1
     return steps, items, entries, ended
 
 
@@ -297,7 +298,7 @@ def _tables(model, n):
     entries = Entries(np.empty(1024, np.int64), np.full(1024, NONE, np.int64), np.empty(1024, np.int32))
     round = Round(
         np.full(model.n_symbols, NONE, np.int32), np.zeros(model.n_symbols), np.empty(model.n_symbols, np.int32),
-        np.full(n + 1, NONE, np.int32), np.zeros(3, np.int64),
+        np.full(n + 1, NONE, np.int32), np.zeros(5, np.int64),
     )  # fmt: skip
     return items, tree, entries, round
 
@@ -327,9 +328,7 @@ def search(model, lattice, top_k, widest):
         if continued[length] > widest:
             certain = False
             continue
-        steps, items, entries, ended = _continue(
-            model, lattice, steps, items, entries, round, tree.head[beginning]
-        )
+        steps, items, entries, ended = _continue(model, lattice, steps, items, entries, round, tree.head[beginning])
         tree, heap, n_heap = _grow(tree, heap, n_heap, items, round, beginning, ended)
     return leaves[:n_leaves], tree, certain
 
