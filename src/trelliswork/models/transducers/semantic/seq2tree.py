@@ -223,7 +223,7 @@ class Seq2Tree(PairNetwork):
         """The share of questions whose meaning is right: equal in names of variables and order where they matter."""
         answers = self.transduce(gold)
         right = [
-            self.form.compared(answer.best[0][0]) == self.form.compared(pair.target or ())
+            self.form.compared(answer.best[0][0]) == _read(self.form, pair)
             for pair, answer in zip(gold, answers, strict=True)
         ]
         share = sum(right) / max(1, len(right))
@@ -232,6 +232,8 @@ class Seq2Tree(PairNetwork):
     # What it is
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
+        for pair in dev:
+            _read(self.form, pair)  # a broken one is said before anything is learned
         found = [f"targets: {SHOWN[self.form.name]} (--form)"]
         repaired = sum(self.form.is_repaired(pair.target or ()) for pair in (*train, *dev))
         if repaired:
