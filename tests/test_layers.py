@@ -16,7 +16,7 @@ PACKAGE = Path(trelliswork.__file__).parent
 LAYERS = (
     {"ctrl_c", "errors", "lazy", "writing"},
     {"runtime"},
-    {"draw", "semirings", "tags"},
+    {"draw", "semirings", "tags", "terms"},
     {"structures"},
     {"distributions"},
     {"nn"},

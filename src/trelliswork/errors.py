@@ -25,6 +25,10 @@ class ConstraintError(TrellisworkError):
     """A constraint that leaves nothing, or forbids the gold structure."""
 
 
+class TermError(TrellisworkError):
+    """A lambda term that cannot be read, has no type, or has no normal form within the limit of steps."""
+
+
 class DataError(TrellisworkError):
     """A file that cannot be read as what it should be.
 

@@ -32,6 +32,8 @@ from trelliswork.models.transducers.edit.config import EditConfig
 from trelliswork.models.transducers.edit.presets import EDIT
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.presets import ATTENTION
+from trelliswork.models.transducers.semantic.config import TreeConfig
+from trelliswork.models.transducers.semantic.presets import TREES
 from trelliswork.training.config import TrainingConfig
 
 if TYPE_CHECKING:
@@ -188,6 +190,12 @@ FAMILIES = (
         "trelliswork.models.transducers.pair_ngram.recipe:PairNgramRecipe",
         {"pair-ngram": "from strings to strings by joint n-grams, exact and trained in seconds"},
         (PairFiles,), (PairNgramConfig,),
+    ),
+    Family(
+        "Questions",
+        "trelliswork.models.transducers.semantic.recipe:TreeRecipe",
+        phrases_of(TREES),
+        (PairFiles,), (TreeConfig,), (TrainingConfig, Machine), TREES,
     ),
     Family(
         "Over features",

@@ -1,0 +1,240 @@
+"""A decoder of trees: brackets open sequences of their own, each read from the state of the symbol that opened it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from trelliswork.errors import ScoreError
+from trelliswork.nn.decoders.attention import Memory, Scoring, align, attend, ends_of, make_score
+from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
+from trelliswork.runtime.shapes import Bool, Float, Int
+
+N_FLAGS = 2  # behind the vector of a symbol: 1 if it opens a subtree, 1 if it closes one
+
+
+class TreeState(NamedTuple):
+    """The state of the open sequence at each level, hidden and cell; and how many levels are open below the root."""
+
+    levels: Float[Tensor, "batch beam deepest 2 h"]
+    depth: Int[Tensor, "batch beam"]
+
+
+class TreeDecoder(Decoder):
+    """Reads a tree in brackets, each bracket a sequence of its own.
+
+    A symbol that opens a subtree stands for the nonterminal: the sequence around it reads it and waits. The sequence
+    inside starts from that state and reads, with each symbol, the hidden vector of the nonterminal (parent feeding).
+    The symbol that closes it is its end, and the sequence around it goes on from where it was, so that p(tree) is the
+    product of the sequences' probabilities. Trees may be `deepest` - 1 levels deep.
+
+    The last two numbers of a symbol's vector say whether it opens or closes a subtree.
+
+        >>> decoder = TreeDecoder(32, 64, hidden=48, deepest=8)
+        >>> memory = decoder.remember(torch.zeros(2, 7, 64), torch.ones(2, 7, dtype=torch.bool))
+        >>> decoder(memory, torch.zeros(2, 5, 32 + 2)).hidden.shape
+        torch.Size([2, 5, 48])
+
+    Dong and Lapata (2016), Language to logical form with neural attention.
+    """
+
+    # [S4.246]
+
+    def __init__(
+        self, symbol_dim: int, source_dim: int, *, hidden: int = 200, score: Scoring = "general", deepest: int = 32,
+        dropout: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if deepest < 1:
+            raise ScoreError(f"deepest must be at least 1 level; got {deepest}")
+        self.dim, self.deepest = hidden, deepest
+        self.start = nn.Linear(source_dim, 2 * hidden)
+        self.begin = nn.Parameter(torch.randn(symbol_dim) * 0.1)  # what a subtree reads first
+        self.cell = nn.LSTMCell(symbol_dim + hidden, hidden)
+        self.score = make_score(score, hidden, source_dim)
+        self.output = nn.Linear(source_dim + hidden, hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def remember(self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Memory:
+        return Memory(encoded, self.score.keys(encoded), mask)  # type: ignore[operator]
+
+    def initial(self, memory: Memory, room: int = 1) -> TreeState:
+        root = self._root(memory)
+        levels = root.new_zeros(len(root), 1, min(self.deepest, room), 2, self.dim)
+        levels[:, 0, 0] = root
+        return TreeState(levels, torch.zeros(len(root), 1, dtype=torch.long, device=root.device))
+
+    def _root(self, memory: Memory) -> Float[Tensor, "batch 2 h"]:
+        return self.start(ends_of(memory.values, memory.mask)).tanh().view(-1, 2, self.dim)
+
+    def step(self, memory: Memory, state: State, symbols: Float[Tensor, "batch beam e"]) -> Step:
+        levels, depth = state
+        vectors, opens, closes = _parts(symbols)
+        parent = _at(levels, depth - 1)[..., 0, :] * (depth > 0)[..., None]
+        read = self._read(vectors, parent, _at(levels, depth))
+        levels = levels.index_put(
+            (*_grid(depth), depth), torch.where(closes[..., None, None], _at(levels, depth), read)
+        )
+        if bool(opens.any()):
+            above = read[opens]
+            below = ((depth[opens] + 1).clamp(max=levels.shape[2] - 1),)
+            levels = levels.index_put(
+                opens.nonzero(as_tuple=True) + below, self._read(self.begin.expand(len(above), -1), above[:, 0], above)
+            )
+        depth = (depth + opens.long() - closes.long()).clamp(0, levels.shape[2] - 1)
+        output, weights = self._attend(memory, _at(levels, depth)[..., 0, :])
+        return Step(output, weights, TreeState(levels, depth))
+
+    def _read(
+        self, vectors: Float[Tensor, "*rows e"], parent: Float[Tensor, "*rows h"], state: Float[Tensor, "*rows 2 h"]
+    ) -> Float[Tensor, "*rows 2 h"]:
+        """The state of a sequence after one more symbol."""
+        given = torch.cat([vectors, parent], -1).flatten(0, -2)
+        hidden, cell = state.flatten(0, -3).unbind(1)
+        return torch.stack(self.cell(given, (hidden, cell)), 1).view_as(state)
+
+    def _attend(
+        self, memory: Memory, hidden: Float[Tensor, "batch m h"]
+    ) -> tuple[Float[Tensor, "batch m h"], Float[Tensor, "batch m n"]]:
+        weights = align(self.score(hidden, memory.keys), memory.mask)
+        read = torch.cat([attend(weights, memory.values), hidden], -1)
+        return self.dropout(self.output(read).tanh()), weights
+
+    # All symbols known
+
+    def forward(self, memory: Memory, symbols: Float[Tensor, "batch t e"]) -> Unrolled:
+        """Level by level: the sequences of one level, of all trees, are read together."""
+        vectors, opens, closes = _parts(symbols)
+        places = TreePlaces(opens.tolist(), closes.tolist(), self.deepest)
+        table = torch.cat([self.begin[None], vectors.flatten(0, 1)])  # the first row begins subtrees
+        inputs = F.linear(table, self.cell.weight_ih[:, : vectors.shape[-1]], self.cell.bias_ih + self.cell.bias_hh)
+        states = self._root(memory)  # those of all sequences so far, by number
+        for number, level in enumerate(places.levels):
+            start = states[_index(level.openers, states)]
+            parents = start[:, 0] if number else torch.zeros_like(start[:, 0])
+            states = torch.cat(
+                [states, self._level(inputs[_index(level.inputs, states)], level.widths, start, parents)]
+            )
+        tops = states[_index(places.tops, states)][..., 0, :]
+        return Unrolled(*self._attend(memory, tops))
+
+    def _level(
+        self,
+        inputs: Float[Tensor, "symbols gates"],
+        widths: Sequence[int],
+        state: Float[Tensor, "sequences 2 h"],
+        parents: Float[Tensor, "sequences h"],
+    ) -> Float[Tensor, "symbols 2 h"]:
+        """The states after each symbol of some sequences, step by step; `widths` has how many read at each."""
+        fed = F.linear(parents, self.cell.weight_ih[:, -self.dim :])
+        hidden, cell = state.unbind(1)
+        found, at = [], 0
+        for width in widths:
+            given = inputs[at : at + width] + fed[:width] + F.linear(hidden[:width], self.cell.weight_hh)
+            enter, keep, new, leave = given.chunk(4, -1)
+            cell = keep.sigmoid() * cell[:width] + enter.sigmoid() * new.tanh()
+            hidden = leave.sigmoid() * cell.tanh()
+            found.append(torch.stack([hidden, cell], 1))
+            at += width
+        return torch.cat(found)
+
+
+def _parts(symbols: Float[Tensor, "batch t e"]) -> tuple[Tensor, Bool[Tensor, "batch t"], Bool[Tensor, "batch t"]]:
+    """The vectors of symbols, and which of them open and close subtrees."""
+    vectors, flags = symbols[..., :-N_FLAGS], symbols[..., -N_FLAGS:].detach() > 0
+    return vectors, flags[..., 0], flags[..., 1]
+
+
+def _at(levels: Float[Tensor, "batch beam deepest 2 h"], depth: Int[Tensor, "batch beam"]) -> Tensor:
+    """The states of one level of each hypothesis."""
+    return levels[(*_grid(depth), depth.clamp(min=0))]
+
+
+def _grid(depth: Int[Tensor, "batch beam"]) -> tuple[Tensor, Tensor]:
+    rows, places = (torch.arange(n, device=depth.device) for n in depth.shape)
+    return rows[:, None], places
+
+
+def _index(places: Sequence[Any], like: Tensor) -> Int[Tensor, "..."]:
+    return torch.tensor(places, dtype=torch.long, device=like.device)
+
+
+class Level(NamedTuple):
+    """The sequences of one level, the longest first: what they read, how many read at each step, where they start.
+
+    `inputs` are numbers of symbols over all trees, from 1, step by step; 0 begins a sequence. `openers` are numbers of
+    the states that sequences start from.
+    """
+
+    inputs: list[int]
+    widths: list[int]
+    openers: list[int]
+
+
+class _Sequence(NamedTuple):
+    """A bracket: the numbers of its symbols, and the sequence and the step that opened it, on the level above."""
+
+    symbols: list[int]
+    parent: int
+    step: int
+
+
+class TreePlaces:
+    """Which sequence each symbol of some trees belongs to, and the numbers of all states.
+
+    States are numbered as they are computed: the roots' first ones, then those of each level step by step.
+
+    >>> places = TreePlaces([[False, True, False, False]], [[False, False, False, True]], 8)   # a ( b )
+    >>> places.levels[1], places.tops
+    (Level(inputs=[0, 3], widths=[1, 1], openers=[2]), [[1, 3, 4, 2]])
+    """
+
+    def __init__(self, opens: Sequence[Sequence[bool]], closes: Sequence[Sequence[bool]], deepest: int) -> None:
+        self._sequences: list[list[_Sequence]] = [[]]
+        found: list[list[tuple[int, int, int]]] = []  # level, sequence, step of the state after each symbol
+        n = len(opens[0])
+        for tree, flags in enumerate(zip(opens, closes, strict=True)):
+            self._sequences[0].append(_Sequence([], tree, -1))
+            found.append(list(self._walk(tree * n + 1, zip(*flags, strict=True), deepest)))
+        self.levels: list[Level] = []
+        numbers = [[[tree] for tree in range(len(opens))]]  # of states, by level, sequence and step
+        for level, sequences in enumerate(self._sequences):
+            above = numbers[0] if level == 0 else numbers[level]
+            self.levels.append(self._level(sequences, above, numbers))
+        self.tops = [[numbers[level + 1][number][step] for level, number, step in tree] for tree in found]
+
+    def _walk(self, first: int, flags: Iterable[tuple[bool, bool]], deepest: int) -> Iterator[tuple[int, int, int]]:
+        path = [len(self._sequences[0]) - 1]  # numbers of the open sequences
+        for place, (opens, closes) in enumerate(flags):
+            if closes:
+                path = path[:-1] if len(path) > 1 else path
+            else:
+                self._sequences[len(path) - 1][path[-1]].symbols.append(first + place)
+            if opens and len(path) < deepest:
+                step = len(self._sequences[len(path) - 1][path[-1]].symbols) - 1
+                if len(path) == len(self._sequences):
+                    self._sequences.append([])
+                self._sequences[len(path)].append(_Sequence([0], path[-1], step))
+                path = [*path, len(self._sequences[len(path)]) - 1]
+            yield len(path) - 1, path[-1], len(self._sequences[len(path) - 1][path[-1]].symbols) - 1
+
+    def _level(
+        self, sequences: Sequence[_Sequence], above: Sequence[Sequence[int]], numbers: list[list[list[int]]]
+    ) -> Level:
+        """A level, whose states are added to `numbers`."""
+        order = sorted(range(len(sequences)), key=lambda i: -len(sequences[i].symbols))
+        first = 1 + max(number for level in numbers for each in level for number in each)
+        mine: list[list[int]] = [[] for _ in sequences]
+        inputs, widths = list[int](), list[int]()
+        for step in range(len(sequences[order[0]].symbols)):
+            reading = [i for i in order if len(sequences[i].symbols) > step]
+            for i in reading:
+                mine[i].append(first + len(inputs))
+                inputs.append(sequences[i].symbols[step])
+            widths.append(len(reading))
+        numbers.append(mine)
+        return Level(inputs, widths, [above[sequences[i].parent][sequences[i].step] for i in order])

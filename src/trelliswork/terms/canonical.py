@@ -1,0 +1,72 @@
+"""One form for all terms that differ in the names of bound variables and the order of `and` and `or` alone.
+
+    >>> from trelliswork.terms import parse_brackets, bracketed
+    >>> bracketed(canonical(parse_brackets("( lambda x e ( and ( to x denver ) ( flight x ) ) )")))
+    '( lambda $0 e ( and ( flight $0 ) ( to $0 denver ) ) )'
+
+Names of bound variables do not depend on the order, nor the order on names: terms are sorted with each variable as the
+number of abstractions between it and its own. De Bruijn (1972), Lambda calculus notation with nameless dummies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import count
+
+from trelliswork.terms.brackets import BINDERS
+from trelliswork.terms.term import Abstraction, Application, Constant, Term, Variable, free_variables
+
+UNORDERED = frozenset({"and", "or"})
+
+
+def canonical(term: Term) -> Term:
+    """Arguments of `and` and `or` sorted, then bound variables named $0, $1, ... from the top down and the left."""
+    taken = free_variables(term)
+    names = (name for name in (f"${i}" for i in count()) if name not in taken)
+    return _named(_sorted(term, ()), {}, names)
+
+
+def _sorted(term: Term, bound: tuple[str, ...]) -> Term:
+    if isinstance(term, Abstraction):
+        return Abstraction(term.variable, _sorted(term.body, (*bound, term.variable)), term.type)
+    if not isinstance(term, Application):
+        return term
+    function, *arguments = [_sorted(part, bound) for part in term.parts]
+    if isinstance(function, Constant) and function.name in UNORDERED:
+        arguments.sort(key=lambda each: nameless(each, bound))
+    return Application(function, tuple(arguments))
+
+
+def nameless(term: Term, bound: tuple[str, ...] = ()) -> str:
+    """The term as text without names of bound variables; `bound` are those around it, the innermost last."""
+    if isinstance(term, Variable):
+        if term.name in bound:
+            return f"#{bound[::-1].index(term.name)}"
+        return f"?{term.name}"
+    if isinstance(term, Constant):
+        return term.name
+    if isinstance(term, Abstraction):
+        return f"(λ {term.type} {nameless(term.body, (*bound, term.variable))})"
+    return f"({' '.join(nameless(part, bound) for part in term.parts)})"
+
+
+def _named(term: Term, values: Mapping[str, str], names: Iterator[str]) -> Term:
+    if isinstance(term, Variable):
+        return Variable(values.get(term.name, term.name))
+    if isinstance(term, Abstraction):
+        name = next(names)
+        return Abstraction(name, _named(term.body, {**values, term.variable: name}, names), term.type)
+    if not isinstance(term, Application):
+        return term
+    if binds_together(term):
+        name = next(names)
+        bodies = [_named(each.body, {**values, each.variable: name}, names) for each in term.arguments]  # type: ignore[union-attr]
+        return Application(term.function, tuple(Abstraction(name, body) for body in bodies))
+    function, *arguments = [_named(part, values, names) for part in term.parts]
+    return Application(function, tuple(arguments))
+
+
+def binds_together(term: Application) -> bool:
+    """Whether its arguments are written with one variable, as those of argmax are."""
+    is_binder = isinstance(term.function, Constant) and term.function.name in BINDERS
+    return is_binder and all(isinstance(each, Abstraction) and each.type is None for each in term.arguments)

@@ -1,0 +1,102 @@
+r"""Terms as they are written on paper: λx.(x y), \x.x y, λx:e.λp:<e,t>.(p x).
+
+An abstraction reaches as far to the right as it can; arguments follow their function. Names without an abstraction are
+free variables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from trelliswork.errors import TermError
+from trelliswork.terms.term import DEEPEST, Abstraction, Application, Term, Variable
+
+_TOKENS = re.compile(r"\s*(?:(?P<sign>[λ\\().])|(?P<name>[^\s λ\\().:]+)(?::(?P<type>[^\s().]+))?)")
+
+
+def parse(text: str) -> Term:
+    r"""The term of a text.
+
+    >>> parse("λx.x y") == parse(r"\x.(x y)"), parse("λx y.x") == parse("λx.λy.x"), str(parse("λx:e.(f x)"))
+    (True, True, 'λx:e.(f x)')
+    """
+    reader = _Reader(text, _tokens(text))
+    found = reader.term(0)
+    if reader.at < len(reader.tokens):
+        reader.fail("the end")
+    return found
+
+
+def _tokens(text: str) -> list[tuple[str, str | None, int]]:
+    """Each sign or name, the type that follows it, and its place."""
+    found: list[tuple[str, str | None, int]] = []
+    at, end = 0, len(text.rstrip())
+    while at < end:
+        match = _TOKENS.match(text, at)
+        if match is None:
+            raise TermError(f"expected a name or one of λ \\ . ( ) at character {at} of {text!r}; got {text[at]!r}")
+        found.append((match["sign"] or match["name"], match["type"], match.start(match.lastgroup or 0)))
+        at = match.end()
+    return found
+
+
+class _Reader:
+    """Recursive descent over the tokens of a text."""
+
+    def __init__(self, text: str, tokens: Sequence[tuple[str, str | None, int]]):
+        self.text, self.tokens, self.at = text, tokens, 0
+
+    @property
+    def next(self) -> str | None:
+        return self.tokens[self.at][0] if self.at < len(self.tokens) else None
+
+    def fail(self, expected: str) -> None:
+        got = "the end" if self.next is None else f"{self.next!r} at character {self.tokens[self.at][2]}"
+        raise TermError(f"expected {expected}; got {got} of {self.text!r}")
+
+    def taken(self, sign: str) -> None:
+        if self.next != sign:
+            self.fail(repr(sign))
+        self.at += 1
+
+    def term(self, level: int) -> Term:
+        """One or several parts, the first of them the function."""
+        if level > DEEPEST:
+            raise TermError(f"expected at most {DEEPEST} levels of brackets and abstractions; got more")
+        parts: list[Term] = []
+        while self.next not in (None, ")", "."):
+            parts.append(self.part(level))
+        if not parts:
+            self.fail("a term")
+        return parts[0] if len(parts) == 1 else Application(parts[0], tuple(parts[1:]))
+
+    def part(self, level: int) -> Term:
+        token, kind, _ = self.tokens[self.at]
+        if token == "(":
+            self.at += 1
+            found = self.term(level + 1)
+            self.taken(")")
+            return found
+        if token in ("λ", "\\"):
+            return self.abstraction(level)
+        if kind is not None:
+            self.fail(f"a type behind the variable of a λ alone, and not {kind!r} behind another name")
+        self.at += 1
+        return Variable(token)
+
+    def abstraction(self, level: int) -> Term:
+        """λx.M; λx y.M is λx.λy.M."""
+        self.at += 1
+        variables: list[tuple[str, str | None]] = []
+        while self.next not in (None, *"λ\\()."):
+            name, kind, _ = self.tokens[self.at]
+            variables.append((name, kind))
+            self.at += 1
+        if not variables:
+            self.fail("a variable behind λ")
+        self.taken(".")
+        found = self.term(level + 1)
+        for name, kind in reversed(variables):
+            found = Abstraction(name, found, kind)
+        return found

@@ -1,0 +1,31 @@
+"""Questions and their meanings on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.conftest import Cli
+from tests.models.semantic.test_seq2tree import PAIRS
+from trelliswork.models.transducers.semantic.forms import FORMS
+
+
+def test_it_trains_and_predicts(tmp_path: Path, cli: Cli) -> None:
+    file, model = tmp_path / "train.tsv", tmp_path / "model"
+    file.write_text("".join(f"{' '.join(p.words)}\t{' '.join(p.target or ())}\t{{}}\n" for p in PAIRS), "utf-8")
+    small = ["--word-dim", 8, "--hidden", 8, "--epochs", 2]
+    status, out, err = cli("train", file, "--dev", file, "--model", "seq2tree", "--out", model, *small)
+    assert status == 0, err
+    assert "targets: Prolog terms (--form)" in out + err
+    status, out, err = cli("predict", model, file)
+    assert status == 0, err
+    source, target, *_ = out.splitlines()[0].split("\t")
+    assert source == "show the river in var0"
+    FORMS["prolog"].read(target.split())  # what comes out always reads
+
+
+def test_brackets_that_do_not_close_are_said_with_their_line(tmp_path: Path, cli: Cli) -> None:
+    file = tmp_path / "train.tsv"
+    file.write_text("a b\tf ( x , y )\nb a\tf ( x , y\n", "utf-8")
+    status, _, err = cli("train", file, "--model", "seq2tree", "--form", "prolog", "--out", tmp_path / "m")
+    assert status == 2
+    assert "train.tsv:2: expected every bracket to close; got 1 open" in err

@@ -1,0 +1,275 @@
+"""Seq2Tree: probabilities that sum to one over all trees, search against enumeration, forms, storage, commands."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import trelliswork as tw
+from trelliswork.data import Sentence, Vocabulary
+from trelliswork.data.pairs import PairFormat
+from trelliswork.errors import DataError, TermError, TrellisworkError
+from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair
+from trelliswork.models.transducers.semantic.config import TreeConfig
+from trelliswork.models.transducers.semantic.constraints import BracketConstraint, arities_in
+from trelliswork.models.transducers.semantic.forms import LambdaForm, PrologForm, form_of
+from trelliswork.models.transducers.semantic.seq2tree import Seq2Tree
+from trelliswork.terms import parse_brackets
+from trelliswork.training.config import TrainingConfig
+from trelliswork.training.loop import train
+
+SMALL: dict[str, Any] = {"word_dim": 4, "hidden": 4, "dropout": 0.0, "word_dropout": 0.0, "min_count": 1}
+
+
+def pair(source: str, target: str) -> Sentence:
+    return Sentence(tuple(source.split()), target=tuple(target.split()), file="pairs.tsv", line=7)
+
+
+def tiny(**settings: Any) -> Seq2Tree:
+    """A model of the symbols a, ( and )."""
+    pairs = [pair("one two", "( a ( a ) )"), pair("two", "a")]
+    return Seq2Tree.from_data(pairs, TreeConfig(**{**SMALL, "form": "brackets", **settings}), seed=3).double().eval()
+
+
+def log_likelihood(model: Seq2Tree, source: tuple[str, ...], tree: tuple[str, ...]) -> float:
+    words = torch.tensor(model.source.indices(source))
+    gold = torch.tensor(model.target.indices(tree), dtype=torch.long)
+    return model.log_likelihoods([EncodedPair(words, gold, source)]).item()
+
+
+def is_tree(symbols: tuple[str, ...]) -> bool:
+    """Not empty, no empty bracket, and every bracket closes."""
+    text = " ".join(symbols)
+    depth = 0
+    for symbol in symbols:
+        depth += (symbol == "(") - (symbol == ")")
+        if depth < 0:
+            return False
+    return depth == 0 and bool(symbols) and "( )" not in text
+
+
+def test_strings_up_to_a_bound_and_what_is_longer_have_all_the_probability() -> None:
+    model, source, longest = tiny(), ("one", "two"), 4
+    names, total = ["a", "(", ")"], 0.0
+    words = torch.tensor(model.source.indices(source))
+    for n in range(longest + 1):
+        trees = [torch.tensor(model.target.indices(tree)).long() for tree in itertools.product(names, repeat=n)]
+        pairs = [EncodedPair(words, tree, source) for tree in trees]
+        total += model.log_likelihoods(pairs).exp().sum().item()
+    longer = list(itertools.product(names, repeat=longest + 1))  # prefixes that have not ended after as many symbols
+    total += sum(map(math.exp, _prefixes(model, source, longer)))
+    assert total == pytest.approx(1.0, abs=1e-9)
+
+
+def _prefixes(model: Seq2Tree, source: tuple[str, ...], strings: Sequence[tuple[str, ...]]) -> list[float]:
+    """log p of the strings that begin with each of some strings of one length."""
+    words = torch.tensor(model.source.indices(source))
+    pairs = [EncodedPair(words, torch.tensor(model.target.indices(each)), source) for each in strings]
+    found, gold = model._unrolled(pairs)
+    log_probs = model.next_log_probs(found.hidden)[:, :-1]
+    shares: list[float] = log_probs.gather(-1, gold[:, :-1, None]).sum((1, 2)).tolist()
+    return shares
+
+
+def test_a_wide_beam_finds_every_tree_in_order_of_probability() -> None:
+    model, source, longest = tiny(beam=400), ("one", "two"), 6
+    model.limits["longest"] = longest + 1
+    trees = [each for n in range(longest + 1) for each in itertools.product("a()", repeat=n) if is_tree(each)]
+    expected = sorted(((log_likelihood(model, source, tree), tree) for tree in trees), reverse=True)
+    found = model.transduced([source], len(trees) + 5, sure=False)[0].best
+    arities = model.arities  # a bracket has no more arguments than were seen
+    allowed = [tree for _, tree in expected if _has_arities(tree, arities)]
+    assert [tree for tree, _ in found] == allowed
+    scores = {tree: score for score, tree in expected}
+    for tree, score in found:
+        assert score == pytest.approx(scores[tree], abs=1e-9)
+    assert [tree for tree, _ in model.transduced([source], 1, sure=False)[0].best] == allowed[:1]
+
+
+def _has_arities(tree: tuple[str, ...], arities: Any) -> bool:
+    for head, (least, most) in arities_in([tree]).items():
+        low, high = arities.get(head, (0, None))
+        if least < low or (high is not None and (most is None or most > high)):
+            return False
+    return True
+
+
+def test_parts_have_the_probabilities_whose_product_is_that_of_the_tree() -> None:
+    model = tiny()
+    found = model.transduced([("one", "two")], 1, sure=True)[0]
+    tree, score = found.best[0]
+    assert tuple(part.label for part in found.parts) == tree
+    assert all(0 <= part.start < part.end <= 2 for part in found.parts)
+    whole = math.prod(part.probability or 0 for part in found.parts)
+    ends = math.exp(score - _prefixes(model, ("one", "two"), [tree])[0])
+    assert whole * ends == pytest.approx(math.exp(score), rel=1e-9)
+
+
+def test_the_loss_is_the_negative_log_likelihood() -> None:
+    """Erratum 31: the log-likelihood is made large, and what is minimised is minus it."""
+    model = tiny()
+    pairs = [pair("one two", "( a ( a ) )"), pair("two", "a")]
+    expected = -sum(log_likelihood(model, each.words, each.target or ()) for each in pairs)
+    assert model.loss(pairs).item() == pytest.approx(expected)
+    assert model.train().loss(pairs).item() == pytest.approx(expected)  # no dropout, no smoothing
+    before = [log_likelihood(model, each.words, each.target or ()) for each in pairs]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    model.loss(pairs).backward()
+    optimizer.step()
+    after = [log_likelihood(model, each.words, each.target or ()) for each in pairs]
+    assert sum(after) > sum(before)
+
+
+# --- forms ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "( A , ( _capital ( A ) , _loc ( A , B ) , _const ( B , _stateid ( var0 ) ) ) )",
+        "( A , _count ( B , ( _river ( B ) , \\+ ( _traverse ( B , C ) , _state ( C ) ) ) , A ) )",
+        "( A , _const ( B , _placeid ( mount var0 ) ) , \\+ _const ( A , x ) )",
+        "f ( a )",
+        "a",
+        "( ( a ) )",
+    ],
+)
+def test_prolog_there_and_back(text: str) -> None:
+    form = PrologForm()
+    symbols = tuple(text.split())
+    assert form.written(form.read(symbols)) == symbols
+    assert form_of([symbols, ("f", "(", "a", ",", "b", ")")]) == "prolog"
+
+
+@pytest.mark.parametrize("text", ["( a , )", "( & , a )", "~", "( , a )", "f ( )", "a , b", "( a", "a )"])
+def test_broken_prolog_is_said(text: str) -> None:
+    with pytest.raises(TermError, match="expected"):
+        PrologForm().read(text.split())
+
+
+MISSING = "( lambda $v0 e ( and ( flight $v0 ) ( to $v0 denver : ci ) )"  # a bracket
+SWAPPED = "( lambda x e ( and ( to x denver : ci ) ( flight x ) ) )"
+
+
+def test_lambda_terms_that_mean_the_same_are_learned_as_one() -> None:
+    form = LambdaForm()
+    one = tuple(MISSING.split())
+    other = tuple(SWAPPED.split())
+    assert form.is_repaired(one) and not form.is_repaired(other)
+    assert form.read(one) == form.read(other)
+    assert " ".join(form.written(form.read(one))) == "( lambda $0 e ( and ( flight $0 ) ( to $0 denver : ci ) ) )"
+    assert form_of([one, other]) == "lambda"
+    assert form.compared(["(", "lambda"]) == ("(", "lambda")  # what cannot be read is compared as it is
+    assert form_of([["(", "a", ")"]]) == "brackets"
+
+
+# --- what may be written --------------------------------------------------------------------------------------
+
+
+def strings_of(constraint: BracketConstraint, names: list[str], longest: int) -> set[tuple[str, ...]]:
+    """All strings that the constraint accepts."""
+    found, waiting = set(), [((), constraint.start(0))]
+    while waiting:
+        prefix, state = waiting.pop()
+        if constraint.distance(state) == 1:
+            found.add(prefix)
+        for symbol, after in constraint.successors(state).items():
+            if len(prefix) + constraint.distance(after) <= longest:
+                waiting.append(((*prefix, names[symbol]), after))
+    return found
+
+
+def test_a_constrained_lambda_term_always_reads_and_every_term_is_allowed() -> None:
+    names = [UNKNOWN, BEGIN, END, "(", ")", "lambda", "$0", "e", "f"]
+    symbols = tw_vocabulary(names)
+    constraint = BracketConstraint(symbols, "lambda", {"f": (1, 1), "lambda": (3, 3)}, deepest=4)
+    found = strings_of(constraint, names, longest=8)
+    expected = set()
+    for n in range(1, 8):
+        for string in itertools.product(names[3:], repeat=n):
+            if string.count("(") == string.count(")") and _is_closed_term(string):
+                expected.add(string)
+    assert found == expected
+
+
+def _is_closed_term(string: tuple[str, ...]) -> bool:
+    """A term without free variables, whose f has one argument, and which binds $0 at most once."""
+    try:
+        parse_brackets(" ".join(string))
+    except TermError:
+        return False
+    text = f" {' '.join(string)} "
+    if text.count(" lambda ") != text.count(" ( lambda $0 e ") or text.count(" lambda ") > 1:
+        return False
+    inside = text.partition(" ( lambda $0 e ")[2]
+    free = text.count(" $0 ") > text.count(" lambda ") and not inside
+    heads = [string[i + 1] for i, symbol in enumerate(string) if symbol == "("]
+    arities = arities_in([string])
+    fits = arities.get("f", (1, 1)) == (1, 1) and set(heads) <= {"f", "lambda"}
+    return fits and not free and _in_scope(string)
+
+
+def _in_scope(string: tuple[str, ...]) -> bool:
+    """Whether each $0 is inside the bracket of its lambda."""
+    depth, scope = 0, None
+    for place, symbol in enumerate(string):
+        depth += (symbol == "(") - (symbol == ")")
+        if symbol == "lambda":
+            scope = depth
+        if scope is not None and depth < scope:
+            scope = None
+        if symbol == "$0" and scope is None and string[place - 1] != "lambda":
+            return False
+    return True
+
+
+def tw_vocabulary(names: list[str]) -> Any:
+    return Vocabulary.from_list(names, unknown=UNKNOWN)
+
+
+# --- training, storage, commands --------------------------------------------------------------------------------
+
+PLACES = ["river", "city", "lake", "state"]
+PAIRS = [pair(f"{ask} the {a} in {b}", f"( A , ( _{a} ( A ) , _loc ( A , {b} ) ) )")
+         for a in PLACES for b in ("var0", "var1") for ask in ("show", "what is", "name")]  # fmt: skip
+
+
+def test_it_learns_a_small_language_and_comes_back_from_disk(tmp_path: Path) -> None:
+    config = TreeConfig(word_dim=32, hidden=32, dropout=0.0, word_dropout=0.0, min_count=1, beam=3)
+    model = Seq2Tree.from_data(PAIRS, config, seed=1)
+    training = TrainingConfig(epochs=25, patience=8, lr=0.01, batch_tokens=60)
+    result = train(model, PAIRS, PAIRS[::3], training, out=tmp_path / "m")
+    assert result.best_score == 1.0
+    loaded: Any = tw.load(tmp_path / "m")
+    question = "what is the lake in var1"
+    answer = loaded.predict(question, top_k=2)[0]
+    assert answer.value == "( A , ( _lake ( A ) , _loc ( A , var1 ) ) )"
+    assert 0.5 < answer.probability <= 1
+    assert len(answer.alternatives) == 2
+    assert answer.alternatives[0].value == answer.value
+    assert loaded.form.name == "prolog"
+    assert model.predict([question, "river"])[0].value == answer.value
+
+
+def test_brackets_that_do_not_close_are_said_with_their_place() -> None:
+    with pytest.raises(DataError, match=r"pairs.tsv:7: expected every bracket to close"):
+        Seq2Tree.from_data([pair("a", "( b , c")], TreeConfig(form="prolog"))
+    with pytest.raises(TrellisworkError, match="got none"):
+        Seq2Tree.from_data([])
+    with pytest.raises(TrellisworkError, match="source alone"):
+        Seq2Tree.from_data([Sentence(("a",))], TreeConfig(form="brackets"))
+
+
+def test_a_repaired_target_is_noted() -> None:
+    data = [pair("x", "( lambda $0 e ( f $0 )"), pair("y", "( lambda $0 e ( g $0 ) )")]
+    model = Seq2Tree.from_data(data, TreeConfig(**SMALL))
+    notes = model.notes(data, [])
+    assert any("1 target without all closing brackets" in note for note in notes)
+    assert any("lambda terms" in note for note in notes)
+    assert model.format == PairFormat("blanks", "blanks", "none")
