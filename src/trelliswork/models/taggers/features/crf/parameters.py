@@ -95,7 +95,13 @@ class Parameters:
         return cls(n_labels, offsets, (states % n_labels).astype(np.int32), np.stack(np.divmod(found, n_labels), 1))
 
     def with_pairs(
-        self, rows: AttributeRows, gold: Array, on_pairs: Array | None, *, every: bool, sets: Array | None = None
+        self,
+        rows: AttributeRows,
+        gold: Array,
+        on_pairs: Array | None,
+        *,
+        every: bool = False,
+        sets: Array | None = None,
     ) -> Parameters:
         """Attributes that are True in `on_pairs` [attributes] look at neighbouring labels: their weights are in `pairs`
         alone, for the arcs that occur with them, or for each of the arcs."""
