@@ -30,7 +30,16 @@ HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 # Modules beside the layers: the public names may come from anywhere, adapters to other libraries sit on top.
 TOP = len(LAYERS)
 FILES = sorted(PACKAGE.rglob("*.py"))
+LARGE = 12  # files of a folder whose `__init__.py` says where is what
 AT_MOST = 10  # imports inside functions: of optional packages, and what keeps feature models free of torch
+
+
+def test_a_large_folder_has_a_map() -> None:
+    folders = {file.parent for file in FILES if len(list(file.parent.glob("*.py"))) > LARGE}
+    assert len(folders) > 10
+    maps = {folder: ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or "" for folder in folders}
+    without = {folder.relative_to(PACKAGE).as_posix() for folder, text in maps.items() if text.count("\n") < 4}
+    assert without <= {"models/parsers"}
 
 
 def height_of(module: str) -> int:

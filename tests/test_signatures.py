@@ -21,13 +21,10 @@ PACKAGE = Path(trelliswork.__file__).parent
 MOST, MOST_OF_A_KERNEL = 7, 10
 COMMANDS = PACKAGE / "cli" / "commands"  # an option of the command line is a parameter
 CONSTRUCTORS = ("__init__", "__new__", "factored")
-ABOVE = {  # still above the limit; a file leaves the list when it is below
-    "distributions/ctc.py",
-    "models/taggers/features/crf/parameters.py",
-    "models/taggers/features/tagger.py",
-    "training/loop.py",
-    "training/seeds.py",
-    "training/trials.py",
+ABOVE = {  # documented functions of more options, each of which has a default; a name leaves the list when it is below
+    "models/taggers/features/tagger.py: fit",
+    "training/loop.py: train",
+    "training/seeds.py: train_seeds",
 }
 
 
@@ -77,16 +74,10 @@ def too_many(file: Path) -> list[str]:
         names = names[1:] if names and names[0] in ("self", "cls") else names
         is_kernel = any("kernel(" in ast.unparse(each) for each in node.decorator_list)
         if len(names) > (MOST_OF_A_KERNEL if is_kernel else MOST):
-            found.append(f"{file.relative_to(PACKAGE)}:{node.lineno}: {node.name} has {len(names)}")
+            found.append(f"{file.relative_to(PACKAGE).as_posix()}: {node.name}")
     return found
 
 
 def test_a_function_has_few_parameters() -> None:
     files = [file for file in sorted(PACKAGE.rglob("*.py")) if file.parent != COMMANDS]
-    assert [
-        each for file in files if file.relative_to(PACKAGE).as_posix() not in ABOVE for each in too_many(file)
-    ] == []
-
-
-def test_no_file_is_on_the_list_for_nothing() -> None:
-    assert [name for name in sorted(ABOVE) if not (PACKAGE / name).exists() or not too_many(PACKAGE / name)] == []
+    assert {each for file in files for each in too_many(file)} == ABOVE

@@ -31,7 +31,9 @@ def slope(likelihood: Likelihood, weights: np.ndarray, direction: np.ndarray) ->
 @pytest.mark.parametrize("all_states", [False, True])
 def test_loss_and_gradient(valued: bool, scale: float, all_states: bool) -> None:
     rows, gold = oracle.corpus(3, valued=valued)
-    parameters = Parameters.of(rows, gold, 12, 3, all_states=all_states, on_pairs=ON_PAIRS)
+    parameters = Parameters.of(rows, gold, 12, 3, all_states=all_states).with_pairs(
+        rows, gold, ON_PAIRS, every=all_states
+    )
     assert parameters.n_pairs > 0
     random = np.random.default_rng(1)
     weights, direction = random.normal(size=(2, len(parameters)))
@@ -46,7 +48,7 @@ def test_loss_and_gradient(valued: bool, scale: float, all_states: bool) -> None
 @pytest.mark.parametrize("valued", [False, True])
 def test_answers_equal_enumeration(valued: bool) -> None:
     rows, gold = oracle.corpus(3, valued=valued, seed=4)
-    parameters = Parameters.of(rows, gold, 12, 3, on_pairs=ON_PAIRS)
+    parameters = Parameters.of(rows, gold, 12, 3).with_pairs(rows, gold, ON_PAIRS)
     weights = np.random.default_rng(2).normal(size=len(parameters))
     crf = FeatureCRF(("a", "b", "c"), KeyIndex.of(np.arange(1, 13).astype(np.uint64)), parameters, weights)
     smaller, kept = crf.compact()
@@ -65,7 +67,7 @@ def test_answers_equal_enumeration(valued: bool) -> None:
 
 def test_only_observed_triples_have_weights_unless_all_are_asked_for() -> None:
     rows, gold = oracle.corpus(3)
-    parameters = Parameters.of(rows, gold, 12, 3, on_pairs=ON_PAIRS)
+    parameters = Parameters.of(rows, gold, 12, 3).with_pairs(rows, gold, ON_PAIRS)
     assert parameters.pairs is not None
     seen = {
         (int(a), int(gold[t - 1]), int(gold[t]))
@@ -75,7 +77,9 @@ def test_only_observed_triples_have_weights_unless_all_are_asked_for() -> None:
     listed = parameters.pairs.listed(9)
     assert [(k // 9, k // 3 % 3, k % 3) for k in listed.tolist()] == sorted(seen)
     assert not (np.diff(parameters.offsets)[ON_PAIRS]).any()
-    every = Parameters.of(rows, gold, 12, 3, on_pairs=ON_PAIRS, all_states=True, all_transitions=True)
+    every = Parameters.of(rows, gold, 12, 3, all_states=True, all_transitions=True).with_pairs(
+        rows, gold, ON_PAIRS, every=True
+    )
     assert every.n_pairs == 4 * 9
     often = parameters.frequent(rows, gold, 2.0)
     counts = np.zeros(len(listed))
@@ -107,7 +111,7 @@ def naive_perceptron(rows: AttributeRows, gold: np.ndarray, parameters: Paramete
 
 def test_the_averaged_perceptron_is_the_naive_one() -> None:
     rows, gold = oracle.corpus(2)
-    parameters = Parameters.of(rows, gold, 12, 2, on_pairs=ON_PAIRS)
+    parameters = Parameters.of(rows, gold, 12, 2).with_pairs(rows, gold, ON_PAIRS)
     *_, last = OnlineLearner(max_epochs=3).learn(Corpus(rows, gold), parameters)
     np.testing.assert_allclose(last.weights, naive_perceptron(rows, gold, parameters, 3), atol=1e-10)
 
@@ -127,7 +131,7 @@ def parity() -> tuple[AttributeRows, np.ndarray]:
 @pytest.mark.parametrize("algorithm", learning.ON_PAIRS)
 def test_every_learner_uses_them(algorithm: Algorithm) -> None:
     rows, gold = parity()
-    parameters = Parameters.of(rows, gold, 3, 2, on_pairs=np.array([True, True, False]))
+    parameters = Parameters.of(rows, gold, 3, 2).with_pairs(rows, gold, np.array([True, True, False]))
     c2 = {"c2": 0.01} if algorithm in PROBABILISTIC else {}
     *_, last = learn(rows, gold, parameters, LearningConfig(algorithm, max_iterations=30, **c2))
     crf = FeatureCRF(("0", "1"), KeyIndex(), parameters, last.weights)
@@ -136,7 +140,7 @@ def test_every_learner_uses_them(algorithm: Algorithm) -> None:
 
 def test_stochastic_descent_comes_near_the_optimum() -> None:
     rows, gold = oracle.corpus(3, n_sentences=30)
-    parameters = Parameters.of(rows, gold, 12, 3, on_pairs=ON_PAIRS)
+    parameters = Parameters.of(rows, gold, 12, 3).with_pairs(rows, gold, ON_PAIRS)
     likelihood = Likelihood(rows, gold, parameters)
     *_, best = LBFGS(l2=0.5).minimise(likelihood, np.zeros(len(parameters)))
     *_, last = StochasticDescent(l2=0.5, max_epochs=300, delta=0.0).learn(Corpus(rows, gold), parameters)

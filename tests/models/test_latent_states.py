@@ -85,7 +85,7 @@ def problem(kind: str, partial: bool, seed: int = 0) -> tuple[AttributeRows, np.
     if partial:
         gold = np.where(np.arange(len(gold)) % 3 == 0, np.where(gold > 0, -2, -1), gold)
     on_pairs = ON_PAIRS if kind == "latent with pairs" else None
-    parameters = Parameters.of(rows, gold, 12, n_labels, sets=sets, on_pairs=on_pairs)
+    parameters = Parameters.of(rows, gold, 12, n_labels, sets=sets).with_pairs(rows, gold, on_pairs, sets=sets)
     if kind == "second":
         return rows, gold, parameters.with_second_order(rows, gold, sets), sets
     return rows, gold, parameters.with_latent(2), sets

@@ -43,7 +43,7 @@ def hidden(gold: np.ndarray, seed: int = 0) -> np.ndarray:
 def test_loss_and_gradient(on_pairs: np.ndarray | None, scale: float, valued: bool) -> None:
     rows, gold = oracle.corpus(3, valued=valued, n_sentences=12)
     gold = hidden(gold)
-    parameters = Parameters.of(rows, gold, 12, 3, sets=SETS, on_pairs=on_pairs)
+    parameters = Parameters.of(rows, gold, 12, 3, sets=SETS).with_pairs(rows, gold, on_pairs, sets=SETS)
     random = np.random.default_rng(1)
     shares = random.uniform(0, 3, len(rows.lengths))
     weights, direction = random.normal(size=(2, len(parameters)))
@@ -71,7 +71,7 @@ def test_known_labels_give_the_plain_loss_whichever_kernel_runs() -> None:
 def test_threads_share_the_sentences(worth_splitting: None) -> None:
     rows, gold = oracle.corpus(3, n_sentences=12)
     gold = hidden(gold)
-    parameters = Parameters.of(rows, gold, 12, 3, sets=SETS, on_pairs=ON_PAIRS)
+    parameters = Parameters.of(rows, gold, 12, 3, sets=SETS).with_pairs(rows, gold, ON_PAIRS, sets=SETS)
     weights = np.random.default_rng(3).normal(size=len(parameters))
     shared = Likelihood(rows, gold, parameters, sets=SETS)
     assert len(shared._ranges) == 2
@@ -84,7 +84,7 @@ def test_threads_share_the_sentences(worth_splitting: None) -> None:
 def test_weights_are_for_all_labels_that_are_possible() -> None:
     rows, gold = oracle.corpus(3)
     codes = hidden(gold)
-    parameters = Parameters.of(rows, codes, 12, 3, sets=SETS, on_pairs=ON_PAIRS)
+    parameters = Parameters.of(rows, codes, 12, 3, sets=SETS).with_pairs(rows, codes, ON_PAIRS, sets=SETS)
     allowed = [[y for y in range(3) if (y == code if code >= 0 else SETS[-1 - code, y])] for code in codes]
     entries = list(zip(rows.ids.tolist(), rows.tokens().tolist(), strict=True))
     states = {(a, y) for a, t in entries if not ON_PAIRS[a] for y in allowed[t]}

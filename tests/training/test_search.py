@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trelliswork.errors import OutputError, TrellisworkError
-from trelliswork.training import Numbers, OneOf, search
+from trelliswork.training import Numbers, OneOf, SearchConfig, search
 from trelliswork.training.search_result import SearchResult, TrialRow
 from trelliswork.training.trials import JOURNAL, Attempt
 
@@ -37,7 +37,7 @@ def test_settings_lie_in_the_space() -> None:
         seen.append(attempt.settings)
         return near_a_tenth(attempt)
 
-    result = search(run, SPACE, trials=12)
+    result = search(run, SPACE, SearchConfig(trials=12))
     assert [row.settings["lengths"] for row in result.rows] == [each["lengths"] for each in seen]
     for settings in seen:
         assert 1e-4 <= settings["lr"] <= 1 and settings["encoder"] in ("lstm", "gru")
@@ -48,7 +48,7 @@ def test_settings_lie_in_the_space() -> None:
 
 def test_the_search_finds_more_than_chance_does() -> None:
     found = [
-        search(near_a_tenth, {name: SPACE[name] for name in ("lr", "layers")}, trials=40, seed=seed).best
+        search(near_a_tenth, {name: SPACE[name] for name in ("lr", "layers")}, SearchConfig(trials=40, seed=seed)).best
         for seed in range(3)
     ]
     assert all(row is not None and row.score is not None and row.score > -0.1 for row in found)
@@ -56,7 +56,7 @@ def test_the_search_finds_more_than_chance_does() -> None:
 
 def test_the_first_trial_has_the_settings_that_are_given() -> None:
     first = {"lr": 0.002, "layers": 9, "rate": 0.3, "encoder": "gru", "lengths": (2, 3)}
-    (row,) = search(near_a_tenth, SPACE, trials=1, first=first).rows
+    (row,) = search(near_a_tenth, SPACE, SearchConfig(trials=1, first=first)).rows
     assert {**row.settings, "layers": 9} == first
     assert row.settings["layers"] in (1, 2, 3, 4)  # 9 is outside
 
@@ -68,7 +68,7 @@ def test_bad_trials_are_ended_early() -> None:
             attempt.report(step, level + step / 100)
         return level + 0.05
 
-    result = search(run, SPACE, trials=8)
+    result = search(run, SPACE, SearchConfig(trials=8))
     ended = result.row(6)
     assert (ended.state, ended.steps) == ("pruned", 3) and ended.score == pytest.approx(0.13)
     assert [row.number for row in result.rows if row.state != "finished"] == [6]
@@ -88,17 +88,17 @@ def test_a_search_goes_on_as_if_it_had_not_been_stopped(tmp_path: Path, end: typ
         return near_a_tenth(attempt)
 
     stopping = False
-    whole = search(run, SPACE, trials=14, seed=3)
+    whole = search(run, SPACE, SearchConfig(trials=14, seed=3))
     stopping = True
     if end is KeyboardInterrupt:
-        stopped = search(run, SPACE, trials=14, seed=3, out=tmp_path)
+        stopped = search(run, SPACE, SearchConfig(trials=14, seed=3), out=tmp_path)
         assert stopped.interrupted and stopped.rows[-1].state == "stopped"
     else:
         with pytest.raises(Killed):
-            search(run, SPACE, trials=14, seed=3, out=tmp_path)
+            search(run, SPACE, SearchConfig(trials=14, seed=3), out=tmp_path)
     with (tmp_path / JOURNAL).open("a") as file:
         file.write('{"op_code": 4, "torn')  # what a power cut leaves
-    again = search(run, SPACE, trials=14, seed=3, out=tmp_path, resume=True)
+    again = search(run, SPACE, SearchConfig(trials=14, seed=3), out=tmp_path, resume=True)
     assert [plain(row) for row in again.rows] == [plain(row) for row in whole.rows]
 
 
@@ -107,11 +107,11 @@ def plain(row: TrialRow) -> tuple[Any, ...]:
 
 
 def test_what_is_resumed_must_be_the_same_search(tmp_path: Path) -> None:
-    search(near_a_tenth, SPACE, trials=1, out=tmp_path, purpose={"model": "window"})
+    search(near_a_tenth, SPACE, SearchConfig(trials=1), out=tmp_path, purpose={"model": "window"})
     with pytest.raises(OutputError, match="holds a search already; add --resume"):
-        search(near_a_tenth, SPACE, trials=2, out=tmp_path)
+        search(near_a_tenth, SPACE, SearchConfig(trials=2), out=tmp_path)
     with pytest.raises(TrellisworkError, match="model was 'window' and is 'crf'; give the same again"):
-        search(near_a_tenth, SPACE, trials=2, out=tmp_path, resume=True, purpose={"model": "crf"})
+        search(near_a_tenth, SPACE, SearchConfig(trials=2), out=tmp_path, resume=True, purpose={"model": "crf"})
     with pytest.raises(TrellisworkError, match="space was"):
         search(near_a_tenth, {"lr": SPACE["lr"]}, out=tmp_path, resume=True, purpose={"model": "window"})
     (tmp_path / "other").mkdir()
@@ -126,7 +126,7 @@ def test_a_trial_that_fails_is_told_and_the_search_goes_on() -> None:
             raise TrellisworkError("the loss is nan")
         return 0.5
 
-    result = search(run, SPACE, trials=3)
+    result = search(run, SPACE, SearchConfig(trials=3))
     assert [row.state for row in result.rows] == ["finished", "failed", "finished"]
     assert result.row(1).problem == "the loss is nan"
 
@@ -139,9 +139,9 @@ def test_a_search_whose_trials_all_fail_ends(tmp_path: Path) -> None:
         raise OutputError("no space")
 
     with pytest.raises(TrellisworkError, match="every one of 3 trials failed, the last so: the loss is nan"):
-        search(fails, SPACE, trials=9)
+        search(fails, SPACE, SearchConfig(trials=9))
     with pytest.raises(OutputError, match="no space"):
-        search(fills_the_disk, SPACE, trials=9)
+        search(fills_the_disk, SPACE, SearchConfig(trials=9))
 
 
 @pytest.mark.parametrize("score", [None, math.nan])
@@ -155,14 +155,14 @@ def test_ctrl_c_between_trials_keeps_them() -> None:
         if row.number == 1:
             raise KeyboardInterrupt
 
-    result = search(near_a_tenth, SPACE, first={"lr": 0.1}, on_trial=interrupt)
+    result = search(near_a_tenth, SPACE, SearchConfig(first={"lr": 0.1}), on_trial=interrupt)
     assert result.interrupted and [row.state for row in result.rows] == ["finished", "finished"]
 
 
 def test_nothing_to_search_is_refused() -> None:
     for trials, space in ((0, SPACE), (3, {})):
         with pytest.raises(TrellisworkError, match="expected trials and settings to choose"):
-            search(near_a_tenth, space, trials=trials)
+            search(near_a_tenth, space, SearchConfig(trials=trials))
 
 
 @pytest.mark.parametrize(

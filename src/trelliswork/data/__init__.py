@@ -1,4 +1,16 @@
-"""Readers and writers of tagged text, vocabularies and batching."""
+"""Readers and writers of tagged text, vocabularies and batching.
+
+sentence.py, vector_sequence.py, events.py, arcs.py    what is read: words with tags, vectors, events, trees
+readers.py, choices.py, files.py    the reader that fits a file
+columns.py, conll.py, csv_files.py, csv_header.py    tokens as lines: CoNLL columns, CSV
+treebank.py, brackets.py    trees: CoNLL-U, brackets
+jsonl.py, json_*.py         JSON records of several shapes
+crfsuite.py, crfsuite_*.py  CRFsuite's data and models
+raw_sentences.py, cutting.py, kept_lines.py    raw text; tokens cut smaller; a file given back with one column replaced
+vocabulary.py, vectors.py, batching.py, baseline.py    for taggers
+settings.py, folder_files.py, weight_files.py    settings as fields of dataclasses; folders of models
+attributes/, corpus/        attributes of tokens by templates; the built-in corpora
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""Structured distributions: torch.distributions over tag sequences, segmentations, trees and more."""
+"""Structured distributions: torch.distributions over tag sequences, segmentations, trees and more.
+
+base.py                     every query, written once; registry.py lists the distributions
+linear_chain.py, semi_markov.py, hmm.py    tags, segments, states; grouped_chain.py and local.py are special chains
+dependency_tree.py          what projective_tree.py and spanning_tree.py share
+span_tree.py, weighted_cfg.py, probabilistic_cfg.py    constituents and derivations
+ctc.py, ctc_alignment.py, edit_alignment.py, alignment.py    label strings of frames; alignments
+automaton.py, acceptor.py, ngram_model.py    machines, under the name `trelliswork.fst`
+factor_graph.py, clique_templates.py, approximation.py    variables and factors
+averaging.py, centring.py   several distributions as one; scores near 0
+spans.py, *_values.py, segment_scores.py    from values to spans, and how values are written
+checks.py, *_inputs.py      what may be given, with a sentence for each thing that can be wrong
+"""
 
 from torch.distributions import kl_divergence
 

@@ -44,7 +44,7 @@ class StructuredDistribution(Distribution):
 
     def __init__(self, like: Tensor, batch_shape: Sequence[int], event_shape: Sequence[int], backend: Backend):
         """`like` is one of the scores: its device and dtype are those of the results."""
-        self.dtype, self.backend = like.dtype, resolve_backend(backend, like.device)
+        self.dtype, self.backend = like.dtype, "kernel" if uses_kernels(backend, like) else "torch"
         super().__init__(torch.Size(batch_shape), torch.Size(event_shape), validate_args=False)
 
     # --- hooks -----------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class StructuredDistribution(Distribution):
         """A value with the highest score; among ties the choice is the same every time."""
         values, possible = self._solver.best()  # [S4.139]
         self._require_values(possible)
-        return self._written(self._in_batch(values[None], ()))
+        return self._written(self._in_batch(values, ()))
 
     @property
     def mode(self) -> Any:
@@ -222,8 +222,9 @@ class StructuredDistribution(Distribution):
         return self._in_batch(self._solver.sample(shape.numel(), generator), shape)
 
     def _in_batch(self, values: Tensor, lead: Sequence[int]) -> Tensor:
-        """Values [samples, rows, *event] of the solvers in the caller's shape."""
-        return values.reshape((*lead, *self.batch_shape, *self.event_shape))
+        """Values [*lead, rows, *event] of the solvers, samples perhaps as one axis, in the caller's shape."""
+        shape = (*lead, *self.batch_shape, *self.event_shape)
+        return values if values.shape == shape else values.reshape(shape)
 
     def _require_values(self, possible: Tensor) -> None:
         if not bool(possible.all()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import torch
 from torch import Tensor
@@ -18,14 +18,12 @@ from trelliswork.distributions.base import (
 )
 from trelliswork.distributions.checks import allowed_values, flat_lengths
 from trelliswork.distributions.ctc_alignment import CTCAlignment
-from trelliswork.distributions.ctc_inputs import Strings, check_beam, check_frames, check_scores
+from trelliswork.distributions.ctc_inputs import Strings, check_beam, check_frames, check_models, check_scores
 from trelliswork.distributions.segment_values import nested
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings.log import log_ratio
 from trelliswork.structures.ctc import beam, search, structure
-from trelliswork.structures.ctc.beam import Scorer
-from trelliswork.structures.ctc.lexicon import Lexicon
 from trelliswork.structures.ctc.strings import LIMIT, STRUCTURE, Frames
 
 INF = float("inf")
@@ -221,42 +219,31 @@ class CTC(StructuredDistribution):
         width: int = 16,
         *,
         k: int = 1,
-        scorer: Scorer | None = None,
-        scorer_weight: float = 1.0,
-        lexicon: Lexicon | None = None,
-        word_scorer: Scorer | None = None,
-        word_weight: float = 1.0,
-        label_bonus: float = 0.0,
         symbol_threshold: float = -INF,
         beam_threshold: float = INF,
+        **models: Unpack[beam.ModelOptions],
     ) -> list[Any]:
         """The k best strings that a beam of `width` strings finds, each row a list of (labels, score), best first.
 
-        `scorer` is a language model over labels, `word_scorer` one over the words of `lexicon`, each with `start()`,
-        `score(state, symbol) -> (log p, state)` and `final(state)`; their log probabilities are added to log p(ℓ | x)
-        with these weights, `label_bonus` for each label. With a lexicon only its words are spelt. With a beam that
-        holds all strings the search is exact.
+        `models` are added to log p(ℓ | x): `scorer` is a language model over labels and `word_scorer` one over the
+        words of `lexicon`, each with `start()`, `score(state, symbol) -> (log p, state)` and `final(state)`; their log
+        probabilities are multiplied by `scorer_weight` and `word_weight`, and each label adds `label_bonus`. With a
+        lexicon only its words are spelt. With a beam that holds all strings the search is exact.
 
         Two thresholds make the search faster and less thorough: symbols whose log probability in a frame is below
         `symbol_threshold` (say -5) are not tried there, unless they are the best, and strings that score more than
         `beam_threshold` (say 10) below the best one so far are dropped.
         """
         check_beam(width, k, symbol_threshold, beam_threshold)
-        if word_scorer is not None and lexicon is None:
-            raise ScoreError("a word_scorer reads words; got no lexicon to spell them; give lexicon=Lexicon({...})")
-        c = self.log_probs.shape[-1]
-        if lexicon is not None and (wrong := [x for x in lexicon.labels if not 0 <= x < c or x == self.blank]):
-            raise ScoreError(
-                f"a lexicon must spell with labels in 0..{c - 1}, not with the blank, {self.blank}; got {min(wrong)}"
-            )
-        models = beam.Models(scorer, scorer_weight, word_scorer, word_weight, lexicon, label_bonus)
+        added = beam.Models(**models)
+        check_models(added, self.log_probs.shape[-1], self.blank)
         self._require_possible()
-        find = beam.fast_beam_search if models.silent and self.backend == "kernel" else beam.beam_search
+        find = beam.fast_beam_search if added.silent and self.backend == "kernel" else beam.beam_search
         size = beam.Size(width, beam_threshold)
         rows = [
             [
                 Decoded(labels, score - z)
-                for labels, score in find(beam.likely_symbols(row, symbol_threshold), self.blank, size, k, models)
+                for labels, score in find(beam.likely_symbols(row, symbol_threshold), self.blank, size, k, added)
             ]
             for row, z in zip(self._parts.rows(), self._log_z.detach().tolist(), strict=True)
         ]

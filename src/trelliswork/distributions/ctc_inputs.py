@@ -23,6 +23,7 @@ from trelliswork.errors import ScoreError
 from trelliswork.runtime import bridge
 from trelliswork.runtime.bridge import as_array
 from trelliswork.runtime.shapes import Bool, Int
+from trelliswork.structures.ctc.beam import Models
 from trelliswork.structures.ctc.kernels import first_bad_label
 
 Strings = Tensor | Sequence[Any]
@@ -112,6 +113,17 @@ def check_beam(width: int, k: int, symbol_threshold: float, beam_threshold: floa
         raise ScoreError(
             "symbol_threshold must be a log probability, at most 0, and beam_threshold a difference of scores, at "
             f"least 0; got {symbol_threshold} and {beam_threshold}; try -5.0 and 10.0"
+        )
+
+
+def check_models(models: Models, c: int, blank: int) -> None:
+    """A model of words needs a lexicon, which spells with labels."""
+    lexicon = models.lexicon
+    if models.word_scorer is not None and lexicon is None:
+        raise ScoreError("a word_scorer reads words; got no lexicon to spell them; give lexicon=Lexicon({...})")
+    if lexicon is not None and (wrong := [x for x in lexicon.labels if not 0 <= x < c or x == blank]):
+        raise ScoreError(
+            f"a lexicon must spell with labels in 0..{c - 1}, not with the blank, {blank}; got {min(wrong)}"
         )
 
 

@@ -245,5 +245,7 @@ class DependencyTree(StructuredDistribution):
 
 def _readable(scores: Tensor, n_axes: int) -> Tensor:
     """Scores as rows with so many axes, in a precision that kernels read."""
-    rows = scores.reshape(scores.shape[: scores.dim() - n_axes].numel(), *scores.shape[-n_axes:])
+    rows = scores
+    if scores.dim() != n_axes + 1:
+        rows = scores.reshape(scores.shape[: scores.dim() - n_axes].numel(), *scores.shape[-n_axes:])
     return rows if rows.dtype in (torch.float32, torch.float64) else rows.float()

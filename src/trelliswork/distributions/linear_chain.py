@@ -117,8 +117,8 @@ class LinearChain(StructuredDistribution):
         return torch.stack([self._layout.compact(each).contiguous() for each in super()._by_row(values)])
 
     def _in_batch(self, values: Tensor, lead: Sequence[int]) -> Tensor:
-        if self._layout.order is not None and len(values):
-            values = torch.stack([self._layout.spread(each) for each in values])
+        if self._layout.order is not None and values.numel():
+            values = torch.stack([self._layout.spread(each) for each in values.reshape(-1, *self._layout.order.shape)])
         return super()._in_batch(values, lead)
 
     def _read(self, value: Tensor, check: bool) -> Int[Tensor, "*samples *batch n"]:

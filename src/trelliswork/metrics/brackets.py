@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trelliswork.errors import TrellisworkError
-from trelliswork.metrics.spans import Score
+from trelliswork.metrics.spans import Score, score_lines, score_numbers
 
 NOT_COUNTED = frozenset({"TOP", "ROOT", "S1", "VROOT", ""})
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})
@@ -97,11 +97,7 @@ class BracketReport:
     def table(self) -> str:
         """Aligned text, in per cent: one row per label, the most frequent first, then what is made of all."""
         ordered = sorted(self.by_label.items(), key=lambda item: (-item[1].gold, item[0]))
-        width = max([len("overall"), *(len(name) for name, _ in ordered)])
-        lines = [f"{'':{width}}  precision  recall      F1  support"]
-        for name, row in [*ordered, ("overall", self.overall)]:
-            ratios = f"{100 * row.precision:9.2f}  {100 * row.recall:6.2f}  {100 * row.f1:6.2f}"
-            lines.append(f"{name:{width}}  {ratios}  {row.support:7d}")
+        lines = score_lines([*ordered, ("overall", self.overall)])
         rows = {
             "bracket F1": 100 * self.f1, "exact match": 100 * self.exact_match, "crossing brackets": self.crossing,
             "without crossing": 100 * self.without_crossing, "tagging accuracy": 100 * self.tagging_accuracy,
@@ -113,15 +109,11 @@ class BracketReport:
 
     def to_dict(self) -> dict[str, object]:
         """The same numbers, fit for JSON."""
-        by_label = {
-            name: {"precision": row.precision, "recall": row.recall, "f1": row.f1, "support": row.support}
-            for name, row in self.by_label.items()
-        }
         return {
             "precision": self.precision, "recall": self.recall, "f1": self.f1, "exact_match": self.exact_match,
             "crossing": self.crossing, "without_crossing": self.without_crossing,
             "tagging_accuracy": self.tagging_accuracy, "sentences": self.n_compared, "skipped": self.n_skipped,
-            "by_label": by_label,
+            "by_label": {name: score_numbers(row) for name, row in self.by_label.items()},
         }  # fmt: skip
 
 

@@ -58,6 +58,16 @@ class Average:
     support: int
 
 
+def score_lines(rows: Sequence[tuple[str, Score | Average]]) -> list[str]:
+    """Aligned lines, in per cent, under a line of names."""
+    width = max(len(name) for name, _ in rows)
+    lines = [f"{'':{width}}  precision  recall      F1  support"]
+    for name, row in rows:
+        ratios = f"{100 * row.precision:9.2f}  {100 * row.recall:6.2f}  {100 * row.f1:6.2f}"
+        lines.append(f"{name:{width}}  {ratios}  {row.support:7d}")
+    return lines
+
+
 @dataclass(frozen=True)
 class SpanReport:
     """Scores per type and their averages. `overall` counts all spans alike (micro average)."""
@@ -106,18 +116,13 @@ class SpanReport:
         """Aligned text, in per cent: one row per type, then the averages."""
         rows: list[tuple[str, Score | Average]] = [(kind or "(untyped)", s) for kind, s in self.by_type.items()]
         rows += [("macro", self.macro), ("weighted", self.weighted), ("overall", self.overall)]
-        width = max(len(name) for name, _ in rows)
-        lines = [f"{'':{width}}  precision  recall      F1  support"]
-        for name, row in rows:
-            ratios = f"{100 * row.precision:9.2f}  {100 * row.recall:6.2f}  {100 * row.f1:6.2f}"
-            lines.append(f"{name:{width}}  {ratios}  {row.support:7d}")
-        return "\n".join(lines)
+        return "\n".join(score_lines(rows))
 
     def to_dict(self) -> dict[str, object]:
         """The same numbers, fit for JSON."""
         named: dict[str, Score | Average] = {"overall": self.overall, "macro": self.macro, "weighted": self.weighted}
-        by_type = {kind: _numbers(score) for kind, score in self.by_type.items()}
-        averages = {name: _numbers(row) for name, row in named.items()}
+        by_type = {kind: score_numbers(score) for kind, score in self.by_type.items()}
+        averages = {name: score_numbers(row) for name, row in named.items()}
         return {"scheme": self.scheme, "policy": self.policy, **averages, "by_type": by_type}
 
 
@@ -157,7 +162,8 @@ def check_alignment(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[
             raise TrellisworkError(f"expected one predicted tag per token; sentence {i} has {sizes}")
 
 
-def _numbers(row: Score | Average) -> dict[str, float]:
+def score_numbers(row: Score | Average) -> dict[str, float]:
+    """The ratios of a row, fit for JSON."""
     return {"precision": row.precision, "recall": row.recall, "f1": row.f1, "support": row.support}
 
 

@@ -1,4 +1,12 @@
-"""Layers: scores in, structured distributions and losses out."""
+"""Layers: scores in, structured distributions and losses out.
+
+crf.py, semi_crf.py, tree_crf.py, dependency_crf.py, ctc.py    the structured layers; structured.py is what they share
+attention.py                attention whose weights are marginals of a structure
+inputs/, encoders/, scorers/    from words to vectors, to vectors that know their neighbours, to scores
+transitions/, event_factors.py, pooling.py    networks that build trees action by action; models of events
+rbm.py, initialization.py   how weights begin
+kernel_math.py              an exponential for kernels of networks
+"""
 
 from trelliswork.nn.attention import (
     Attended,

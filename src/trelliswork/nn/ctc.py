@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork import distributions
-from trelliswork.distributions.base import Backend, resolve_backend
+from trelliswork.distributions.base import Backend, uses_kernels
 from trelliswork.distributions.checks import check_tensor, flat_lengths
 from trelliswork.distributions.ctc_inputs import check_frames, check_labels, check_scores
 from trelliswork.errors import ScoreError
@@ -82,7 +82,7 @@ class CTC(nn.Module):
         half = log_probs.dtype not in (torch.float32, torch.float64)
         scores = log_probs.float() if half else log_probs
         parts_of = partial(_parts, targets=targets, lengths=lengths, sizes=sizes, blank=self.blank)
-        if resolve_backend(self.backend, log_probs.device) == "torch":
+        if not uses_kernels(self.backend, log_probs):
             parts = parts_of(scores)
             check_scores(scores.transpose(0, 1), parts.frame_mask)
             return fast.reference_loss(parts).to(log_probs.dtype)

@@ -19,24 +19,30 @@ def as_array(tensor: Tensor, dtype: type | None = None) -> Array:
     array = tensor.numpy(force=True)
     if dtype is None and array.flags.c_contiguous:
         return array
-    if dtype is np.float64 and array.dtype != np.float64:
-        converted = buffers.empty(array.shape)
-        np.copyto(converted, array)
-        return converted
-    return np.ascontiguousarray(array, dtype)
+    if array.size < buffers.LARGE or dtype is not np.float64 or array.dtype == np.float64:
+        return np.ascontiguousarray(array, dtype)
+    converted = buffers.empty(array.shape)
+    np.copyto(converted, array)
+    return converted
 
 
 def as_tensor(array: Array, dtype: torch.dtype) -> Tensor:
     """The way back from `as_array`; scores are float32 or float64."""
-    return torch.from_numpy(array if dtype == torch.float64 else array.astype(np.float32, copy=False))
+    if dtype != torch.float64 and array.dtype != np.float32:
+        array = array.astype(np.float32)
+    return torch.from_numpy(array)
 
 
 def to_tensors(arrays: tuple[Array, ...], like: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
     """Arrays as tensors of the shapes and dtypes of `like`; None where there is none."""
-    pairs = zip(arrays, like, strict=True)
-    return tuple(
-        None if tensor is None else as_tensor(array.reshape(tensor.shape), tensor.dtype) for array, tensor in pairs
-    )
+    found: list[Tensor | None] = []
+    for array, tensor in zip(arrays, like, strict=True):
+        if tensor is None:
+            found.append(None)
+            continue
+        shaped = array if array.shape == tensor.shape else array.reshape(tensor.shape)
+        found.append(as_tensor(shaped, tensor.dtype))
+    return tuple(found)
 
 
 def out_of_reach() -> bool:

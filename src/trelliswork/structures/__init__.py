@@ -1,5 +1,10 @@
 """One folder for each family of y; `registry.py` lists their records.
 
 Each has `structure.py` (parts and the reference recursions over any semiring), kernels for the hot queries, `record.py`
-(both solvers of the queries, and an example) and `math.md`.
+(both solvers of the queries, and an example) and `math.md`. What folders share lies here:
+
+record.py, reference.py, kernel_solver.py    what a structure is; its queries in plain torch, and by kernel
+masks.py                    masks with holes
+arcs.py, arc_rows.py, arc_labels.py    the parts of dependency trees, projective or not, and labels on arcs
+arc_solver.py, arc_kernels.py, label_kernels.py, lawler.py    their queries; the k best by searching for best ones
 """

@@ -25,7 +25,7 @@ from trelliswork.training.progress import EpochRecord, make_progress
 from trelliswork.training.result import TrainingResult
 from trelliswork.training.search_space import Numbers, OneOf
 from trelliswork.training.seeds_result import SeedsResult
-from trelliswork.training.trials import search
+from trelliswork.training.trials import SearchConfig, search
 
 if TYPE_CHECKING:
     from trelliswork.training.loop import train
@@ -35,6 +35,7 @@ __all__ = [
     "EpochRecord",
     "Numbers",
     "OneOf",
+    "SearchConfig",
     "SeedsResult",
     "TrainingConfig",
     "TrainingResult",

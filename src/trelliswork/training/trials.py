@@ -4,7 +4,8 @@
     ...     tagger = Tagger.from_data(sentences, TaggerConfig(hidden=attempt.settings["hidden"]))
     ...     on_epoch = lambda record: attempt.report(record.epoch, record.score)
     ...     return train(tagger, sentences, dev, on_epoch=on_epoch).best_score
-    >>> search(run, {"hidden": Numbers(50, 300, whole=True)}, trials=20, out="search").best   # doctest: +SKIP
+    >>> space = {"hidden": Numbers(50, 300, whole=True)}                                      # doctest: +SKIP
+    >>> search(run, space, SearchConfig(trials=20), out="search").best                        # doctest: +SKIP
 
 Trial N depends on the seed, on N and on the trials before it, and on nothing else: a search that was killed and resumed
 makes the trials that it would have made.
@@ -16,6 +17,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,39 +57,51 @@ class Attempt:
             raise Pruned
 
 
+@dataclass(frozen=True)
+class SearchConfig:
+    """How a search goes: how many trials there are, and which settings come first, where they lie in the space.
+
+    A trial that is worse than the median of the others is ended, but not in its first `unpruned_steps`.
+    """
+
+    trials: int = 20
+    seed: int = 0
+    first: Mapping[str, Any] | None = None
+    unpruned_steps: int = 2
+
+
 def search(
     run: Run,
     space: Space,
+    config: SearchConfig | None = None,
     *,
-    trials: int = 20,
-    seed: int = 0,
-    first: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
-    unpruned_steps: int = 2,
     purpose: Mapping[str, Any] | None = None,
     on_trial: Callable[[SearchResult, TrialRow], None] | None = None,
 ) -> SearchResult:
-    """Call `run` with settings from `space` until there are so many `trials`; it returns the score to make large.
+    """Call `run` with settings from `space`, trial after trial; it returns the score to make large.
 
-    `first` are settings to begin with, where they lie in the space. With `out`, the study is kept there, for `resume`
-    and for Optuna's own tools; `purpose`, plain values that say what is searched for, must then be the same again.
-    A trial that is worse than the median of the others is ended, but not in its first `unpruned_steps`; `on_trial` sees
-    each that has ended. A trial that raises a `TrellisworkError` has failed; Ctrl-C ends the search with what there is.
+    With `out`, the study is kept there, for `resume` and for Optuna's own tools; `purpose`, plain values that say what
+    is searched for, must then be the same again. `on_trial` sees each trial that has ended. A trial that raises a
+    `TrellisworkError` has failed; Ctrl-C ends the search with what there is.
     """
-    if trials < 1 or not space:
+    config = config or SearchConfig()
+    if config.trials < 1 or not space:
         raise TrellisworkError(
-            f"expected trials and settings to choose; got {trials} and {len(space)}; give one or more"
+            f"expected trials and settings to choose; got {config.trials} and {len(space)}; give one or more"
         )
     optuna = require_optuna()
-    pruner = optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIALS, n_warmup_steps=unpruned_steps + 1)
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIALS, n_warmup_steps=config.unpruned_steps + 1)
     study = _study(optuna, None if out is None else Path(out), resume, pruner)
-    _check_purpose(study, {**(purpose or {}), "seed": seed, "space": {name: str(each) for name, each in space.items()}})
-    if first is not None and not study.trials:
-        study.enqueue_trial({name: space[name].label(each) for name, each in first.items() if space[name].holds(each)})
+    described = {name: str(each) for name, each in space.items()}
+    _check_purpose(study, {**(purpose or {}), "seed": config.seed, "space": described})
+    if config.first is not None and not study.trials:
+        held = {name: each for name, each in config.first.items() if space[name].holds(each)}
+        study.enqueue_trial({name: space[name].label(each) for name, each in held.items()})
     try:
-        while sum(trial.state.is_finished() for trial in study.trials) < trials:
-            attempt = _next_attempt(optuna, study, space, seed)
+        while sum(trial.state.is_finished() for trial in study.trials) < config.trials:
+            attempt = _next_attempt(optuna, study, space, config.seed)
             _one_trial(optuna, study, attempt, run)
             result = result_of(study, space)
             if on_trial is not None:

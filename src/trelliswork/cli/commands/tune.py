@@ -28,7 +28,7 @@ from trelliswork.cli.tune_trials import Trials
 from trelliswork.errors import TrellisworkError
 from trelliswork.training.search_result import SearchResult, TrialRow, shown
 from trelliswork.training.search_space import Space
-from trelliswork.training.trials import require_optuna, search
+from trelliswork.training.trials import SearchConfig, require_optuna, search
 
 SPACE = "space"
 NO_MATTER = ("out", "resume", "force", "quiet", "trials", "threads", "config", "checkpoint_every")
@@ -90,15 +90,13 @@ def tune(
 
 
 def _search(folder: Path, space: Space, trials: Trials, options: Mapping[str, Any]) -> SearchResult:
+    first = {name: value for name, value in trials.own_settings.items() if name in space}
     result = search(
         lambda attempt: trials.run(attempt, folder / "trials" / str(attempt.number)),
         space,
-        trials=options["trials"],
-        seed=options["seed"],
-        first={name: value for name, value in trials.own_settings.items() if name in space},
+        SearchConfig(options["trials"], options["seed"], first, trials.unpruned_steps),
         out=folder,
         resume=options["resume"],
-        unpruned_steps=trials.unpruned_steps,
         purpose={**_purpose(options, space), **trials.size()},
         on_trial=lambda so_far, row: _end_of_trial(folder, so_far, row, trials, options["quiet"]),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 import numpy as np
 
@@ -37,19 +37,30 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class Models:
-    """What is added to the frames' own scores. `labels` reads label by label, `words` the lexicon's words."""
+    """What is added to the frames' own scores: models that read label by label, or the lexicon's words."""
 
-    labels: Scorer | None = None
-    labels_weight: float = 1.0
-    words: Scorer | None = None
-    words_weight: float = 1.0
+    scorer: Scorer | None = None
+    scorer_weight: float = 1.0
+    word_scorer: Scorer | None = None
+    word_weight: float = 1.0
     lexicon: Lexicon | None = None
-    bonus: float = 0.0  # for each label, against the models' liking for short strings
+    label_bonus: float = 0.0  # for each label, against the models' liking for short strings
 
     @property
     def silent(self) -> bool:
         """Whether the frames decide alone."""
-        return self.labels is None and self.words is None and self.lexicon is None
+        return self.scorer is None and self.word_scorer is None and self.lexicon is None
+
+
+class ModelOptions(TypedDict, total=False):
+    """The fields of `Models`, for those who take them by name."""
+
+    scorer: Scorer | None
+    scorer_weight: float
+    word_scorer: Scorer | None
+    word_weight: float
+    lexicon: Lexicon | None
+    label_bonus: float
 
 
 class Size(NamedTuple):
@@ -132,7 +143,9 @@ def beam_search(scores: Array, blank: int, size: Size, k: int, models: Models) -
 
 def fast_beam_search(scores: Array, blank: int, size: Size, k: int, models: Models) -> list[tuple[list[int], float]]:
     """`beam_search` by kernel, for models that are silent."""
-    tree, nodes, weights = kernels.beam_strings(scores, blank, size.width, float(size.threshold), float(models.bonus))
+    tree, nodes, weights = kernels.beam_strings(
+        scores, blank, size.width, float(size.threshold), float(models.label_bonus)
+    )
     scored = (weights[:, kernels.ANY] + weights[:, kernels.EXTRA]).tolist()
     worst = heapq.nlargest(k, scored)[-1] if scored else NEG_INF  # worse strings need not be spelt
     found = [(node, score) for node, score in zip(nodes.tolist(), scored, strict=True) if score >= worst]
@@ -211,18 +224,18 @@ def _best(seen: list[Hypothesis], fresh: list[Fresh], size: Size) -> list[Hypoth
 
 
 def _at_the_start(models: Models) -> Standing:
-    label_state = None if models.labels is None else models.labels.start()
-    word_state = None if models.words is None else models.words.start()
+    label_state = None if models.scorer is None else models.scorer.start()
+    word_state = None if models.word_scorer is None else models.word_scorer.start()
     return Standing(0.0, label_state, word_state, None if models.lexicon is None else models.lexicon.root)
 
 
 def _after(standing: Standing, label: int, models: Models) -> Standing:
     """One more label; -inf if a model forbids it."""
-    extra, label_state, word_state = standing.extra + models.bonus, standing.label_state, standing.word_state
+    extra, label_state, word_state = standing.extra + models.label_bonus, standing.label_state, standing.word_state
     node = None
-    if models.labels is not None:
-        log_p, label_state = models.labels.score(label_state, label)
-        extra += models.labels_weight * log_p
+    if models.scorer is not None:
+        log_p, label_state = models.scorer.score(label_state, label)
+        extra += models.scorer_weight * log_p
     if models.lexicon is not None and standing.node is not None:
         if label == models.lexicon.separator:
             log_p, word_state = _word_ends(standing, models)
@@ -234,10 +247,10 @@ def _after(standing: Standing, label: int, models: Models) -> Standing:
 
 def _word_ends(standing: Standing, models: Models) -> tuple[float, Any]:
     """The word model's score of the word that is spelt out, and its state behind it."""
-    if models.words is None or standing.node is None:
+    if models.word_scorer is None or standing.node is None:
         return 0.0, standing.word_state
-    log_p, state = models.words.score(standing.word_state, standing.node.word)
-    return models.words_weight * log_p, state
+    log_p, state = models.word_scorer.score(standing.word_state, standing.node.word)
+    return models.word_weight * log_p, state
 
 
 def _ending(hypothesis: Hypothesis, models: Models) -> float:
@@ -249,8 +262,8 @@ def _ending(hypothesis: Hypothesis, models: Models) -> float:
             return NEG_INF
         log_p, word_state = _word_ends(standing, models)
         extra += log_p
-    if models.words is not None:
-        extra += models.words_weight * models.words.final(word_state)
-    if models.labels is not None:
-        extra += models.labels_weight * models.labels.final(standing.label_state)
+    if models.word_scorer is not None:
+        extra += models.word_weight * models.word_scorer.final(word_state)
+    if models.scorer is not None:
+        extra += models.scorer_weight * models.scorer.final(standing.label_state)
     return extra

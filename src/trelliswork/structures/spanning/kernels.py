@@ -127,9 +127,10 @@ def _root_gradients(work, n, d, pi, root, pi_bar, gradient):
 
 
 @kernel(FAST, inline=True)
-def _dot(left, right, low, high):
+def _dot(left, right, size):
+    """Σ_i left_i right_i from 1: with a start that is given, i could be negative, which AVX-512 gathers entries for."""
     total = 0.0
-    for i in range(low, high):
+    for i in range(1, size):
         total += left[i] * right[i]
     return total
 
@@ -153,7 +154,7 @@ def _undo(work, n, low, d, pi, pi_bar, gradient, column):
         rest = (1.0 - through - pi_bar[v] * pi[v]) * inverse
         for h in range(low, v):
             if work[h, v].real > 0.0:
-                gradient[h, v] = rest + _dot(gradient[h], work[v], 1, v) * inverse
+                gradient[h, v] = rest + _dot(gradient[h], work[v], v) * inverse
             else:
                 gradient[h, v] = 0.0
         for m in range(1, v):

@@ -16,7 +16,7 @@ NONE, OPEN, DONE = 0, 1, 2
 # Tables are [node, head]: what enters a node lies in one row.
 
 
-@kernel(EXACT)
+@kernel(EXACT, inline=True)
 def _better(count, score, best_count, best_score):
     return score > NEG_INF and (
         best_score == NEG_INF or count > best_count or (count == best_count and score > best_score)
@@ -24,39 +24,48 @@ def _better(count, score, best_count, best_score):
 
 
 @kernel(EXACT)
-def _prepare(arcs, n, single_root, counts, scores, arc_heads, arc_words):
+def _prepare(arcs, n, single_root, tables):
     """Every arc between words and from the root as a weight, with the arc of the input that it stands for."""
-    wide = 2 * n + 1
-    for m in range(wide):
-        for h in range(wide):
-            counts[m, h], scores[m, h] = 0, NEG_INF
-    for m in range(1, n + 1):
+    counts, scores, arc_heads, arc_words = tables
+    for m in range(n + 1):
         for h in range(n + 1):
-            scores[m, h] = arcs[h, m]
+            counts[m, h], scores[m, h] = 0, arcs[h, m] if m > 0 else NEG_INF
             arc_heads[m, h], arc_words[m, h] = h, m
         counts[m, 0] = -1 if single_root else 0
 
 
 @kernel(EXACT)
-def _best_head(node, n_nodes, parent, counts, scores):
-    """The best arc into a node from another one that is not contracted; -1 if there is none."""
+def _best_head(node, alive, n_alive, counts, scores):
+    """The best arc into a node from another one; -1 if there is none."""
     best, best_count, best_score = -1, 0, NEG_INF
-    for h in range(n_nodes):
-        if parent[h] < 0 and h != node and _better(counts[node, h], scores[node, h], best_count, best_score):
-            best, best_count, best_score = h, counts[node, h], scores[node, h]
+    for i in range(n_alive):
+        h = alive[i]
+        if h != node and _better(counts[h], scores[h], best_count, best_score):
+            best, best_count, best_score = h, counts[h], scores[h]
     return best
 
 
 @kernel(EXACT)
-def _contract(cycle, new, parent, chosen, counts, scores, arc_heads, arc_words):
-    """A cycle becomes one node: an arc into it replaces the cycle's own arc there, an arc out of it is the best one."""
+def _contract(cycle, new, alive, n_alive, parent, chosen, tables):
+    """A cycle becomes one node: an arc into it replaces the cycle's own arc there, an arc out of it is the best one.
+
+    Returns how many nodes are left.
+    """
+    counts, scores, arc_heads, arc_words = tables
     for member in cycle:
         parent[member] = new
+    n_left = 0
+    for i in range(n_alive):
+        u = alive[i]
+        if parent[u] < 0:
+            alive[n_left] = u
+            n_left += 1
+            counts[new, u], scores[new, u] = 0, NEG_INF
+            counts[u, new], scores[u, new] = 0, NEG_INF
     for y in cycle:
         own_count, own_score = counts[y, chosen[y]], scores[y, chosen[y]]
-        for u in range(new):
-            if parent[u] >= 0:
-                continue
+        for i in range(n_left):
+            u = alive[i]
             count, score = counts[y, u] - own_count, scores[y, u] - own_score
             if _better(count, score, counts[new, u], scores[new, u]):
                 counts[new, u], scores[new, u] = count, score
@@ -64,16 +73,20 @@ def _contract(cycle, new, parent, chosen, counts, scores, arc_heads, arc_words):
             if _better(counts[u, y], scores[u, y], counts[u, new], scores[u, new]):
                 counts[u, new], scores[u, new] = counts[u, y], scores[u, y]
                 arc_heads[u, new], arc_words[u, new] = arc_heads[u, y], arc_words[u, y]
+    alive[n_left] = new
+    return n_left + 1
 
 
 @kernel(EXACT)
-def _best_tree(arcs, n, single_root, work, heads):
+def _best_tree(arcs, n, single_root, tables, nodes, heads):
     """Chu-Liu/Edmonds in O(n²): grow a path along best heads, contract each cycle it closes. False if no tree."""
-    counts, scores, arc_heads, arc_words, parent, chosen, state, path = work
-    _prepare(arcs, n, single_root, counts, scores, arc_heads, arc_words)
+    parent, chosen, state, path, alive = nodes  # `alive`: those that are not contracted
+    _prepare(arcs, n, single_root, tables)
     parent[:] = -1
     state[:] = NONE
-    state[0], n_nodes = DONE, n + 1
+    state[0], n_nodes, n_alive = DONE, n + 1, n + 1
+    for node in range(n + 1):
+        alive[node] = node
     for start in range(1, n + 1):
         node = start
         while parent[node] >= 0:
@@ -83,7 +96,7 @@ def _best_tree(arcs, n, single_root, work, heads):
         path[0], n_path, state[node] = node, 1, OPEN
         while True:
             node = path[n_path - 1]
-            head = _best_head(node, n_nodes, parent, counts, scores)
+            head = _best_head(node, alive, n_alive, tables[0][node], tables[1][node])
             if head < 0:
                 return False
             chosen[node] = head
@@ -96,18 +109,19 @@ def _best_tree(arcs, n, single_root, work, heads):
             begin = n_path - 1
             while path[begin] != head:
                 begin -= 1
-            _contract(path[begin:n_path], n_nodes, parent, chosen, counts, scores, arc_heads, arc_words)
+            n_alive = _contract(path[begin:n_path], n_nodes, alive, n_alive, parent, chosen, tables)
             path[begin], state[n_nodes] = n_nodes, OPEN
             n_nodes, n_path = n_nodes + 1, begin + 1
         for i in range(n_path):
             state[path[i]] = DONE
-    _expand(n, n_nodes, parent, chosen, arc_heads, arc_words, heads)
+    _expand(n, n_nodes, parent, chosen, tables, heads)
     return not single_root or _count_zeros(heads, n) == 1
 
 
 @kernel(EXACT)
-def _expand(n, n_nodes, parent, chosen, arc_heads, arc_words, heads):
+def _expand(n, n_nodes, parent, chosen, tables, heads):
     """From the last contraction to the first: the arc that enters a node also enters the member that holds its word."""
+    _, _, arc_heads, arc_words = tables
     into_head, into_word = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
     for node in range(1, n_nodes):
         into_head[node], into_word[node] = arc_heads[node, chosen[node]], arc_words[node, chosen[node]]
@@ -130,20 +144,22 @@ def _count_zeros(heads, n):
 
 @kernel(EXACT)
 def _work(size):
-    wide = 2 * size
-    return (
-        np.empty((wide, wide), np.int64), np.empty((wide, wide)),
-        np.empty((wide, wide), np.int64), np.empty((wide, wide), np.int64),
+    """Tables of counts, scores and the arcs that they stand for; lists of nodes."""
+    shape, wide = (2 * size, 2 * size), 2 * size
+    tables = np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
+    nodes = (
         np.empty(wide, np.int64), np.empty(wide, np.int64), np.empty(wide, np.int64), np.empty(wide, np.int64),
+        np.empty(wide, np.int64),
     )  # fmt: skip
+    return tables, nodes
 
 
 @kernel(EXACT)
 def best_trees(first, last, arcs, lengths, single_root, heads, possible):
     """The best tree of each row, the true single-root optimum included."""
-    work = _work(arcs.shape[1])
+    tables, nodes = _work(arcs.shape[1])
     for b in range(first, last):
-        possible[b] = _best_tree(arcs[b], lengths[b], single_root, work, heads[b])
+        possible[b] = _best_tree(arcs[b], lengths[b], single_root, tables, nodes, heads[b])
         if not possible[b]:
             heads[b] = 0
 

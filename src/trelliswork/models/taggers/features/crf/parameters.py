@@ -77,37 +77,50 @@ class Parameters:
         all_states: bool = False,
         all_transitions: bool = False,
         sets: Array | None = None,
-        on_pairs: Array | None = None,
     ) -> Parameters:
         """The pairs that occur in the data, or all: also those that never occur can then be made unlikely [S4.80].
 
-        `gold` and `sets` are as in `observed`. Attributes that are True in `on_pairs` [attributes] look at neighbouring
-        labels: their weights are in `pairs`, for each of the arcs with all_states.
+        `gold` and `sets` are as in `observed`.
         """
-        sets = all_labels(n_labels) if sets is None else sets
+        some = all_labels(n_labels) if sets is None else sets
         inside = np.flatnonzero(follows(rows))
-        found = np.arange(n_labels**2) if all_transitions else arc_pairs(gold[inside - 1], gold[inside], sets)
-        arcs = np.stack(np.divmod(found, n_labels), 1)
-        single = np.ones(n_attributes, np.bool_) if on_pairs is None else ~on_pairs
+        found = np.arange(n_labels**2) if all_transitions else arc_pairs(gold[inside - 1], gold[inside], some)
         if all_states:
-            states = np.add.outer(np.flatnonzero(single) * n_labels, np.arange(n_labels)).ravel()
-        elif on_pairs is None and (not len(gold) or gold.min() >= 0):
+            states = np.arange(n_attributes * n_labels)
+        elif not len(gold) or gold.min() >= 0:
             states = _observed_states(rows, gold, n_attributes, n_labels)
-        elif on_pairs is None:
-            states = state_pairs(rows.ids, gold[rows.tokens()], sets)
         else:
-            wanted = single[rows.ids]
-            states = state_pairs(rows.ids[wanted], gold[rows.tokens()[wanted]], sets)
-        counts = np.bincount(states // n_labels, minlength=n_attributes)
-        offsets = offsets_of(counts)
-        pairs = None
-        if on_pairs is not None and all_states:
-            listed = np.add.outer(np.flatnonzero(on_pairs) * n_labels**2, found).ravel()
-            pairs = PairWeights.of(listed, n_attributes, n_labels**2)
-        elif on_pairs is not None:
+            states = state_pairs(rows.ids, gold[rows.tokens()], some)
+        offsets = offsets_of(np.bincount(states // n_labels, minlength=n_attributes))
+        return cls(n_labels, offsets, (states % n_labels).astype(np.int32), np.stack(np.divmod(found, n_labels), 1))
+
+    def with_pairs(
+        self,
+        rows: AttributeRows,
+        gold: Array,
+        on_pairs: Array | None,
+        *,
+        every: bool = False,
+        sets: Array | None = None,
+    ) -> Parameters:
+        """Attributes that are True in `on_pairs` [attributes] look at neighbouring labels: their weights are in `pairs`
+        alone, for the arcs that occur with them, or for each of the arcs."""
+        if on_pairs is None:
+            return self
+        n_attributes, n_arcs = len(on_pairs), self.n_labels**2
+        if every:
+            arcs = self.arcs[:, 0] * self.n_labels + self.arcs[:, 1]
+            listed = np.add.outer(np.flatnonzero(on_pairs) * n_arcs, arcs).ravel()
+        else:
             ids, before, here, _ = _pair_entries(rows, gold, on_pairs)
-            pairs = PairWeights.of(triples(ids, before, here, sets), n_attributes, n_labels**2)
-        return cls(n_labels, offsets, (states % n_labels).astype(np.int32), arcs, pairs)
+            listed = triples(ids, before, here, all_labels(self.n_labels) if sets is None else sets)
+        single, counts = ~on_pairs, np.diff(self.offsets)
+        return replace(
+            self,
+            offsets=offsets_of(np.where(single, counts, 0)),
+            labels=self.labels[np.repeat(single, counts)],
+            pairs=PairWeights.of(listed, n_attributes, n_arcs),
+        )
 
     def check(self, n_attributes: int) -> None:
         """Raise `ValueError` unless the weights of each attribute, their labels and arcs lie where they should."""

@@ -80,11 +80,12 @@ def parameters_of(
     corpus: Corpus, n_attributes: int, n_labels: int, config: LearningConfig, *, arcs: bool = True
 ) -> Parameters:
     """The weights that the settings ask for, for labels as they are seen; without `arcs` none between neighbours."""
+    rows, gold, sets, every = corpus.rows, corpus.gold, corpus.sets, config.all_states
     found = Parameters.of(
-        corpus.rows, corpus.gold, n_attributes, n_labels, all_states=config.all_states,
-        all_transitions=config.all_transitions, sets=corpus.sets, on_pairs=corpus.on_pairs,
-    )  # fmt: skip
-    found = found.frequent(corpus.rows, corpus.gold, config.min_count, corpus.sets).common(corpus.rows, config.cutoff)
+        rows, gold, n_attributes, n_labels, all_states=every, all_transitions=config.all_transitions, sets=sets
+    )
+    found = found.with_pairs(rows, gold, corpus.on_pairs, every=every, sets=sets)
+    found = found.frequent(rows, gold, config.min_count, sets).common(rows, config.cutoff)
     found = found.within(corpus.legal)
     return found if arcs else replace(found, arcs=found.arcs[:0])
 
