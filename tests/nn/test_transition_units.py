@@ -16,7 +16,14 @@ from trelliswork.errors import ConstraintError, ScoreError
 from trelliswork.nn.transitions import TBRU, ParsingUnit, RecurrentSystem, unroll
 from trelliswork.nn.transitions.kernels import Pinned
 from trelliswork.nn.transitions.search import beam_parses, greedy_parses
-from trelliswork.nn.transitions.states import explored_states, global_loss, gold_states, local_loss
+from trelliswork.nn.transitions.states import (
+    explored_states,
+    global_loss,
+    gold_states,
+    local_loss,
+    right_decisions,
+    right_trees,
+)
 from trelliswork.nn.transitions.unrolling import Wiring
 from trelliswork.structures.beam import (
     ArcHybrid,
@@ -248,12 +255,58 @@ def test_the_global_loss_is_that_of_the_beam_with_early_update(name: str) -> Non
     gold = system.decisions_of(gold_trees(projective=name != "swap"))
     fell = set()
     for beam in (1, 4, 60, 500):
-        found = global_loss(system, unit, projected, gold, beam)
+        found = global_loss(system, unit, projected, right_decisions(gold), beam)
         wanted = beam_log_prob(*unit.connected(system, projected), gold, beam)
         torch.testing.assert_close(found, -wanted.log_prob.sum())
         same_gradients(found, -wanted.log_prob.sum(), unit)
         fell |= set(wanted.fell_off.tolist())
     assert fell == {True, False}
+
+
+def test_every_way_to_the_right_tree_is_right() -> None:
+    """A plain beam, where a hypothesis is right if the gold tree, labels included, can still come of it."""
+    system, unit, projected = parts("arc-hybrid")
+    heads, labels = gold_trees(projective=True), torch.tensor([[1, 0, 1, 0, 0, 1]] * 3)
+    heads[0, :4] = torch.tensor([0, 1, 4, 1])  # word 2 may get its head before or after word 3
+    right, n_right = right_trees(system, heads, labels), set[int]()
+    for beam in (1, 4, 60, 500):
+        found = global_loss(system, unit, projected, right, beam)
+        wanted = torch.zeros((), dtype=torch.float64)
+        for row, n in enumerate(LENGTHS):
+            gold = tuple(heads[row, :n].tolist()), labels[row, :n].tolist()
+            lost, counted = plain_tree_loss(unit, projected[row : row + 1], gold, beam)
+            wanted, n_right = wanted + lost, n_right | {counted}
+        torch.testing.assert_close(found, wanted)
+        same_gradients(found, wanted, unit)
+    assert {0, 1} < n_right and max(n_right) > 1  # fell off, one way, several
+
+
+def plain_tree_loss(
+    unit: ParsingUnit, projected: Tensor, gold: tuple[tuple[int, ...], list[int]], beam: int
+) -> tuple[Tensor, int]:
+    """-ln of the share of right hypotheses, and how many there are in the beam."""
+    heads, labels = gold
+    arcs = {(h, d, label) for d, (h, label) in enumerate(zip(heads, labels, strict=True), 1)}
+    hypotheses = [(torch.zeros((), dtype=torch.float64), Plain.start("arc-hybrid", len(heads)))]
+
+    def is_right(state: Plain) -> bool:
+        return state.arcs <= arcs and heads in parsing.outcomes(state)
+
+    while not hypotheses[0][1].finished:
+        after = list[tuple[Tensor, Plain]]()
+        for total, state in hypotheses:
+            words = torch.tensor([state.features()])
+            scores = unit.scores(unit(unit.gathered(projected, torch.zeros(1, dtype=torch.long), words))[0])[0]
+            takes = {move_number(m, y): (m, y) for m, y in itertools.product(state.moves(), range(N_LABELS))}
+            after += [(total + scores[d], state.take(m, y if m != SHIFT else 0)) for d, (m, y) in takes.items()]
+        after.sort(key=lambda each: -each[0].item())
+        hypotheses, fallen = after[:beam], [each for each in after[beam:] if is_right(each[1])]
+        if not any(is_right(state) for _, state in hypotheses):
+            best = fallen[0][0]
+            return torch.stack([*(total for total, _ in hypotheses), best]).logsumexp(0) - best, 0
+    right = [total for total, state in hypotheses if is_right(state)]
+    every = torch.stack([total for total, _ in hypotheses])
+    return every.logsumexp(0) - torch.stack(right).logsumexp(0), len(right)
 
 
 def same_gradients(found: Tensor, wanted: Tensor, unit: ParsingUnit) -> None:

@@ -33,7 +33,14 @@ from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions import ParsingUnit
 from trelliswork.nn.transitions.kernels import Pinned
 from trelliswork.nn.transitions.search import beam_parses, greedy_parses
-from trelliswork.nn.transitions.states import explored_states, global_loss, gold_states, local_loss
+from trelliswork.nn.transitions.states import (
+    explored_states,
+    global_loss,
+    gold_states,
+    local_loss,
+    right_decisions,
+    right_trees,
+)
 from trelliswork.structures.beam import (
     ArcHybrid,
     ArcStandard,
@@ -115,10 +122,15 @@ class TransitionParser(DependencyParser):
             heads = torch.from_numpy(lift_rows(heads.cpu().numpy(), system.lengths.cpu().numpy())).to(heads.device)
         if not self._fuses(projected):
             return self._plain_loss(system, projected, system.decisions_of(heads, labels))
+        is_dynamic = self.config.oracle == "dynamic"
         if bool(self.is_global):
-            decisions = system.decisions_of(heads, labels)
-            return global_loss(system, self.unit, projected, decisions, self.config.beam)
-        if self.config.oracle == "dynamic":
+            right = (
+                right_trees(system, heads, labels)
+                if is_dynamic
+                else right_decisions(system.decisions_of(heads, labels))
+            )
+            return global_loss(system, self.unit, projected, right, self.config.beam)
+        if is_dynamic:
             explore = self.config.explore if self.explores else 0.0
             states = explored_states(system, self.unit, projected, (heads, labels), explore)
         else:
