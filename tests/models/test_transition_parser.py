@@ -42,12 +42,13 @@ def parser(sentences: list[Sentence] = TRAIN, **settings: Any) -> TransitionPars
 
 
 def enumerated(model: TransitionParser, sentence: Sentence, *, local: bool) -> dict[Tree, float]:
-    """Σ over the derivations of each tree of p or of exp score."""
+    """Σ over the derivations of each tree of p, or of p and the value of each state."""
     found: dict[Tree, float] = defaultdict(float)
     with torch.no_grad():
         tokens = model.token_batch(model.encode([sentence]))
         system = model.system_kind(torch.tensor([len(sentence)]), len(model.labels))
-        connected, scorer = model.unit.connected(system, model.unit.projected(model.encode_tokens(tokens)))
+        how = model.unit.connected if local else model.unit.valued
+        connected, scorer = how(system, model.unit.projected(model.encode_tokens(tokens)))
         for decisions, score in transitions.sequences(connected, scorer, 0, local=local).items():
             state = system.initial()
             for decision in decisions:
@@ -62,12 +63,14 @@ def enumerated(model: TransitionParser, sentence: Sentence, *, local: bool) -> d
 def test_a_beam_of_everything_is_every_derivation(system: str, is_global: bool) -> None:
     model = parser(system=system, beam=ALL)
     model.is_global.fill_(is_global)
+    torch.nn.init.normal_(model.unit.value.weight, std=float(is_global))
     words = WORDS if system == "arc-hybrid" else WORDS[1:]  # the others have thousands of derivations
     for sentence, answer in zip(words, model.predict(words, top_k=4), strict=True):
         every = enumerated(model, sentence, local=not is_global)
         total = sum(every.values())
         assert is_global or total == pytest.approx(1.0, rel=1e-5)
         ranked = sorted(every.items(), key=lambda each: -each[1])
+        assert tuple(answer.value) == ranked[0][0]
         for (tree, share), found in zip(ranked, answer.alternatives, strict=False):
             assert tuple(found.value) == tree and found.probability == pytest.approx(share / total, rel=1e-4)
         for part in answer.parts:

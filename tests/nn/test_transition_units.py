@@ -225,11 +225,15 @@ def test_greedy_parses_are_those_of_greedy_search(name: str) -> None:
 @pytest.mark.parametrize("is_local", [True, False])
 @pytest.mark.parametrize("name", list(SYSTEMS))
 def test_beams_are_those_of_beam_search(name: str, is_local: bool) -> None:
+    """A unit that gives states no value is a local model."""
     system, unit, projected = parts(name)
-    connected, scorer = unit.connected(system, projected)
-    scorer = locally_normalised(connected, scorer) if is_local else scorer
+    connected, scorer = unit.valued(system, projected)
+    if is_local:
+        torch.nn.init.zeros_(unit.value.weight)
+        torch.nn.init.zeros_(unit.value.bias)
+        scorer = locally_normalised(*unit.connected(system, projected))
     for beam in (1, 3, 8):
-        found = beam_parses(system, unit, projected, beam, is_local=is_local)
+        found = beam_parses(system, unit, projected, beam)
         wanted = beam_search(connected, scorer, beam)
         width = wanted.scores.shape[1]
         torch.testing.assert_close(found.scores[:, :width], wanted.scores)
@@ -256,7 +260,7 @@ def test_the_global_loss_is_that_of_the_beam_with_early_update(name: str) -> Non
     fell = set()
     for beam in (1, 4, 60, 500):
         found = global_loss(system, unit, projected, right_decisions(gold), beam)
-        wanted = beam_log_prob(*unit.connected(system, projected), gold, beam)
+        wanted = beam_log_prob(*unit.valued(system, projected), gold, beam)
         torch.testing.assert_close(found, -wanted.log_prob.sum())
         same_gradients(found, -wanted.log_prob.sum(), unit)
         fell |= set(wanted.fell_off.tolist())
@@ -296,9 +300,12 @@ def plain_tree_loss(
         after = list[tuple[Tensor, Plain]]()
         for total, state in hypotheses:
             words = torch.tensor([state.features()])
-            scores = unit.scores(unit(unit.gathered(projected, torch.zeros(1, dtype=torch.long), words))[0])[0]
+            hidden = unit(unit.gathered(projected, torch.zeros(1, dtype=torch.long), words))[0][0]
             takes = {move_number(m, y): (m, y) for m, y in itertools.product(state.moves(), range(N_LABELS))}
-            after += [(total + scores[d], state.take(m, y if m != SHIFT else 0)) for d, (m, y) in takes.items()]
+            log_probs = unit.output(hidden)[list(takes)].log_softmax(-1)
+            base = total + unit.value.weight[0] @ hidden + unit.value.bias[0]
+            ahead = [state.take(m, y if m != SHIFT else 0) for m, y in takes.values()]
+            after += [(base + gained, each) for gained, each in zip(log_probs, ahead, strict=True)]
         after.sort(key=lambda each: -each[0].item())
         hypotheses, fallen = after[:beam], [each for each in after[beam:] if is_right(each[1])]
         if not any(is_right(state) for _, state in hypotheses):
@@ -311,7 +318,7 @@ def plain_tree_loss(
 
 def same_gradients(found: Tensor, wanted: Tensor, unit: ParsingUnit) -> None:
     weights = list(unit.parameters())
-    pair = (torch.autograd.grad(each, weights, retain_graph=True) for each in (found, wanted))
+    pair = (torch.autograd.grad(each, weights, retain_graph=True, materialize_grads=True) for each in (found, wanted))
     for a, b in zip(*pair, strict=True):
         torch.testing.assert_close(a, b)
 
@@ -358,7 +365,7 @@ def test_pins_are_kept_whatever_the_scores_say() -> None:
         projected = unit.projected(torch.randn(len(chosen), 4, DIM, dtype=torch.float64))
         pinned = Pinned(known.numpy(), torch.where(known >= 0, 1, -1).numpy())
         greedily = greedy_parses(system, unit, projected, pinned)
-        beam = beam_parses(system, unit, projected, 2, is_local=True, pinned=pinned)
+        beam = beam_parses(system, unit, projected, 2, pinned)
         for found, labels in ((greedily.heads, greedily.labels), (beam.heads[:, 0], beam.labels[:, 0])):
             assert bool((found == known[:, 1:])[known[:, 1:] >= 0].all())
             assert bool((labels == 1)[known[:, 1:] >= 0].all())

@@ -162,8 +162,9 @@ class DependencyParser(WordNetwork):
     def tags_of(self, vectors: Float[Tensor, "batch n d"], lengths: Sequence[int]) -> list[dict[str, list[str]]]:
         """The best tags of each word, if it predicts tags."""
         found = {name: scorer(vectors).argmax(-1).tolist() for name, scorer in self.tag_scorers.items()}
+        names = {name: self.tags[name].to_list() for name in found}
         return [
-            {name: [self.tags[name][tag] for tag in rows[i][:n]] for name, rows in found.items()}
+            {name: list(map(names[name].__getitem__, rows[i][:n])) for name, rows in found.items()}
             for i, n in enumerate(lengths)
         ]
 

@@ -48,7 +48,6 @@ from trelliswork.structures.beam import (
     beam_log_prob,
     beam_search,
     local_log_prob,
-    locally_normalised,
 )
 from trelliswork.structures.beam.oracle_kernels import lift_rows
 from trelliswork.structures.beam.parse_state import DependencySystem, ParseState
@@ -141,10 +140,9 @@ class TransitionParser(DependencyParser):
         self, system: DependencySystem, projected: Tensor, decisions: Int[Tensor, "batch steps"]
     ) -> Float[Tensor, ""]:
         """Step by step in torch, for every cell and device."""
-        connected, scorer = self.unit.connected(system, projected)
         if bool(self.is_global):
-            return -beam_log_prob(connected, scorer, decisions, self.config.beam).log_prob.sum()
-        return -local_log_prob(connected, scorer, decisions).sum()
+            return -beam_log_prob(*self.unit.valued(system, projected), decisions, self.config.beam).log_prob.sum()
+        return -local_log_prob(*self.unit.connected(system, projected), decisions).sum()
 
     def _system(self, tokens: TokenBatch) -> DependencySystem:
         return self.system_kind(tokens.mask.sum(1), len(self.labels))
@@ -170,21 +168,18 @@ class TransitionParser(DependencyParser):
         else:
             problem = f"pins need a feed-forward cell on the CPU, and this parser has {self.config.cell} on "
             raise TrellisworkError(f"{problem}{projected.device.type}; leave them out, or load another parser")
-        return answers(found, lengths, self.labels, self.tags_of(vectors, lengths), top_k)
+        return answers(found, lengths, self.labels, self.tags_of(vectors, lengths), top_k, sure)
 
     def _searched(self, system: DependencySystem, projected: Tensor, beam: int, known: Pinned | None) -> Searched:
         if beam == 1:
             one = greedy_parses(system, self.unit, projected, known)
             whole = one.log_prob.exp()[:, None]
             return Searched(one.heads[:, None], one.labels[:, None], whole, one.arc_log_probs.exp())
-        is_global = bool(self.is_global)
-        found = beam_parses(system, self.unit, projected, beam, is_local=not is_global, pinned=known)
-        return Searched(found.heads, found.labels, probabilities_of(found.scores, is_global))
+        found = beam_parses(system, self.unit, projected, beam, known)
+        return Searched(found.heads, found.labels, probabilities_of(found.scores, bool(self.is_global)))
 
     def _plain_search(self, system: DependencySystem, projected: Tensor, beam: int) -> Searched:
-        connected, scorer = self.unit.connected(system, projected)
-        is_global = bool(self.is_global)
-        found = beam_search(connected, scorer if is_global else locally_normalised(connected, scorer), beam)
+        found = beam_search(*self.unit.valued(system, projected), beam)
         fields = dict(zip(ParseState._fields, found.state, strict=False))
         heads, labels = fields["heads"][..., 1:], fields["labels"][..., 1:]
-        return Searched(heads, labels, probabilities_of(found.scores, is_global))
+        return Searched(heads, labels, probabilities_of(found.scores, bool(self.is_global)))

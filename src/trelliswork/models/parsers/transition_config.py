@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from trelliswork.data.settings import setting
 from trelliswork.errors import TrellisworkError
@@ -25,6 +25,8 @@ class TransitionConfig(NetworkConfig):
     `static_epochs` + 1 on the parser follows its own decisions with a chance of `explore`. In the last
     `global_epochs` of training the likelihood is that of whole sequences over a beam, with early update.
     """
+
+    LATER: ClassVar = ("beam", "global_epochs")  # may be given when a finished run goes on
 
     state_dim: int = setting(200, "Hidden units over a parser state.", at_least=1, option=True, search=Around(2))
     state_dropout: float = setting(

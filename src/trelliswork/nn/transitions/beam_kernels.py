@@ -16,6 +16,7 @@ from trelliswork.nn.transitions.kernels import (
     log_total,
     score_state,
     set_targets,
+    value_of,
 )
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_heap import offer, sort_heap
@@ -117,8 +118,8 @@ def copy_parse(parses, source, to):
 
 
 @kernel(EXACT)
-def search_row(rules, net, row, n, known, right, is_local, room, trail):
-    """The beam of a row; it stops where nothing that is right is left. Scores are ln p if `is_local`."""
+def search_row(rules, net, row, n, known, right, room, trail):
+    """The beam of a row; it stops where nothing that is right is left."""
     beam, a = len(room.totals), len(room.scores)
     size, side, step, parent, decision, unfinished = 1, 0, 0, -1, -1, True
     begin(parse_at(room.parses, 0))
@@ -132,7 +133,7 @@ def search_row(rules, net, row, n, known, right, is_local, room, trail):
                 found = offer(room.best, room.codes, found, room.totals[place], place * (a + 1) + a)
                 room.marks[place, a] = room.right[side, place]
                 continue
-            before = room.totals[place] - score_hypothesis(rules, net, row, n, known, is_local, parse, room)
+            before = room.totals[place] - score_hypothesis(rules, net, row, n, known, parse, room)
             for d in range(a):
                 if room.scores[d] > NEG_INF:
                     found = offer(room.best, room.codes, found, before + room.scores[d], place * (a + 1) + d)
@@ -182,13 +183,13 @@ def best_among(scores, marks):
 
 
 @kernel(EXACT)
-def score_hypothesis(rules, net, row, n, known, is_local, parse, room):
-    """Fill in the scores of the decisions in a state; returns ln Σ exp of them if `is_local`, else 0."""
+def score_hypothesis(rules, net, row, n, known, parse, room):
+    """Fill in the scores of the decisions in a state; returns ln Σ exp of them less the value of the state."""
     describe(parse, n, room.words)
     score_state(net, row, room.words, room.hidden, room.scores)
     forbid(rules, parse, n, known, room.allowed, room.costs, room.scores)
     highest = room.scores[best_of(room.scores)]
-    return log_total(room.scores, highest) if is_local and highest > NEG_INF else 0.0
+    return log_total(room.scores, highest) - value_of(net, room.hidden) if highest > NEG_INF else 0.0
 
 
 @kernel(EXACT)
@@ -210,7 +211,7 @@ def advance_beam(rules, n, side, size, room, parents, decisions):
 
 
 @kernel(EXACT)
-def beam_rows(rules, net, lengths, pinned, is_local, n_steps, heads, labels, scores):
+def beam_rows(rules, net, lengths, pinned, n_steps, heads, labels, scores):
     """Heads and labels [batch, beam, n+1] of the best hypotheses and their scores, -inf where there are fewer.
 
     Returns the first row in which nothing was left, or -1.
@@ -221,7 +222,7 @@ def beam_rows(rules, net, lengths, pinned, is_local, n_steps, heads, labels, sco
     scores[:] = NEG_INF
     for row in range(len(lengths)):
         known = Pinned(pinned.heads[row], pinned.labels[row])
-        found = search_row(rules, net, row, lengths[row], known, nothing, is_local, room, trail)
+        found = search_row(rules, net, row, lengths[row], known, nothing, room, trail)
         if found.size == 0:
             return row
         for rank in range(found.size):

@@ -7,7 +7,7 @@ import numpy as np
 from trelliswork.nn.transitions.beam_kernels import Right, new_room, new_trail, search_row
 from trelliswork.nn.transitions.kernels import Pinned, label_of
 from trelliswork.runtime.compilation import EXACT, kernel
-from trelliswork.structures.beam.parse_kernels import begin, describe, move_of, new_parse, take_move
+from trelliswork.structures.beam.parse_kernels import allow, begin, describe, move_of, new_parse, take_move
 
 NO_PATH = -2
 
@@ -25,7 +25,7 @@ def early_rows(rules, net, lengths, pinned, right, paths, are_right):
     for row in range(len(lengths)):
         known = Pinned(pinned.heads[row], pinned.labels[row])
         wanted = Right(right.kind, right.decisions[row], right.heads[row], right.labels[row])
-        found = search_row(rules, net, row, lengths[row], known, wanted, False, room, trail)
+        found = search_row(rules, net, row, lengths[row], known, wanted, room, trail)
         for rank in range(found.size):
             write_path(trail, found.n_steps, rank, paths[row, rank])
             are_right[row, rank] = room.right[0, rank]
@@ -62,15 +62,17 @@ def count_nodes(paths):
 
 
 @kernel(EXACT)
-def path_nodes(rules, lengths, paths, rows, words, decisions, members):
+def path_nodes(rules, lengths, paths, states, decisions, members):
     """Each decision that paths take, once where they share it: its state, and (path, node) for each path through it.
+
+    `states` are the row of each, the words that describe it, and the moves that it allows.
 
     Returns how many nodes and memberships there are.
     """
     n_rows, n_paths, n_steps = paths.shape
     node_of, longest = np.empty((n_paths, n_steps), np.int64), lengths.max()
     parse = new_parse(longest)
-    m, k = 0, 0
+    (rows, words, allowed), m, k = states, 0, 0
     for row in range(n_rows):
         for path in range(n_paths):
             taken, shared, other = paths[row, path], 0, 0
@@ -87,6 +89,7 @@ def path_nodes(rules, lengths, paths, rows, words, decisions, members):
                 else:
                     rows[m], decisions[m], node_of[path, step] = row, taken[step], m
                     describe(parse, lengths[row], words[m])
+                    allow(rules.kind, rules.single_root, parse, lengths[row], allowed[m])
                     m += 1
                 members[k, 0], members[k, 1] = row * n_paths + path, node_of[path, step]
                 k += 1

@@ -89,10 +89,12 @@ def global_loss(
     are_right = np.empty(paths.shape[:2], np.bool_)
     path_kernels.early_rows(rules, net_of(unit, projected), lengths, no_pins(system), right, paths, are_right)
     k = path_kernels.count_nodes(paths)
-    (rows, words, _), taken, members = _room(k), np.empty(k, np.int64), np.empty((k, 2), np.int64)
-    m, k = path_kernels.path_nodes(rules, lengths, paths, rows, words, taken, members)
-    rows_of, words_of, taken_of = (torch.from_numpy(each[:m]) for each in (rows, words, taken))
-    scores = unit.scores(unit(unit.gathered(projected, rows_of, words_of))[0]).gather(1, taken_of[:, None])[:, 0]
+    states, taken, members = _room(k), np.empty(k, np.int64), np.empty((k, 2), np.int64)
+    m, k = path_kernels.path_nodes(rules, lengths, paths, states, taken, members)
+    rows, words, taken_of = (torch.from_numpy(each[:m]) for each in (*states[:2], taken))
+    hidden = unit(unit.gathered(projected, rows, words))[0]
+    log_probs = torch.where(_by_decision(system, states[2][:m]), unit.scores(hidden), -INF).log_softmax(-1)
+    scores = log_probs.gather(1, taken_of[:, None])[:, 0] + unit.values(hidden)
     of, node = torch.from_numpy(members[:k]).unbind(1)
     totals = scores.new_zeros(batch * (beam + 1)).index_add(0, of, scores[node]).view(batch, beam + 1)
     of_all, of_right = (
