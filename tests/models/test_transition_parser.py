@@ -150,6 +150,39 @@ def test_the_last_epochs_are_global() -> None:
     assert seen == [(False, False), (False, True), (True, True), (True, True)]
 
 
+def test_a_finished_parser_goes_on_globally(tmp_path: Path) -> None:
+    """What a state is worth is learned then, from a parser that was trained without."""
+    model, seen = parser(), []
+    train(model, TRAIN, TRAIN, TrainingConfig(epochs=2, patience=9), out=tmp_path / "m")
+    assert not bool(tw.load(tmp_path / "m").unit.value.weight.any())
+    again = parser(beam=4, global_epochs=2)
+    longer = TrainingConfig(epochs=4, patience=9)
+    train(
+        again, TRAIN, TRAIN, longer, out=tmp_path / "m", resume=True,
+        on_epoch=lambda record: seen.append((record.epoch, bool(again.unit.value.weight.any()))),
+    )  # fmt: skip
+    assert seen == [(3, True), (4, True)]
+    with pytest.raises(TrellisworkError, match=r"explore was 0\.9 and is 0\.5"):
+        train(parser(explore=0.5), TRAIN, TRAIN, longer, out=tmp_path / "m", resume=True)
+
+
+@pytest.mark.parametrize("oracle", ["static", "dynamic"])
+def test_the_loss_of_global_epochs_has_both_parts(oracle: str) -> None:
+    found = {}
+    for weight in (0.0, 0.5):
+        model = parser(beam=4, global_epochs=1, local_weight=weight, oracle=oracle, explore=1.0, static_epochs=0)
+        for epoch in (1, 2) if weight else (2,):
+            model.begin_epoch(epoch, 2)
+            found[weight, epoch] = model.loss(TRAIN).item()
+    assert found[0.5, 2] == pytest.approx(found[0.0, 2] + 0.5 * found[0.5, 1], rel=1e-4)
+
+
+def test_probabilities_of_arcs_are_given_if_asked_for() -> None:
+    for model in (parser(), parser(beam=3)):
+        assert all(answer.parts for answer in model.predict(WORDS))
+        assert not any(answer.parts for answer in model.predict(WORDS, confidence=False))
+
+
 def test_pins() -> None:
     model = parser()
     answer = model.predict(WORDS[:1], pins=[{0: (3, "x"), 1: (None, "nsubj")}])[0]

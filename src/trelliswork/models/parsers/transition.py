@@ -115,34 +115,36 @@ class TransitionParser(DependencyParser):
         labels: Int[Tensor, "batch n"],
         tokens: TokenBatch,
     ) -> Float[Tensor, ""]:
-        """-log p of right decisions, each in its state; in the last epochs, of whole sequences over a beam."""
+        """-log p of right decisions, each in its state; in the last epochs, of whole sequences over a beam too."""
         system, projected = self._system(tokens), self.unit.projected(vectors)
         if self.config.system != "swap":
             heads = torch.from_numpy(lift_rows(heads.cpu().numpy(), system.lengths.cpu().numpy())).to(heads.device)
+        if not bool(self.is_global):
+            return self._local_loss(system, projected, heads, labels)
+        total = self._global_loss(system, projected, heads, labels)
+        if self.config.local_weight:
+            total = total + self.config.local_weight * self._local_loss(system, projected, heads, labels)
+        return total
+
+    def _local_loss(self, system: DependencySystem, projected: Tensor, heads: Tensor, labels: Tensor) -> Tensor:
         if not self._fuses(projected):
-            return self._plain_loss(system, projected, system.decisions_of(heads, labels))
-        is_dynamic = self.config.oracle == "dynamic"
-        if bool(self.is_global):
-            right = (
-                right_trees(system, heads, labels)
-                if is_dynamic
-                else right_decisions(system.decisions_of(heads, labels))
-            )
-            return global_loss(system, self.unit, projected, right, self.config.beam)
-        if is_dynamic:
+            decisions = system.decisions_of(heads, labels)
+            return -local_log_prob(*self.unit.connected(system, projected), decisions).sum()
+        if self.config.oracle == "dynamic":
             explore = self.config.explore if self.explores else 0.0
             states = explored_states(system, self.unit, projected, (heads, labels), explore)
         else:
             states = gold_states(system, system.decisions_of(heads, labels))
         return local_loss(self.unit, projected, states)
 
-    def _plain_loss(
-        self, system: DependencySystem, projected: Tensor, decisions: Int[Tensor, "batch steps"]
-    ) -> Float[Tensor, ""]:
-        """Step by step in torch, for every cell and device."""
-        if bool(self.is_global):
-            return -beam_log_prob(*self.unit.valued(system, projected), decisions, self.config.beam).log_prob.sum()
-        return -local_log_prob(*self.unit.connected(system, projected), decisions).sum()
+    def _global_loss(self, system: DependencySystem, projected: Tensor, heads: Tensor, labels: Tensor) -> Tensor:
+        """Every derivation of a tree is right if the oracle is dynamic, else that of the static oracle."""
+        if self._fuses(projected) and self.config.oracle == "dynamic":
+            return global_loss(system, self.unit, projected, right_trees(system, heads, labels), self.config.beam)
+        decisions = system.decisions_of(heads, labels)
+        if self._fuses(projected):
+            return global_loss(system, self.unit, projected, right_decisions(decisions), self.config.beam)
+        return -beam_log_prob(*self.unit.valued(system, projected), decisions, self.config.beam).log_prob.sum()
 
     def _system(self, tokens: TokenBatch) -> DependencySystem:
         return self.system_kind(tokens.mask.sum(1), len(self.labels))

@@ -23,10 +23,12 @@ class TransitionConfig(NetworkConfig):
     `system="auto"` is swap if many trees of the training data have crossing arcs, else arc-hybrid. With the dynamic
     oracle (arc-hybrid, feed-forward) every decision that loses no gold arc is right, and from epoch
     `static_epochs` + 1 on the parser follows its own decisions with a chance of `explore`. In the last
-    `global_epochs` of training the likelihood is that of whole sequences over a beam, with early update.
+    `global_epochs` of training the likelihood of whole sequences over a beam, with early update, is added; with the
+    dynamic oracle all that build the right tree count. A finished parser can go on with them: --resume with more
+    --epochs, --beam and --global-epochs.
     """
 
-    LATER: ClassVar = ("beam", "global_epochs")  # may be given when a finished run goes on
+    LATER: ClassVar = ("beam", "global_epochs", "local_weight")  # may be given when a finished run goes on
 
     state_dim: int = setting(200, "Hidden units over a parser state.", at_least=1, option=True, search=Around(2))
     state_dropout: float = setting(
@@ -42,6 +44,7 @@ class TransitionConfig(NetworkConfig):
     global_epochs: int = setting(
         0, "Last epochs, in which whole sequences are normalised over the beam.", at_least=0, option=True
     )
+    local_weight: float = setting(1.0, "Weight of the loss of single decisions in these epochs.", at_least=0)
     tags: Tags = setting(
         "none", "Predict UPOS, XPOS and FEATS with the tree (joint), or not", choices=get_args(Tags), option=True
     )
