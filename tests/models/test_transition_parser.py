@@ -109,6 +109,21 @@ def test_other_cells_learn_and_answer(cell: str) -> None:
         model.predict(WORDS[:1], pins=[{0: (2, None)}])
 
 
+def test_chained_units_learn_through_the_link() -> None:
+    """The loss of the tree alone moves the tagger, and that of the tags alone does not move the parser."""
+    model = parser(tags="chained")
+    tokens = model.token_batch(model.encode(TRAIN))
+    vectors = model.encode_tokens(tokens)
+    model.tree_loss(
+        vectors, torch.tensor([[2, 0, 0], [2, 0, 2], [0, 0, 0]]), torch.zeros(3, 3).long(), tokens
+    ).backward()
+    assert bool((model.tagger.word.weight.grad != 0).any()) and model.tag_scorers["UPOS"].weight.grad is None
+    model.zero_grad()
+    model.tag_scores(model.encode_tokens(tokens))["UPOS"].logsumexp(-1).sum().backward()
+    assert bool((model.tagger.word.weight.grad != 0).any()) and model.unit.slots.weight.grad is None
+    assert set(model.predict(WORDS)[0].columns) == {"UPOS", "HEAD", "DEPREL"}
+
+
 def test_the_data_choose_the_system() -> None:
     assert parser(TRAIN * 9 + [CROSSING]).config.system == "arc-hybrid"
     assert parser([*TRAIN, CROSSING]).config.system == "swap"
@@ -126,7 +141,7 @@ def test_the_data_choose_the_system() -> None:
     [
         {"system": "arc-standard"},
         {"system": "swap", "tags": "joint"},
-        {"explore": 0.5, "beam": 3, "global_epochs": 4},
+        {"explore": 0.5, "beam": 3, "global_epochs": 4, "tags": "chained"},
     ],
 )
 def test_it_learns_trees_and_is_the_same_from_disk(settings: dict[str, Any], tmp_path: Path) -> None:

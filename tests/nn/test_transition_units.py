@@ -13,7 +13,7 @@ from torch import Tensor
 from tests.oracles import dependencies, parsing
 from tests.oracles.parsing import LEFT, RIGHT, SHIFT, Plain
 from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.nn.transitions import TBRU, ParsingUnit, RecurrentSystem, unroll
+from trelliswork.nn.transitions import TBRU, ParsingUnit, RecurrentSystem, TaggingUnit, unroll
 from trelliswork.nn.transitions.kernels import Pinned
 from trelliswork.nn.transitions.search import beam_parses, greedy_parses
 from trelliswork.nn.transitions.states import (
@@ -158,6 +158,20 @@ def test_a_tagging_unit_is_an_lstm() -> None:
     for row, n in enumerate(LENGTHS):
         torch.testing.assert_close(found.hidden[row, :n], wanted[row, :n])
         assert found.decisions[row].tolist() == [*unit.output(wanted[row, :n]).argmax(-1).tolist(), *[-1] * (6 - n)]
+
+
+def test_the_states_of_a_tagging_unit_are_those_of_a_run_from_left_to_right() -> None:
+    unit = TBRU(DIM, HIDDEN, n_slots=1, n_decisions=3).double()
+    torch.nn.init.normal_(unit.bias)
+    at_once = TaggingUnit(DIM, HIDDEN).double()
+    with torch.no_grad():
+        at_once.word.weight.copy_(unit.slots.weight)
+        at_once.word.bias.copy_(unit.bias)
+    vectors = torch.randn(3, 6, DIM, dtype=torch.float64)
+    system = RecurrentSystem(Tagging(torch.tensor(LENGTHS), 3), unit, unit.projected(vectors), tagging_wiring())
+    found, wanted = at_once(vectors), unroll(system).hidden
+    for row, n in enumerate(LENGTHS):
+        torch.testing.assert_close(found[row, :n], wanted[row, :n])
 
 
 def test_gradients_go_through_the_link_from_parser_to_tagger() -> None:

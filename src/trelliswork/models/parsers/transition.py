@@ -9,7 +9,8 @@ Probabilities are of decisions, not of trees: that of an answer is the product o
 with `global_epochs`, its share of the beam; those of arcs likewise. They are not exact marginals.
 
 Kiperwasser and Goldberg (2016), Simple and accurate dependency parsing using bidirectional LSTM feature
-representations; Andor et al. (2016), Globally normalized transition-based neural networks.
+representations; Andor et al. (2016), Globally normalized transition-based neural networks; Kong et al. (2017), DRAGNN:
+A transition-based framework for dynamically connected neural networks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from trelliswork.models.parsers.transition_answers import Searched, answers, pin
 from trelliswork.models.parsers.transition_config import TransitionConfig
 from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.nn.transitions import ParsingUnit
+from trelliswork.nn.transitions import ParsingUnit, TaggingUnit
 from trelliswork.nn.transitions.kernels import Pinned
 from trelliswork.nn.transitions.search import beam_parses, greedy_parses
 from trelliswork.nn.transitions.states import (
@@ -75,9 +76,12 @@ class TransitionParser(DependencyParser):
         super().__init__(config, features, labels, tags)
         self.system_kind = SYSTEMS[config.system]
         n_decisions = 1 + 2 * len(labels) + self.system_kind.MORE_DECISIONS
+        dim = self.encoder.dim
+        self.tagger = TaggingUnit(dim, config.tag_dim, dropout=config.state_dropout) if self.tags_first else None
         self.unit = ParsingUnit(
-            self.encoder.dim, config.state_dim, n_decisions, cell=config.cell, dropout=config.state_dropout
-        )
+            dim + (config.tag_dim if self.tags_first else 0), config.state_dim, n_decisions, cell=config.cell,
+            dropout=config.state_dropout,
+        )  # fmt: skip
         self.register_buffer("is_global", torch.tensor(False))  # kept with the weights it was true of
         self.explores = True
 
@@ -101,6 +105,26 @@ class TransitionParser(DependencyParser):
         note = f"{chosen}; {n_crossing:,} of {len(train):,} sentences have crossing arcs{how}"
         return [note, *super().notes(train, dev)]
 
+    # A tagger that the parser reads
+
+    @property
+    def tags_first(self) -> bool:
+        """Whether units are chained: words are tagged by one, and the parser reads its states."""
+        return self.config.tags == "chained"
+
+    @property
+    def tag_width(self) -> int:
+        found: int = self.config.tag_dim if self.tags_first else super().tag_width
+        return found
+
+    def tag_scores(self, vectors: Float[Tensor, "*words d"]) -> dict[str, Float[Tensor, "*words tags"]]:
+        return super().tag_scores(vectors if self.tagger is None else self.tagger(vectors))
+
+    def _projected(self, vectors: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n+2 slots w"]:
+        """What each word adds to the states of the parser."""
+        read = vectors if self.tagger is None else torch.cat([vectors, self.tagger(vectors)], -1)  # [S4, DRAGNN]
+        return self.unit.projected(read)
+
     # Learning
 
     def begin_epoch(self, epoch: int, n_epochs: int) -> None:
@@ -116,7 +140,7 @@ class TransitionParser(DependencyParser):
         tokens: TokenBatch,
     ) -> Float[Tensor, ""]:
         """-log p of right decisions, each in its state; in the last epochs, of whole sequences over a beam too."""
-        system, projected = self._system(tokens), self.unit.projected(vectors)
+        system, projected = self._system(tokens), self._projected(vectors)
         if self.config.system != "swap":
             heads = torch.from_numpy(lift_rows(heads.cpu().numpy(), system.lengths.cpu().numpy())).to(heads.device)
         if not bool(self.is_global):
@@ -158,7 +182,7 @@ class TransitionParser(DependencyParser):
     def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
         tokens = self.token_batch(self.encode(batch))
         vectors, lengths = self.encode_tokens(tokens), list(map(len, batch))
-        system, projected = self._system(tokens), self.unit.projected(vectors)
+        system, projected = self._system(tokens), self._projected(vectors)
         known = None
         if pins is not None and any(pins):
             known = pinned_rows(batch, pins, self.labels, self.config.system, system.longest)

@@ -25,7 +25,7 @@ class ParsingUnit(TBRU):
 
     A global score of a decision is ln p(decision | state) and the value of the state, v · h + b, which is 0 before
     global training: that begins with the local model, and can then move mass between paths at any step.
-    """  # [S4.293-294, 301]
+    """
 
     def __init__(self, dim: int, hidden: int, n_decisions: int, *, cell: Cell = "feed-forward", dropout: float = 0.0):
         n_links = 0 if cell == "feed-forward" else N_LINKS
@@ -56,7 +56,7 @@ class ParsingUnit(TBRU):
     def valued(
         self, system: DependencySystem, projected: Float[Tensor, "batch n+2 slots w"]
     ) -> tuple[Any, Callable[[Any], Tensor]]:
-        """The same with global scores."""
+        """The same with global scores."""  # [S4.293-294]
         connected, scorer = self.connected(system, projected)
         log_probs = locally_normalised(connected, scorer)
 
