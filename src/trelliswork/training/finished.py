@@ -45,7 +45,8 @@ def earlier_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingRes
     if not isinstance(best, int):
         raise ModelError(f"{folder / METRICS}: expected a whole number under 'best_epoch', got {best!r}; train anew")
     settings = getattr(model, "config", None)
-    network, later = getattr(settings, "to_dict", dict)(), getattr(settings, "LATER", ())
+    network: dict[str, Any] = getattr(settings, "to_dict", dict)()
+    later: Sequence[str] = getattr(settings, "LATER", ())
     then = {
         "settings": _plain(_section(training, "settings", folder)),
         "model": _plain(_section(stored, "settings", folder), later) if network else {},
