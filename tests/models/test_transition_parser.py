@@ -42,12 +42,13 @@ def parser(sentences: list[Sentence] = TRAIN, **settings: Any) -> TransitionPars
 
 
 def enumerated(model: TransitionParser, sentence: Sentence, *, local: bool) -> dict[Tree, float]:
-    """Σ over the derivations of each tree of p or of exp score."""
+    """Σ over the derivations of each tree of p, or of p and the value of each state."""
     found: dict[Tree, float] = defaultdict(float)
     with torch.no_grad():
         tokens = model.token_batch(model.encode([sentence]))
         system = model.system_kind(torch.tensor([len(sentence)]), len(model.labels))
-        connected, scorer = model.unit.connected(system, model.unit.projected(model.encode_tokens(tokens)))
+        how = model.unit.connected if local else model.unit.valued
+        connected, scorer = how(system, model.unit.projected(model.encode_tokens(tokens)))
         for decisions, score in transitions.sequences(connected, scorer, 0, local=local).items():
             state = system.initial()
             for decision in decisions:
@@ -62,12 +63,14 @@ def enumerated(model: TransitionParser, sentence: Sentence, *, local: bool) -> d
 def test_a_beam_of_everything_is_every_derivation(system: str, is_global: bool) -> None:
     model = parser(system=system, beam=ALL)
     model.is_global.fill_(is_global)
+    torch.nn.init.normal_(model.unit.value.weight, std=float(is_global))
     words = WORDS if system == "arc-hybrid" else WORDS[1:]  # the others have thousands of derivations
     for sentence, answer in zip(words, model.predict(words, top_k=4), strict=True):
         every = enumerated(model, sentence, local=not is_global)
         total = sum(every.values())
         assert is_global or total == pytest.approx(1.0, rel=1e-5)
         ranked = sorted(every.items(), key=lambda each: -each[1])
+        assert tuple(answer.value) == ranked[0][0]
         for (tree, share), found in zip(ranked, answer.alternatives, strict=False):
             assert tuple(found.value) == tree and found.probability == pytest.approx(share / total, rel=1e-4)
         for part in answer.parts:
@@ -106,6 +109,21 @@ def test_other_cells_learn_and_answer(cell: str) -> None:
         model.predict(WORDS[:1], pins=[{0: (2, None)}])
 
 
+def test_chained_units_learn_through_the_link() -> None:
+    """The loss of the tree alone moves the tagger, and that of the tags alone does not move the parser."""
+    model = parser(tags="chained")
+    tokens = model.token_batch(model.encode(TRAIN))
+    vectors = model.encode_tokens(tokens)
+    model.tree_loss(
+        vectors, torch.tensor([[2, 0, 0], [2, 0, 2], [0, 0, 0]]), torch.zeros(3, 3).long(), tokens
+    ).backward()
+    assert bool((model.tagger.word.weight.grad != 0).any()) and model.tag_scorers["UPOS"].weight.grad is None
+    model.zero_grad()
+    model.tag_scores(model.encode_tokens(tokens))["UPOS"].logsumexp(-1).sum().backward()
+    assert bool((model.tagger.word.weight.grad != 0).any()) and model.unit.slots.weight.grad is None
+    assert set(model.predict(WORDS)[0].columns) == {"UPOS", "HEAD", "DEPREL"}
+
+
 def test_the_data_choose_the_system() -> None:
     assert parser(TRAIN * 9 + [CROSSING]).config.system == "arc-hybrid"
     assert parser([*TRAIN, CROSSING]).config.system == "swap"
@@ -123,7 +141,7 @@ def test_the_data_choose_the_system() -> None:
     [
         {"system": "arc-standard"},
         {"system": "swap", "tags": "joint"},
-        {"explore": 0.5, "beam": 3, "global_epochs": 4},
+        {"explore": 0.5, "beam": 3, "global_epochs": 4, "tags": "chained"},
     ],
 )
 def test_it_learns_trees_and_is_the_same_from_disk(settings: dict[str, Any], tmp_path: Path) -> None:
@@ -145,6 +163,39 @@ def test_the_last_epochs_are_global() -> None:
         on_epoch=lambda record: seen.append((bool(model.is_global), model.explores)),
     )  # fmt: skip
     assert seen == [(False, False), (False, True), (True, True), (True, True)]
+
+
+def test_a_finished_parser_goes_on_globally(tmp_path: Path) -> None:
+    """What a state is worth is learned then, from a parser that was trained without."""
+    model, seen = parser(), []
+    train(model, TRAIN, TRAIN, TrainingConfig(epochs=2, patience=9), out=tmp_path / "m")
+    assert not bool(tw.load(tmp_path / "m").unit.value.weight.any())
+    again = parser(beam=4, global_epochs=2)
+    longer = TrainingConfig(epochs=4, patience=9)
+    train(
+        again, TRAIN, TRAIN, longer, out=tmp_path / "m", resume=True,
+        on_epoch=lambda record: seen.append((record.epoch, bool(again.unit.value.weight.any()))),
+    )  # fmt: skip
+    assert seen == [(3, True), (4, True)]
+    with pytest.raises(TrellisworkError, match=r"explore was 0\.9 and is 0\.5"):
+        train(parser(explore=0.5), TRAIN, TRAIN, longer, out=tmp_path / "m", resume=True)
+
+
+@pytest.mark.parametrize("oracle", ["static", "dynamic"])
+def test_the_loss_of_global_epochs_has_both_parts(oracle: str) -> None:
+    found = {}
+    for weight in (0.0, 0.5):
+        model = parser(beam=4, global_epochs=1, local_weight=weight, oracle=oracle, explore=1.0, static_epochs=0)
+        for epoch in (1, 2) if weight else (2,):
+            model.begin_epoch(epoch, 2)
+            found[weight, epoch] = model.loss(TRAIN).item()
+    assert found[0.5, 2] == pytest.approx(found[0.0, 2] + 0.5 * found[0.5, 1], rel=1e-4)
+
+
+def test_probabilities_of_arcs_are_given_if_asked_for() -> None:
+    for model in (parser(), parser(beam=3)):
+        assert all(answer.parts for answer in model.predict(WORDS))
+        assert not any(answer.parts for answer in model.predict(WORDS, confidence=False))
 
 
 def test_pins() -> None:

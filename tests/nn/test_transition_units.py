@@ -13,10 +13,17 @@ from torch import Tensor
 from tests.oracles import dependencies, parsing
 from tests.oracles.parsing import LEFT, RIGHT, SHIFT, Plain
 from trelliswork.errors import ConstraintError, ScoreError
-from trelliswork.nn.transitions import TBRU, ParsingUnit, RecurrentSystem, unroll
+from trelliswork.nn.transitions import TBRU, ParsingUnit, RecurrentSystem, TaggingUnit, unroll
 from trelliswork.nn.transitions.kernels import Pinned
 from trelliswork.nn.transitions.search import beam_parses, greedy_parses
-from trelliswork.nn.transitions.states import explored_states, global_loss, gold_states, local_loss
+from trelliswork.nn.transitions.states import (
+    explored_states,
+    global_loss,
+    gold_states,
+    local_loss,
+    right_decisions,
+    right_trees,
+)
 from trelliswork.nn.transitions.unrolling import Wiring
 from trelliswork.structures.beam import (
     ArcHybrid,
@@ -153,6 +160,20 @@ def test_a_tagging_unit_is_an_lstm() -> None:
         assert found.decisions[row].tolist() == [*unit.output(wanted[row, :n]).argmax(-1).tolist(), *[-1] * (6 - n)]
 
 
+def test_the_states_of_a_tagging_unit_are_those_of_a_run_from_left_to_right() -> None:
+    unit = TBRU(DIM, HIDDEN, n_slots=1, n_decisions=3).double()
+    torch.nn.init.normal_(unit.bias)
+    at_once = TaggingUnit(DIM, HIDDEN).double()
+    with torch.no_grad():
+        at_once.word.weight.copy_(unit.slots.weight)
+        at_once.word.bias.copy_(unit.bias)
+    vectors = torch.randn(3, 6, DIM, dtype=torch.float64)
+    system = RecurrentSystem(Tagging(torch.tensor(LENGTHS), 3), unit, unit.projected(vectors), tagging_wiring())
+    found, wanted = at_once(vectors), unroll(system).hidden
+    for row, n in enumerate(LENGTHS):
+        torch.testing.assert_close(found[row, :n], wanted[row, :n])
+
+
 def test_gradients_go_through_the_link_from_parser_to_tagger() -> None:
     """A tagger's states are read by a parser: the loss of the parse alone moves the weights of the tagger."""
     lengths, vectors = torch.tensor(LENGTHS), torch.randn(3, 6, DIM, dtype=torch.float64)
@@ -218,11 +239,15 @@ def test_greedy_parses_are_those_of_greedy_search(name: str) -> None:
 @pytest.mark.parametrize("is_local", [True, False])
 @pytest.mark.parametrize("name", list(SYSTEMS))
 def test_beams_are_those_of_beam_search(name: str, is_local: bool) -> None:
+    """A unit that gives states no value is a local model."""
     system, unit, projected = parts(name)
-    connected, scorer = unit.connected(system, projected)
-    scorer = locally_normalised(connected, scorer) if is_local else scorer
+    connected, scorer = unit.valued(system, projected)
+    if is_local:
+        torch.nn.init.zeros_(unit.value.weight)
+        torch.nn.init.zeros_(unit.value.bias)
+        scorer = locally_normalised(*unit.connected(system, projected))
     for beam in (1, 3, 8):
-        found = beam_parses(system, unit, projected, beam, is_local=is_local)
+        found = beam_parses(system, unit, projected, beam)
         wanted = beam_search(connected, scorer, beam)
         width = wanted.scores.shape[1]
         torch.testing.assert_close(found.scores[:, :width], wanted.scores)
@@ -248,17 +273,66 @@ def test_the_global_loss_is_that_of_the_beam_with_early_update(name: str) -> Non
     gold = system.decisions_of(gold_trees(projective=name != "swap"))
     fell = set()
     for beam in (1, 4, 60, 500):
-        found = global_loss(system, unit, projected, gold, beam)
-        wanted = beam_log_prob(*unit.connected(system, projected), gold, beam)
+        found = global_loss(system, unit, projected, right_decisions(gold), beam)
+        wanted = beam_log_prob(*unit.valued(system, projected), gold, beam)
         torch.testing.assert_close(found, -wanted.log_prob.sum())
         same_gradients(found, -wanted.log_prob.sum(), unit)
         fell |= set(wanted.fell_off.tolist())
     assert fell == {True, False}
 
 
+def test_every_way_to_the_right_tree_is_right() -> None:
+    """A plain beam, where a hypothesis is right if the gold tree, labels included, can still come of it."""
+    system, unit, projected = parts("arc-hybrid")
+    heads, labels = gold_trees(projective=True), torch.tensor([[1, 0, 1, 0, 0, 1]] * 3)
+    heads[0, :4] = torch.tensor([0, 1, 4, 1])  # word 2 may get its head before or after word 3
+    right, n_right = right_trees(system, heads, labels), set[int]()
+    for beam in (1, 4, 60, 500):
+        found = global_loss(system, unit, projected, right, beam)
+        wanted = torch.zeros((), dtype=torch.float64)
+        for row, n in enumerate(LENGTHS):
+            gold = tuple(heads[row, :n].tolist()), labels[row, :n].tolist()
+            lost, counted = plain_tree_loss(unit, projected[row : row + 1], gold, beam)
+            wanted, n_right = wanted + lost, n_right | {counted}
+        torch.testing.assert_close(found, wanted)
+        same_gradients(found, wanted, unit)
+    assert {0, 1} < n_right and max(n_right) > 1  # fell off, one way, several
+
+
+def plain_tree_loss(
+    unit: ParsingUnit, projected: Tensor, gold: tuple[tuple[int, ...], list[int]], beam: int
+) -> tuple[Tensor, int]:
+    """-ln of the share of right hypotheses, and how many there are in the beam."""
+    heads, labels = gold
+    arcs = {(h, d, label) for d, (h, label) in enumerate(zip(heads, labels, strict=True), 1)}
+    hypotheses = [(torch.zeros((), dtype=torch.float64), Plain.start("arc-hybrid", len(heads)))]
+
+    def is_right(state: Plain) -> bool:
+        return state.arcs <= arcs and heads in parsing.outcomes(state)
+
+    while not hypotheses[0][1].finished:
+        after = list[tuple[Tensor, Plain]]()
+        for total, state in hypotheses:
+            words = torch.tensor([state.features()])
+            hidden = unit(unit.gathered(projected, torch.zeros(1, dtype=torch.long), words))[0][0]
+            takes = {move_number(m, y): (m, y) for m, y in itertools.product(state.moves(), range(N_LABELS))}
+            log_probs = unit.output(hidden)[list(takes)].log_softmax(-1)
+            base = total + unit.value.weight[0] @ hidden + unit.value.bias[0]
+            ahead = [state.take(m, y if m != SHIFT else 0) for m, y in takes.values()]
+            after += [(base + gained, each) for gained, each in zip(log_probs, ahead, strict=True)]
+        after.sort(key=lambda each: -each[0].item())
+        hypotheses, fallen = after[:beam], [each for each in after[beam:] if is_right(each[1])]
+        if not any(is_right(state) for _, state in hypotheses):
+            best = fallen[0][0]
+            return torch.stack([*(total for total, _ in hypotheses), best]).logsumexp(0) - best, 0
+    right = [total for total, state in hypotheses if is_right(state)]
+    every = torch.stack([total for total, _ in hypotheses])
+    return every.logsumexp(0) - torch.stack(right).logsumexp(0), len(right)
+
+
 def same_gradients(found: Tensor, wanted: Tensor, unit: ParsingUnit) -> None:
     weights = list(unit.parameters())
-    pair = (torch.autograd.grad(each, weights, retain_graph=True) for each in (found, wanted))
+    pair = (torch.autograd.grad(each, weights, retain_graph=True, materialize_grads=True) for each in (found, wanted))
     for a, b in zip(*pair, strict=True):
         torch.testing.assert_close(a, b)
 
@@ -305,7 +379,7 @@ def test_pins_are_kept_whatever_the_scores_say() -> None:
         projected = unit.projected(torch.randn(len(chosen), 4, DIM, dtype=torch.float64))
         pinned = Pinned(known.numpy(), torch.where(known >= 0, 1, -1).numpy())
         greedily = greedy_parses(system, unit, projected, pinned)
-        beam = beam_parses(system, unit, projected, 2, is_local=True, pinned=pinned)
+        beam = beam_parses(system, unit, projected, 2, pinned)
         for found, labels in ((greedily.heads, greedily.labels), (beam.heads[:, 0], beam.labels[:, 0])):
             assert bool((found == known[:, 1:])[known[:, 1:] >= 0].all())
             assert bool((labels == 1)[known[:, 1:] >= 0].all())

@@ -26,6 +26,8 @@ NumberedLine = tuple[int, str]
 _BLANKS = re.compile(r"[ \t]+")
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # CoNLL-U: a multiword token 1-2 or an empty node 1.1
 _NOT_TOKENS = ("-DOCSTART-", "#")
+_TEXT = "# text = "
+_IDS = tuple(map(str, range(1, 1001)))
 _DELIMITER_NAMES = {"\t": "tab-separated", " ": "space-separated", None: "separated by white space"}
 
 
@@ -88,8 +90,10 @@ def read_lines(
     """
     n_sentences = 0
     texts: list[str] = []  # the comment of a CoNLL-U sentence that has its text
-    for block in blocks(_noting_texts(lines, texts) if format.conllu and not with_tags else lines, format):
+    for block in blocks(lines, format, texts if format.conllu and not with_tags else None):
         sentence = _regular(block, file, format, with_tags)
+        if sentence is not None and texts:
+            sentence = placed(sentence, texts.pop(), {})
         if sentence is None:
             rows = every = [(number, format.split(line)) for number, line in block]
             if format.conllu:
@@ -127,15 +131,13 @@ def _multiword_forms(rows: Sequence[tuple[int, list[str]]], column: int) -> Iter
             yield int(first) - 1, (int(last), columns[column - 1])
 
 
-def _noting_texts(lines: Iterable[NumberedLine], texts: list[str]) -> Iterator[NumberedLine]:
-    for number, line in lines:
-        if line.startswith("# text = "):
-            texts[:] = [line.removeprefix("# text = ")]
-        yield number, line
+def blocks(
+    lines: Iterable[NumberedLine], format: ColumnFormat, texts: list[str] | None = None
+) -> Iterator[list[NumberedLine]]:
+    """Token lines, grouped by the blank lines between them; comments and document marks are dropped.
 
-
-def blocks(lines: Iterable[NumberedLine], format: ColumnFormat) -> Iterator[list[NumberedLine]]:
-    """Token lines, grouped by the blank lines between them; comments and document marks are dropped."""
+    `texts` has the text of a CoNLL-U sentence, if a comment says it, when its block is there.
+    """
     block: list[NumberedLine] = []
     for numbered in lines:
         line = numbered[1]
@@ -145,29 +147,43 @@ def blocks(lines: Iterable[NumberedLine], format: ColumnFormat) -> Iterator[list
                 block = []
         elif not (line.startswith(_NOT_TOKENS) and (line[0] == "-" or format.is_comment(line))):
             block.append(numbered)
+        elif texts is not None and line.startswith(_TEXT):
+            texts[:] = [line.removeprefix(_TEXT)]
     if block:
         yield block
 
 
 def _regular(block: list[NumberedLine], file: str, format: ColumnFormat, with_tags: bool) -> Sentence | None:
-    """The sentence of a block if each of its lines has all columns, none of them empty; None if in doubt."""
-    if format.delimiter is None or format.conllu:
+    """The sentence of a block if each of its lines has all columns, none of them empty; None if in doubt.
+
+    In CoNLL-U its lines must be words 1, 2, 3 and so on, nothing in between.
+    """
+    if format.delimiter is None:
         return None
     try:
         columns = list(zip(*[line.rstrip(" ").split(format.delimiter) for _, line in block], strict=True))
     except ValueError:  # lines of different lengths
         return None
-    if len(columns) != format.n_columns or any(not all(each) or any(map(str.isspace, each)) for each in columns):
+    if len(columns) != format.n_columns or (format.conllu and columns[0] != _IDS[: len(block)]):
         return None
-    columns = [tuple(map(sys.intern, each)) for each in columns]  # a word that comes again takes no room again
-    return _of_columns(lambda i: columns[i - 1], [number for number, _ in block], file, format, with_tags)
+    found: dict[int, tuple[str, ...]] = {}
+    for i in _needed(format, with_tags) if format.conllu else range(1, format.n_columns + 1):
+        column = columns[i - 1]
+        if not all(column) or any(map(str.isspace, column)):
+            return None
+        found[i] = tuple(map(sys.intern, column))  # a word that comes again takes no room again
+    return _of_columns(found.__getitem__, [number for number, _ in block], file, format, with_tags)
+
+
+def _needed(format: ColumnFormat, with_tags: bool) -> list[int]:
+    """The columns that a sentence is made of."""
+    tags = [format.tag_column] if with_tags and format.tag_column is not None else []
+    return [format.word_column, *format.feature_columns, *tags]
 
 
 def sentence_of(rows: list[tuple[int, list[str]]], file: str, format: ColumnFormat, with_tags: bool) -> Sentence:
     """A sentence from its numbered rows, each split into columns."""
-    needed = [format.word_column, *format.feature_columns]
-    if with_tags and format.tag_column is not None:
-        needed.append(format.tag_column)
+    needed = _needed(format, with_tags)
     for number, columns in rows:
         _check_row(columns, file, number, format, needed, with_tags)
 

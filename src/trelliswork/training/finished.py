@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ def finished_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingRe
 def earlier_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingResult | None:
     """How the run in a folder went that has left a model, a history and no checkpoint.
 
-    That it was made with other settings is an error; more epochs or patience are what it may go on with.
+    That it was made with other settings is an error; more epochs or patience are what it may go on with, and the
+    settings that those of the model list as `LATER`.
     """
     if CheckpointFolder(folder).folder.exists() or not (folder / HISTORY).is_file():
         return None
@@ -43,12 +44,14 @@ def earlier_run(folder: Path, model: Any, config: TrainingConfig) -> TrainingRes
     history, best = read_history(folder / HISTORY), training.get("best_epoch", 0)
     if not isinstance(best, int):
         raise ModelError(f"{folder / METRICS}: expected a whole number under 'best_epoch', got {best!r}; train anew")
-    network: dict[str, Any] = getattr(getattr(model, "config", None), "to_dict", dict)()
+    settings = getattr(model, "config", None)
+    network: dict[str, Any] = getattr(settings, "to_dict", dict)()
+    later: Sequence[str] = getattr(settings, "LATER", ())
     then = {
         "settings": _plain(_section(training, "settings", folder)),
-        "model": _section(stored, "settings", folder) if network else {},
+        "model": _plain(_section(stored, "settings", folder), later) if network else {},
     }
-    now = {"settings": _plain(config.to_dict()), "model": json.loads(json.dumps(network))}
+    now = {"settings": _plain(config.to_dict()), "model": _plain(json.loads(json.dumps(network)), later)}
     refuse_differences(then, now, str(folder), "finished")
     score = next((record.score for record in history if record.epoch == best), None)
     return TrainingResult(history, best, score)
@@ -61,8 +64,8 @@ def _section(holder: Mapping[str, Any], name: str, folder: Path) -> Mapping[str,
     return found
 
 
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in (*NO_MATTER, *LONGER)}
+def _plain(settings: Mapping[str, Any], may_differ: Sequence[str] = (*NO_MATTER, *LONGER)) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in may_differ}
 
 
 def read_history(path: Path) -> list[EpochRecord]:

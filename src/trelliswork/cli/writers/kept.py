@@ -84,12 +84,27 @@ class KeptConllu(KeptColumns):
         if not isinstance(next(iter(answers_by_task(answer).values())).value, list):
             return super().write(sentence, answer)
         if not (answer.has_arcs and answer.alternatives):
-            return self.kept.changed(sentence, self._change(answer))
+            fast = self.kept.changed_together(sentence, lambda lines: self._changed_lines(lines, answer))
+            return self.kept.changed(sentence, self._change(answer)) if fast is None else fast
         before, block = self.kept.whole(sentence)
         analyses = answer.analyses
         return before + "".join(
             self._again(block, each, analysis_comments(i, len(analyses), each)) for i, each in enumerate(analyses, 1)
         )
+
+    def _changed_lines(self, lines: list[str], answer: Answer) -> str | None:
+        """The lines of all words with an answer; None unless all of them have all cells, and MISC stays as it is."""
+        if misc_entries(answer, with_tags=self.columns[0] is None):
+            return None
+        rows = [line.split("\t") for line in lines]
+        if any(len(row) != MISC + 1 for row in rows):
+            return None
+        for place, values in conllu_cells(answer, self.columns).items():
+            if place == MISC:
+                return None  # its cell has the end of the line
+            for row, value in zip(rows, values, strict=True):
+                row[place] = value
+        return "".join(["\t".join(row) for row in rows])
 
     def _change(self, answer: Answer) -> Change:
         """What puts an answer into the lines of its words."""

@@ -62,7 +62,8 @@ class DependencyParser(WordNetwork):
     ):
         super().__init__(config, features)
         self.labels, self.tags = labels, dict(tags or {})
-        self.tag_scorers = nn.ModuleDict({name: nn.Linear(self.encoder.dim, len(v)) for name, v in self.tags.items()})
+        width = self.tag_width
+        self.tag_scorers = nn.ModuleDict({name: nn.Linear(width, len(v)) for name, v in self.tags.items()})
 
     @classmethod
     def from_data(
@@ -79,7 +80,7 @@ class DependencyParser(WordNetwork):
         config = replace(config or cls.CONFIG(), vector_dim=0 if vectors is None else vectors.dim)
         labels = Vocabulary.from_counts(Counter(label for each in train for label in labels_of(each)))
         features = TokenFeatures.from_sentences(train, config, () if vectors is None else vectors.words)
-        settled, tags = cls.settled(config, train), tag_vocabularies(train) if config.tags == "joint" else {}
+        settled, tags = cls.settled(config, train), tag_vocabularies(train) if config.tags != "none" else {}
         return cls.initialised(train, vectors, seed, settled, features, labels, tags)
 
     @classmethod
@@ -90,6 +91,12 @@ class DependencyParser(WordNetwork):
     def settled(cls, config: Any, train: Sequence[Sentence]) -> Any:
         """The settings with what the data decide."""
         return config
+
+    @property
+    def tag_width(self) -> int:
+        """How wide the vectors are that tags are scored by."""
+        found: int = self.encoder.dim
+        return found
 
     # Learning
 
@@ -123,8 +130,7 @@ class DependencyParser(WordNetwork):
 
     def _tag_loss(self, vectors: Tensor, gold: Tensor, tokens: TokenBatch) -> Tensor:
         total = vectors.new_zeros(())
-        for i, scorer in enumerate(self.tag_scorers.values(), 2):
-            scores = scorer(vectors[tokens.mask])
+        for i, scores in enumerate(self.tag_scores(vectors[tokens.mask]).values(), 2):
             total = total + F.cross_entropy(scores, gold[..., i][tokens.mask], reduction="sum")
         return self.config.tag_weight * total
 
@@ -159,11 +165,16 @@ class DependencyParser(WordNetwork):
             empty=lambda: Parsed([], 1.0, best=[([], 1.0)] if top_k else ()),
         )  # fmt: skip
 
+    def tag_scores(self, vectors: Float[Tensor, "*words d"]) -> dict[str, Float[Tensor, "*words tags"]]:
+        """The scores of the tags of words, by column."""
+        return {name: scorer(vectors) for name, scorer in self.tag_scorers.items()}
+
     def tags_of(self, vectors: Float[Tensor, "batch n d"], lengths: Sequence[int]) -> list[dict[str, list[str]]]:
         """The best tags of each word, if it predicts tags."""
-        found = {name: scorer(vectors).argmax(-1).tolist() for name, scorer in self.tag_scorers.items()}
+        found = {name: scores.argmax(-1).tolist() for name, scores in self.tag_scores(vectors).items()}
+        names = {name: self.tags[name].to_list() for name in found}
         return [
-            {name: [self.tags[name][tag] for tag in rows[i][:n]] for name, rows in found.items()}
+            {name: list(map(names[name].__getitem__, rows[i][:n])) for name, rows in found.items()}
             for i, n in enumerate(lengths)
         ]
 
@@ -254,7 +265,7 @@ def tag_vocabularies(train: Sequence[Sentence]) -> dict[str, Vocabulary]:
     """The tags of each column that all sentences have."""
     shared = [name for name in train[0].columns if all(name in each.columns for each in train)]
     if not shared:
-        problem = 'tags="joint" needs a treebank with UPOS, XPOS or FEATS, got one without; leave it out'
+        problem = "tags need a treebank with UPOS, XPOS or FEATS, got one without; leave it out"
         raise TrellisworkError(problem)
     return {
         name: Vocabulary.from_counts(Counter(tag for each in train for tag in each.columns[name])) for name in shared

@@ -9,7 +9,8 @@ Probabilities are of decisions, not of trees: that of an answer is the product o
 with `global_epochs`, its share of the beam; those of arcs likewise. They are not exact marginals.
 
 Kiperwasser and Goldberg (2016), Simple and accurate dependency parsing using bidirectional LSTM feature
-representations; Andor et al. (2016), Globally normalized transition-based neural networks.
+representations; Andor et al. (2016), Globally normalized transition-based neural networks; Kong et al. (2017), DRAGNN:
+A transition-based framework for dynamically connected neural networks.
 """
 
 from __future__ import annotations
@@ -30,10 +31,17 @@ from trelliswork.models.parsers.transition_answers import Searched, answers, pin
 from trelliswork.models.parsers.transition_config import TransitionConfig
 from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.inputs import TokenBatch
-from trelliswork.nn.transitions import ParsingUnit
+from trelliswork.nn.transitions import ParsingUnit, TaggingUnit
 from trelliswork.nn.transitions.kernels import Pinned
 from trelliswork.nn.transitions.search import beam_parses, greedy_parses
-from trelliswork.nn.transitions.states import explored_states, global_loss, gold_states, local_loss
+from trelliswork.nn.transitions.states import (
+    explored_states,
+    global_loss,
+    gold_states,
+    local_loss,
+    right_decisions,
+    right_trees,
+)
 from trelliswork.structures.beam import (
     ArcHybrid,
     ArcStandard,
@@ -41,7 +49,6 @@ from trelliswork.structures.beam import (
     beam_log_prob,
     beam_search,
     local_log_prob,
-    locally_normalised,
 )
 from trelliswork.structures.beam.oracle_kernels import lift_rows
 from trelliswork.structures.beam.parse_state import DependencySystem, ParseState
@@ -69,9 +76,12 @@ class TransitionParser(DependencyParser):
         super().__init__(config, features, labels, tags)
         self.system_kind = SYSTEMS[config.system]
         n_decisions = 1 + 2 * len(labels) + self.system_kind.MORE_DECISIONS
+        dim = self.encoder.dim
+        self.tagger = TaggingUnit(dim, config.tag_dim, dropout=config.state_dropout) if self.tags_first else None
         self.unit = ParsingUnit(
-            self.encoder.dim, config.state_dim, n_decisions, cell=config.cell, dropout=config.state_dropout
-        )
+            dim + (config.tag_dim if self.tags_first else 0), config.state_dim, n_decisions, cell=config.cell,
+            dropout=config.state_dropout,
+        )  # fmt: skip
         self.register_buffer("is_global", torch.tensor(False))  # kept with the weights it was true of
         self.explores = True
 
@@ -95,6 +105,26 @@ class TransitionParser(DependencyParser):
         note = f"{chosen}; {n_crossing:,} of {len(train):,} sentences have crossing arcs{how}"
         return [note, *super().notes(train, dev)]
 
+    # A tagger that the parser reads
+
+    @property
+    def tags_first(self) -> bool:
+        """Whether units are chained: words are tagged by one, and the parser reads its states."""
+        return self.config.tags == "chained"
+
+    @property
+    def tag_width(self) -> int:
+        found: int = self.config.tag_dim if self.tags_first else super().tag_width
+        return found
+
+    def tag_scores(self, vectors: Float[Tensor, "*words d"]) -> dict[str, Float[Tensor, "*words tags"]]:
+        return super().tag_scores(vectors if self.tagger is None else self.tagger(vectors))
+
+    def _projected(self, vectors: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n+2 slots w"]:
+        """What each word adds to the states of the parser."""
+        read = vectors if self.tagger is None else torch.cat([vectors, self.tagger(vectors)], -1)  # [S4, DRAGNN]
+        return self.unit.projected(read)
+
     # Learning
 
     def begin_epoch(self, epoch: int, n_epochs: int) -> None:
@@ -109,15 +139,21 @@ class TransitionParser(DependencyParser):
         labels: Int[Tensor, "batch n"],
         tokens: TokenBatch,
     ) -> Float[Tensor, ""]:
-        """-log p of right decisions, each in its state; in the last epochs, of whole sequences over a beam."""
-        system, projected = self._system(tokens), self.unit.projected(vectors)
+        """-log p of right decisions, each in its state; in the last epochs, of whole sequences over a beam too."""
+        system, projected = self._system(tokens), self._projected(vectors)
         if self.config.system != "swap":
             heads = torch.from_numpy(lift_rows(heads.cpu().numpy(), system.lengths.cpu().numpy())).to(heads.device)
+        if not bool(self.is_global):
+            return self._local_loss(system, projected, heads, labels)
+        total = self._global_loss(system, projected, heads, labels)
+        if self.config.local_weight:
+            total = total + self.config.local_weight * self._local_loss(system, projected, heads, labels)
+        return total
+
+    def _local_loss(self, system: DependencySystem, projected: Tensor, heads: Tensor, labels: Tensor) -> Tensor:
         if not self._fuses(projected):
-            return self._plain_loss(system, projected, system.decisions_of(heads, labels))
-        if bool(self.is_global):
             decisions = system.decisions_of(heads, labels)
-            return global_loss(system, self.unit, projected, decisions, self.config.beam)
+            return -local_log_prob(*self.unit.connected(system, projected), decisions).sum()
         if self.config.oracle == "dynamic":
             explore = self.config.explore if self.explores else 0.0
             states = explored_states(system, self.unit, projected, (heads, labels), explore)
@@ -125,14 +161,14 @@ class TransitionParser(DependencyParser):
             states = gold_states(system, system.decisions_of(heads, labels))
         return local_loss(self.unit, projected, states)
 
-    def _plain_loss(
-        self, system: DependencySystem, projected: Tensor, decisions: Int[Tensor, "batch steps"]
-    ) -> Float[Tensor, ""]:
-        """Step by step in torch, for every cell and device."""
-        connected, scorer = self.unit.connected(system, projected)
-        if bool(self.is_global):
-            return -beam_log_prob(connected, scorer, decisions, self.config.beam).log_prob.sum()
-        return -local_log_prob(connected, scorer, decisions).sum()
+    def _global_loss(self, system: DependencySystem, projected: Tensor, heads: Tensor, labels: Tensor) -> Tensor:
+        """Every derivation of a tree is right if the oracle is dynamic, else that of the static oracle."""
+        if self._fuses(projected) and self.config.oracle == "dynamic":
+            return global_loss(system, self.unit, projected, right_trees(system, heads, labels), self.config.beam)
+        decisions = system.decisions_of(heads, labels)
+        if self._fuses(projected):
+            return global_loss(system, self.unit, projected, right_decisions(decisions), self.config.beam)
+        return -beam_log_prob(*self.unit.valued(system, projected), decisions, self.config.beam).log_prob.sum()
 
     def _system(self, tokens: TokenBatch) -> DependencySystem:
         return self.system_kind(tokens.mask.sum(1), len(self.labels))
@@ -146,7 +182,7 @@ class TransitionParser(DependencyParser):
     def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
         tokens = self.token_batch(self.encode(batch))
         vectors, lengths = self.encode_tokens(tokens), list(map(len, batch))
-        system, projected = self._system(tokens), self.unit.projected(vectors)
+        system, projected = self._system(tokens), self._projected(vectors)
         known = None
         if pins is not None and any(pins):
             known = pinned_rows(batch, pins, self.labels, self.config.system, system.longest)
@@ -158,21 +194,18 @@ class TransitionParser(DependencyParser):
         else:
             problem = f"pins need a feed-forward cell on the CPU, and this parser has {self.config.cell} on "
             raise TrellisworkError(f"{problem}{projected.device.type}; leave them out, or load another parser")
-        return answers(found, lengths, self.labels, self.tags_of(vectors, lengths), top_k)
+        return answers(found, lengths, self.labels, self.tags_of(vectors, lengths), top_k, sure)
 
     def _searched(self, system: DependencySystem, projected: Tensor, beam: int, known: Pinned | None) -> Searched:
         if beam == 1:
             one = greedy_parses(system, self.unit, projected, known)
             whole = one.log_prob.exp()[:, None]
             return Searched(one.heads[:, None], one.labels[:, None], whole, one.arc_log_probs.exp())
-        is_global = bool(self.is_global)
-        found = beam_parses(system, self.unit, projected, beam, is_local=not is_global, pinned=known)
-        return Searched(found.heads, found.labels, probabilities_of(found.scores, is_global))
+        found = beam_parses(system, self.unit, projected, beam, known)
+        return Searched(found.heads, found.labels, probabilities_of(found.scores, bool(self.is_global)))
 
     def _plain_search(self, system: DependencySystem, projected: Tensor, beam: int) -> Searched:
-        connected, scorer = self.unit.connected(system, projected)
-        is_global = bool(self.is_global)
-        found = beam_search(connected, scorer if is_global else locally_normalised(connected, scorer), beam)
+        found = beam_search(*self.unit.valued(system, projected), beam)
         fields = dict(zip(ParseState._fields, found.state, strict=False))
         heads, labels = fields["heads"][..., 1:], fields["labels"][..., 1:]
-        return Searched(heads, labels, probabilities_of(found.scores, is_global))
+        return Searched(heads, labels, probabilities_of(found.scores, bool(self.is_global)))

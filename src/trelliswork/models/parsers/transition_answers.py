@@ -31,23 +31,31 @@ def probabilities_of(scores: Float[Tensor, "batch beam"], is_global: bool) -> Fl
 
 
 def answers(
-    found: Searched, lengths: Sequence[int], labels: Vocabulary, tags: Sequence[Mapping[str, list[str]]], top_k: int
+    found: Searched,
+    lengths: Sequence[int],
+    labels: Vocabulary,
+    tags: Sequence[Mapping[str, list[str]]],
+    top_k: int,
+    sure: bool,
 ) -> list[Parsed]:
-    """The tree of each sentence, and its `top_k` best."""
+    """The tree of each sentence and its `top_k` best; if `sure`, with the probability of each arc.
+
+    A tree that several hypotheses have built has the probability of all of them.
+    """
     shares = None if found.sure is None else found.sure.tolist()
     rows = zip(found.heads.tolist(), found.labels.tolist(), found.probabilities.tolist(), strict=True)
-    parsed = []
+    parsed, names = [], labels.to_list()
     for i, (heads, named, weights) in enumerate(rows):
         n, trees = lengths[i], dict[tuple[Arc, ...], float]()
-        for tree, names, weight in zip(heads, named, weights, strict=True):
+        for tree, numbers, weight in zip(heads, named, weights, strict=True):
             if weight > 0 or not trees:
-                arcs = tuple((head, labels[name]) for head, name in zip(tree[:n], names[:n], strict=True))
+                arcs = tuple(zip(tree[:n], map(names.__getitem__, numbers[:n]), strict=True))
                 trees[arcs] = trees.get(arcs, 0.0) + weight
-        best = next(iter(trees))
-        sure = _shares(best, trees) if shares is None else shares[i][:n]
+        best = max(trees, key=trees.__getitem__)
+        of_arcs = () if not sure else _shares(best, trees) if shares is None else shares[i][:n]
         ranked = sorted(trees.items(), key=lambda each: -each[1])[:top_k]
         others = [(list(tree), p) for tree, p in ranked]
-        parsed.append(Parsed(list(best), trees[best], sure, best=others, tags=tags[i]))
+        parsed.append(Parsed(list(best), trees[best], of_arcs, best=others, tags=tags[i]))
     return parsed
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from trelliswork.data.settings import setting
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.networks.config import NetworkConfig
-from trelliswork.models.parsers.config import Tags
 from trelliswork.training.search_space import Around, Numbers
 
 System = Literal["auto", "arc-standard", "arc-hybrid", "swap"]
 Cell = Literal["feed-forward", "lstm", "gru"]  # as in `nn.transitions.TBRU`, which is not imported for --help
+Tags = Literal["none", "joint", "chained"]
 Oracle = Literal["auto", "static", "dynamic"]
 
 
@@ -23,8 +23,15 @@ class TransitionConfig(NetworkConfig):
     `system="auto"` is swap if many trees of the training data have crossing arcs, else arc-hybrid. With the dynamic
     oracle (arc-hybrid, feed-forward) every decision that loses no gold arc is right, and from epoch
     `static_epochs` + 1 on the parser follows its own decisions with a chance of `explore`. In the last
-    `global_epochs` of training the likelihood is that of whole sequences over a beam, with early update.
+    `global_epochs` of training the likelihood of whole sequences over a beam, with early update, is added; with the
+    dynamic oracle all that build the right tree count. A finished parser can go on with them: --resume with more
+    --epochs, --beam and --global-epochs.
+
+    `tags="joint"` also predicts UPOS, XPOS and FEATS from the encoder, as far as the data have them; with
+    `tags="chained"` a unit of its own does, and the parser reads the states of that unit beside the encoder.
     """
+
+    LATER: ClassVar = ("beam", "global_epochs", "local_weight")  # may be given when a finished run goes on
 
     state_dim: int = setting(200, "Hidden units over a parser state.", at_least=1, option=True, search=Around(2))
     state_dropout: float = setting(
@@ -40,9 +47,12 @@ class TransitionConfig(NetworkConfig):
     global_epochs: int = setting(
         0, "Last epochs, in which whole sequences are normalised over the beam.", at_least=0, option=True
     )
+    local_weight: float = setting(1.0, "Weight of the loss of single decisions in these epochs.", at_least=0)
     tags: Tags = setting(
-        "none", "Predict UPOS, XPOS and FEATS with the tree (joint), or not", choices=get_args(Tags), option=True
-    )
+        "none", "Predict UPOS, XPOS and FEATS with the tree (joint, or chained: the parser reads the tagger), or not",
+        choices=get_args(Tags), option=True,
+    )  # fmt: skip
+    tag_dim: int = setting(64, "Hidden units of a tagger that the parser reads.", at_least=1)
     tag_weight: float = setting(0.3, "Weight of the loss of these tags.", above=0)
 
     def __post_init__(self) -> None:

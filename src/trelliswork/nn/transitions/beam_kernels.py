@@ -1,4 +1,4 @@
-"""Beam search over parser states with a feed-forward unit, row by row, and early update."""
+"""Beam search over parser states with a feed-forward unit, row by row, which may stop where what is right falls off."""
 
 from __future__ import annotations
 
@@ -7,28 +7,42 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trelliswork.nn.transitions.kernels import (
+    WRONG,
     Pinned,
     best_of,
+    first_decision,
     forbid,
     label_of,
     log_total,
     score_state,
+    set_targets,
+    value_of,
 )
 from trelliswork.runtime.compilation import EXACT, kernel
 from trelliswork.runtime.kernel_heap import offer, sort_heap
 from trelliswork.structures.beam.parse_kernels import (
     N_MOVES,
     N_SLOTS,
+    SWAP,
     Parse,
     begin,
     describe,
     is_finished,
     move_of,
-    new_parse,
     take_move,
 )
 
 NEG_INF = -np.inf
+NOTHING, SEQUENCE, TREE = range(3)  # what is right
+
+
+class Right(NamedTuple):
+    """What is right in a row: nothing is said, these decisions alone, or all that lead to a tree [n+1] (arc-hybrid)."""
+
+    kind: Any
+    decisions: Any
+    heads: Any
+    labels: Any
 
 
 class Room(NamedTuple):
@@ -43,6 +57,9 @@ class Room(NamedTuple):
     scores: Any
     allowed: Any
     costs: Any
+    targets: Any
+    marks: Any  # of each hypothesis and decision, whether all was right so far and it is too
+    right: Any  # of each hypothesis before and after a step
 
 
 class Trail(NamedTuple):
@@ -53,12 +70,16 @@ class Trail(NamedTuple):
 
 
 class Found(NamedTuple):
-    """How many steps were taken and hypotheses are left, and which is gold: -1 if it fell off, with its score."""
+    """How many steps were taken, how many hypotheses are left, whether a right one is among them.
+
+    If not, the best one that has just fallen off: the hypothesis that it came from, and its decision.
+    """
 
     n_steps: Any
     size: Any
-    gold: Any
-    gold_score: Any
+    is_right: Any
+    parent: Any
+    decision: Any
 
 
 @kernel(EXACT)
@@ -72,6 +93,7 @@ def new_room(net, beam, longest):
     return Room(
         parses, np.zeros(beam), np.zeros(beam), np.zeros(beam, np.int64), np.empty(N_SLOTS, np.int64),
         np.empty_like(net.bias), np.empty_like(net.offset), np.empty(N_MOVES, np.bool_), np.empty(N_MOVES, np.int64),
+        np.empty(N_MOVES, np.int64), np.zeros((beam, len(net.offset) + 1), np.bool_), np.zeros((2, beam), np.bool_),
     )  # fmt: skip
 
 
@@ -96,51 +118,78 @@ def copy_parse(parses, source, to):
 
 
 @kernel(EXACT)
-def search_row(rules, net, row, n, known, gold, is_local, room, trail):
-    """The beam of a row; with `gold` decisions it stops where they fall off. Scores are ln p if `is_local`."""
+def search_row(rules, net, row, n, known, right, room, trail):
+    """The beam of a row; it stops where nothing that is right is left."""
     beam, a = len(room.totals), len(room.scores)
-    size, side, step, gold_at, gold_score, unfinished = 1, 0, 0, 0, 0.0, True
+    size, side, step, parent, decision, unfinished = 1, 0, 0, -1, -1, True
     begin(parse_at(room.parses, 0))
-    room.totals[0] = 0.0
-    while unfinished and gold_at >= 0:
-        found = 0
-        wanted = gold[step] if step < len(gold) and gold[step] >= 0 else a
+    room.totals[0], room.right[0] = 0.0, right.kind != NOTHING
+    while unfinished and (right.kind == NOTHING or room.right[side, :size].any()):
+        found, highest = 0, NEG_INF
         for place in range(size):
             parse = parse_at(room.parses, side * beam + place)
+            room.marks[place] = False
             if is_finished(parse, n):
                 found = offer(room.best, room.codes, found, room.totals[place], place * (a + 1) + a)
+                room.marks[place, a] = room.right[side, place]
                 continue
-            norm = score_hypothesis(rules, net, row, n, known, is_local, parse, room)
-            before = room.totals[place] - norm
+            before = room.totals[place] - score_hypothesis(rules, net, row, n, known, parse, room)
             for d in range(a):
                 if room.scores[d] > NEG_INF:
                     found = offer(room.best, room.codes, found, before + room.scores[d], place * (a + 1) + d)
-            if place == gold_at and wanted < a:
-                gold_score = before + room.scores[wanted]
+            if room.right[side, place]:
+                mark_right(rules, right, step, parse, n, room, room.marks[place])
+                best = best_among(room.scores, room.marks[place])
+                if best >= 0 and before + room.scores[best] > highest:
+                    highest, parent, decision = before + room.scores[best], place, best
         if found == 0:
-            return Found(step, 0, -1, gold_score)
+            return Found(step, 0, False, -1, -1)
         sort_heap(room.best, room.codes, found)
-        before_at = gold_at
-        gold_at = 0 if len(gold) == 0 else -1
         for rank in range(found):
-            if len(gold) > 0 and room.codes[rank] == before_at * (a + 1) + wanted:
-                gold_at = rank
+            room.right[1 - side, rank] = room.marks[room.codes[rank] // (a + 1), room.codes[rank] % (a + 1)]
         unfinished = advance_beam(rules, n, side, found, room, trail.parents[step], trail.decisions[step])
         size, side, step = found, 1 - side, step + 1
     if side == 1:
+        room.right[0, :size] = room.right[1, :size]
         for place in range(size):
             copy_parse(room.parses, beam + place, place)
-    return Found(step, size, gold_at, gold_score)
+    return Found(step, size, room.right[0, :size].any(), parent, decision)
 
 
 @kernel(EXACT)
-def score_hypothesis(rules, net, row, n, known, is_local, parse, room):
-    """Fill in the scores of the decisions in a state; returns ln Σ exp of them if `is_local`, else 0."""
+def mark_right(rules, right, step, parse, n, room, marks):
+    """Which decisions are right in a state that right ones have led to."""
+    if right.kind == SEQUENCE:
+        if step < len(right.decisions) and right.decisions[step] >= 0:
+            marks[right.decisions[step]] = True
+        return
+    set_targets(rules, parse, n, right.heads, right.labels, room.allowed, room.costs, room.targets)
+    for move in range(SWAP):
+        first, end = first_decision(move, rules.n_labels), first_decision(move + 1, rules.n_labels)
+        if room.targets[move] >= 0:
+            marks[first + room.targets[move]] = True
+        elif room.targets[move] != WRONG:
+            marks[first:end] = True
+
+
+@kernel(EXACT)
+def best_among(scores, marks):
+    """The best of the decisions that are marked, -1 if none is."""
+    best = -1
+    for d in range(len(scores)):
+        if marks[d] and (best < 0 or scores[d] > scores[best]):
+            best = d
+    return best
+
+
+@kernel(EXACT)
+def score_hypothesis(rules, net, row, n, known, parse, room):
+    """Fill in the scores of the decisions in a state; returns ln Σ exp of them less the value of the state."""
     describe(parse, n, room.words)
     score_state(net, row, room.words, room.hidden, room.scores)
     forbid(rules, parse, n, known, room.allowed, room.costs, room.scores)
     highest = room.scores[best_of(room.scores)]
-    return log_total(room.scores, highest) if is_local and highest > NEG_INF else 0.0
+    return log_total(room.scores, highest) - value_of(net, room.hidden) if highest > NEG_INF else 0.0
 
 
 @kernel(EXACT)
@@ -162,98 +211,21 @@ def advance_beam(rules, n, side, size, room, parents, decisions):
 
 
 @kernel(EXACT)
-def beam_rows(rules, net, lengths, pinned, is_local, n_steps, heads, labels, scores):
+def beam_rows(rules, net, lengths, pinned, n_steps, heads, labels, scores):
     """Heads and labels [batch, beam, n+1] of the best hypotheses and their scores, -inf where there are fewer.
 
     Returns the first row in which nothing was left, or -1.
     """
     beam = scores.shape[1]
     room, trail = new_room(net, beam, heads.shape[2] - 1), new_trail(beam, n_steps)
-    nothing = np.empty(0, np.int64)
+    nothing = Right(NOTHING, lengths[:0], lengths[:0], lengths[:0])
     scores[:] = NEG_INF
     for row in range(len(lengths)):
         known = Pinned(pinned.heads[row], pinned.labels[row])
-        found = search_row(rules, net, row, lengths[row], known, nothing, is_local, room, trail)
+        found = search_row(rules, net, row, lengths[row], known, nothing, room, trail)
         if found.size == 0:
             return row
         for rank in range(found.size):
             heads[row, rank], labels[row, rank] = room.parses.heads[rank], room.parses.labels[rank]
             scores[row, rank] = room.totals[rank]
     return -1
-
-
-@kernel(EXACT)
-def early_rows(rules, net, lengths, pinned, gold, paths, gold_paths):
-    """The paths [batch, beam + 1, steps] of each row's beam where the search ends or gold falls off; -2 for none.
-
-    A path that has finished goes on with -1. `gold_paths` says which is gold; one that fell off is put behind the
-    others.
-    """
-    beam, n_steps = paths.shape[1] - 1, paths.shape[2]
-    room, trail = new_room(net, beam, pinned.heads.shape[1] - 1), new_trail(beam, n_steps)
-    paths[:] = -2
-    for row in range(len(lengths)):
-        known = Pinned(pinned.heads[row], pinned.labels[row])
-        found = search_row(rules, net, row, lengths[row], known, gold[row], False, room, trail)
-        for rank in range(found.size):
-            place = rank
-            for step in range(found.n_steps - 1, -1, -1):
-                paths[row, rank, step] = trail.decisions[step, place]
-                place = trail.parents[step, place]
-        gold_paths[row] = found.gold
-        if found.gold < 0:
-            gold_paths[row] = found.size
-            paths[row, found.size, : found.n_steps] = gold[row, : found.n_steps]
-
-
-@kernel(EXACT)
-def common_start(first, second):
-    """How many decisions two paths begin with alike."""
-    for step in range(len(first)):
-        if first[step] != second[step] or first[step] < 0:
-            return step
-    return len(first)
-
-
-@kernel(EXACT)
-def count_nodes(paths):
-    """How many decisions all paths take together."""
-    total = 0
-    for decision in paths.flat:
-        total += decision >= 0
-    return total
-
-
-@kernel(EXACT)
-def path_nodes(rules, lengths, paths, rows, words, decisions, members):
-    """Each decision that paths take, once where they share it: its state, and (path, node) for each path through it.
-
-    Returns how many nodes and memberships there are.
-    """
-    n_rows, n_paths, n_steps = paths.shape
-    node_of, longest = np.empty((n_paths, n_steps), np.int64), lengths.max()
-    parse = new_parse(longest)
-    m, k = 0, 0
-    for row in range(n_rows):
-        for path in range(n_paths):
-            taken, shared, other = paths[row, path], 0, 0
-            for before in range(path):
-                alike = common_start(taken, paths[row, before])
-                if alike > shared:
-                    shared, other = alike, before
-            begin(parse)
-            for step in range(n_steps):
-                if taken[step] < 0:
-                    break
-                if step < shared:
-                    node_of[path, step] = node_of[other, step]
-                else:
-                    rows[m], decisions[m], node_of[path, step] = row, taken[step], m
-                    describe(parse, lengths[row], words[m])
-                    m += 1
-                members[k, 0], members[k, 1] = row * n_paths + path, node_of[path, step]
-                k += 1
-                take_move(
-                    rules.kind, parse, move_of(taken[step], rules.n_labels), label_of(taken[step], rules.n_labels)
-                )
-    return m, k

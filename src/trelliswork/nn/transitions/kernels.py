@@ -41,12 +41,13 @@ class Rules(NamedTuple):
 
 
 class Net(NamedTuple):
-    """A unit and what the words of a batch add in each slot; `weight` is [hidden, decisions]."""
+    """A unit and what the words of a batch add in each slot; `weight` is [hidden, decisions], `value` [hidden + 1]."""
 
     projected: Any
     bias: Any
     weight: Any
     offset: Any
+    value: Any
 
 
 class Pinned(NamedTuple):
@@ -67,6 +68,15 @@ def score_state(net, row, words, hidden, scores):
     for j in range(len(hidden)):
         if hidden[j] > zero:
             add_times(hidden[j], net.weight[j], scores)
+
+
+@kernel(FAST)
+def value_of(net, hidden):
+    """The value of a state whose `hidden` units `score_state` has filled in."""
+    total, zero = net.value[len(hidden)], hidden.dtype.type(0.0)
+    for j in range(len(hidden)):
+        total += net.value[j] * max(hidden[j], zero)
+    return total
 
 
 @kernel(FAST)

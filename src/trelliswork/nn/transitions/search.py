@@ -57,17 +57,15 @@ def beam_parses(
     unit: ParsingUnit,
     projected: Float[Tensor, "batch n+2 slots w"],
     beam: int,
-    *,
-    is_local: bool,
     pinned: Pinned | None = None,
 ) -> Beam:
-    """What `beam_search` finds with `unit.connected`, locally normalised or not, by one kernel."""  # [S4.295]
+    """What `beam_search` finds with `unit.valued`, by one kernel."""  # [S4.295]
     shape = (len(system.lengths), beam, system.longest + 1)
     heads, labels, scores = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape[:2])
     pinned = no_pins(system) if pinned is None else pinned
     stuck = beam_kernels.beam_rows(
-        rules_of(system), net_of(unit, projected), system.lengths.numpy(), pinned, is_local, most_steps(system),
-        heads, labels, scores,
+        rules_of(system), net_of(unit, projected), system.lengths.numpy(), pinned, most_steps(system), heads,
+        labels, scores,
     )  # fmt: skip
     _refuse_stuck(system, stuck)
     return Beam(*(torch.from_numpy(each) for each in (heads[..., 1:], labels[..., 1:], scores)))
@@ -92,7 +90,8 @@ def rules_of(system: DependencySystem) -> Rules:
 def net_of(unit: ParsingUnit, projected: Float[Tensor, "batch n+2 slots w"]) -> Net:
     """The unit for kernels."""
     weight = unit.output.weight.detach().T.contiguous()
-    return Net(*(as_array(each.detach()) for each in (projected, unit.bias, weight, unit.output.bias)))
+    value = torch.cat([unit.value.weight.detach()[0], unit.value.bias.detach()])
+    return Net(*(as_array(each.detach()) for each in (projected, unit.bias, weight, unit.output.bias, value)))
 
 
 def no_pins(system: DependencySystem) -> Pinned:

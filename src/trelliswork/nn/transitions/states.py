@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from trelliswork.nn.transitions import beam_kernels, kernels
+from trelliswork.nn.transitions import kernels, path_kernels
+from trelliswork.nn.transitions.beam_kernels import SEQUENCE, TREE, Right
 from trelliswork.nn.transitions.kernels import ANY_LABEL, WRONG, Pinned
 from trelliswork.nn.transitions.parsing import ParsingUnit
 from trelliswork.nn.transitions.search import most_steps, net_of, no_pins, rules_of
@@ -17,7 +19,6 @@ from trelliswork.structures.beam.parse_kernels import N_MOVES, N_SLOTS
 from trelliswork.structures.beam.parse_state import DependencySystem
 
 INF = float("inf")
-NO_PATH = -2
 
 
 class States(NamedTuple):
@@ -34,7 +35,7 @@ def gold_states(system: DependencySystem, decisions: Int[Tensor, "batch steps"])
     taken = decisions[decisions >= 0]
     rows, words, allowed = _room(len(taken))
     kernels.replay_rows(rules_of(system), system.lengths.numpy(), decisions.numpy(), rows, words, allowed)
-    right = torch.nn.functional.one_hot(taken, system.n_decisions).bool()
+    right = F.one_hot(taken, system.n_decisions).bool()
     return States(torch.from_numpy(rows), torch.from_numpy(words), _by_decision(system, allowed), right)
 
 
@@ -52,7 +53,7 @@ def explored_states(
     """
     m = 2 * int(system.lengths.sum())
     (rows, words, allowed), targets = _room(m), np.empty((m, N_MOVES), np.int64)
-    heads, labels = (torch.nn.functional.pad(each[:, : system.longest], (1, 0), value=-1).numpy() for each in gold)
+    heads, labels = (F.pad(each[:, : system.longest], (1, 0), value=-1).numpy() for each in gold)
     chances = (torch.rand(m) < explore).numpy()
     kernels.explore_rows(
         rules_of(system), net_of(unit, projected), system.lengths.numpy(), Pinned(heads, labels), chances,
@@ -74,28 +75,45 @@ def global_loss(
     system: DependencySystem,
     unit: ParsingUnit,
     projected: Float[Tensor, "batch n+2 slots w"],
-    decisions: Int[Tensor, "batch steps"],
+    right: Right,
     beam: int,
 ) -> Float[Tensor, ""]:
-    """-Σ ln p of gold decisions over a beam with early update: `beam_log_prob`, where kernels search.
+    """-Σ ln p of what is right over a beam with early update: `beam_log_prob`, where kernels search.
 
-    Collins and Roark (2004), Incremental parsing with the perceptron algorithm; Andor et al. (2016), Globally
-    normalized transition-based neural networks.
+    If several derivations of the right tree are in the beam, all of them count; the search stops where the last one
+    falls off, and the best of those that did counts beside the beam. Collins and Roark (2004), Incremental parsing with
+    the perceptron algorithm; Andor et al. (2016), Globally normalized transition-based neural networks.
     """  # [S4.300]
     batch, rules, lengths = len(system.lengths), rules_of(system), system.lengths.numpy()
-    paths, gold = np.empty((batch, beam + 1, most_steps(system)), np.int64), np.empty(batch, np.int64)
-    net = net_of(unit, projected)
-    beam_kernels.early_rows(rules, net, lengths, no_pins(system), decisions.numpy(), paths, gold)
-    k = beam_kernels.count_nodes(paths)
-    (rows, words, _), taken, members = _room(k), np.empty(k, np.int64), np.empty((k, 2), np.int64)
-    m, k = beam_kernels.path_nodes(rules, lengths, paths, rows, words, taken, members)
-    rows_of, words_of, taken_of = (torch.from_numpy(each[:m]) for each in (rows, words, taken))
-    scores = unit.scores(unit(unit.gathered(projected, rows_of, words_of))[0]).gather(1, taken_of[:, None])[:, 0]
+    paths = np.empty((batch, beam + 1, most_steps(system)), np.int64)
+    are_right = np.empty(paths.shape[:2], np.bool_)
+    path_kernels.early_rows(rules, net_of(unit, projected), lengths, no_pins(system), right, paths, are_right)
+    k = path_kernels.count_nodes(paths)
+    states, taken, members = _room(k), np.empty(k, np.int64), np.empty((k, 2), np.int64)
+    m, k = path_kernels.path_nodes(rules, lengths, paths, states, taken, members)
+    rows, words, taken_of = (torch.from_numpy(each[:m]) for each in (*states[:2], taken))
+    hidden = unit(unit.gathered(projected, rows, words))[0]
+    log_probs = torch.where(_by_decision(system, states[2][:m]), unit.scores(hidden), -INF).log_softmax(-1)
+    scores = log_probs.gather(1, taken_of[:, None])[:, 0] + unit.values(hidden)
     of, node = torch.from_numpy(members[:k]).unbind(1)
     totals = scores.new_zeros(batch * (beam + 1)).index_add(0, of, scores[node]).view(batch, beam + 1)
-    there = torch.from_numpy(paths[:, :, 0] != NO_PATH)
-    log_totals = torch.where(there, totals, -INF).logsumexp(1)
-    return (log_totals - totals.gather(1, torch.from_numpy(gold)[:, None])[:, 0]).sum()
+    of_all, of_right = (
+        torch.where(torch.from_numpy(each), totals, -INF).logsumexp(1)
+        for each in (paths[:, :, 0] != path_kernels.NO_PATH, are_right)
+    )
+    return (of_all - of_right).sum()
+
+
+def right_decisions(decisions: Int[Tensor, "batch steps"]) -> Right:
+    """One way to each tree is right."""
+    nothing = np.zeros((len(decisions), 0), np.int64)
+    return Right(SEQUENCE, decisions.numpy(), nothing, nothing)
+
+
+def right_trees(system: DependencySystem, heads: Int[Tensor, "batch n"], labels: Int[Tensor, "batch n"]) -> Right:
+    """Every arc-hybrid way to each tree, which must be projective, is right."""
+    given = (F.pad(each[:, : system.longest], (1, 0), value=-1).numpy() for each in (heads, labels))
+    return Right(TREE, np.zeros((len(heads), 0), np.int64), *given)
 
 
 def _room(m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,0 +1,217 @@
+"""Parsing from a CoNLL-U file to a CoNLL-U file, ours and the peers by turns: sentences a second of one core.
+
+    python -m benchmarks.parser_speed --model transition=FOLDER --peer udpipe=PYTHON --peer spacy=PYTHON
+
+A peer is given by the Python of its own environment, or by TRELLISWORK_PEER_UDPIPE and so on; one that is not given,
+or not installed there, is left out with a note. Its model is trained for a minute, as speed does not depend on how
+long, and kept in --work. Our models are folders that `trelliswork train` has made. Times are processor seconds of
+processes of their own that have the model in memory, so a machine that others use hits all alike; every round has all
+of them in a new order. Rows of contests that are not run stay as they were. Writes docs/results/parser-speed.md and
+.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy.measure import ROOT
+from benchmarks.report import RESULTS, table, versions
+from trelliswork.data import atomic_write
+
+PEERS = Path(__file__).parent / "peers"
+STORE = RESULTS / "parser-speed.json"
+TRAIN, TEST = "ud_english_ewt/en_ewt-ud-train.conllu.gz", "ud_english_ewt/en_ewt-ud-test.conllu"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A parser of another project: the script that runs it, and how many times as fast ours should be."""
+
+    name: str
+    about: str
+    script: str
+    wanted: float
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One of our parsers against others."""
+
+    name: str
+    about: str
+    peers: tuple[Peer, ...]
+
+
+CONTESTS = (
+    Contest("transition", "greedy, BiLSTM 2 x 150 over words, characters and GloVe, with UPOS, XPOS and FEATS", (
+        Peer("udpipe", "UDPipe 1: parser alone, tags are read from the file", "udpipe_parser.py", 1.0),
+        Peer("spacy", "spaCy 3: parser alone, HashEmbedCNN of width 96 and depth 4", "spacy_parser.py", 1.0),
+    )),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where things are: the data, what is kept between runs, and the Python of each peer."""
+
+    data: Path
+    work: Path
+    pythons: Mapping[str, str]
+
+    @property
+    def test(self) -> Path:
+        return self.data / TEST
+
+    def python_of(self, peer: Peer) -> str | None:
+        return self.pythons.get(peer.name) or os.environ.get(f"TRELLISWORK_PEER_{peer.name.upper()}")
+
+
+@contextmanager
+def served(python: str, script: str, model: Path, place: Place) -> Iterator[subprocess.Popen[str]]:
+    """A process that parses the test file whenever it gets a line."""
+    out = place.work / f"{script}.conllu"
+    command = [python, str(PEERS / script), "parse", str(model), str(place.test), str(out)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=one_thread()) as found:
+        assert found.stdout is not None and found.stdin is not None
+        if found.stdout.readline().strip() != "ready":
+            sys.exit(f"{' '.join(command)}: expected a parser that is ready, got an error, which stands above")
+        yield found
+        found.stdin.close()
+
+
+def one_thread() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
+
+
+def seconds(process: subprocess.Popen[str]) -> float:
+    """How long it takes once."""
+    assert process.stdout is not None and process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return float(process.stdout.readline())
+
+
+def trained(peer: Peer, python: str, place: Place) -> Path | None:
+    """The model of a peer, trained now if there is none; nothing if the peer is not installed."""
+    model = place.work / f"{peer.name}.model"
+    if not model.exists():
+        text = place.work / "train.conllu"
+        text.write_bytes(gzip.decompress((place.data / TRAIN).read_bytes()))
+        command = [python, str(PEERS / peer.script), "train", str(text), str(model)]
+        try:
+            subprocess.run(command, check=True, env=one_thread(), capture_output=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            told = getattr(error, "stderr", None) or str(error).encode()
+            print(f"{peer.name} is left out: {told.decode(errors='replace').strip().splitlines()[-1]}", flush=True)
+            return None
+    return model
+
+
+def measure(contest: Contest, model: Path, place: Place, rounds: int) -> Row:
+    """Medians of interleaved rounds, and of the ratios within them."""
+    with ExitStack() as stack:
+        runs = {"ours": stack.enter_context(served(sys.executable, "our_parser.py", model, place))}
+        for peer in contest.peers:
+            python = place.python_of(peer)
+            if python is None:
+                print(f"{peer.name} is left out: no Python given (--peer {peer.name}=PYTHON)", flush=True)
+            elif (theirs := trained(peer, python, place)) is not None:
+                runs[peer.name] = stack.enter_context(served(python, peer.script, theirs, place))
+        found: dict[str, list[float]] = {name: [] for name in runs}
+        for turn in range(rounds):
+            for name in random.Random(turn).sample(list(runs), len(runs)):
+                found[name].append(seconds(runs[name]))
+    n = place.test.read_text(encoding="utf-8").count("\n\n")
+    rates = {name: n / statistics.median(each) for name, each in found.items()}
+    ratios = {
+        name: statistics.median(theirs / own for theirs, own in zip(each, found["ours"], strict=True))
+        for name, each in found.items()
+    }
+    return {"contest": contest.name, "sentences": n, "rounds": rounds, "sentences_per_second": rates, "ratios": ratios}
+
+
+def lines_of(contest: Contest, row: Row) -> list[list[str]]:
+    """Ours first, then each peer with how many times as fast ours is."""
+    rates, ratios = row["sentences_per_second"], row["ratios"]
+    lines = [[f"**{contest.name}**", contest.about, f"{rates['ours']:,.0f}", "", ""]]
+    for peer in contest.peers:
+        if peer.name in rates:
+            shown = [f"{rates[peer.name]:,.0f}", f"{ratios[peer.name]:.2f}", f"{peer.wanted:g}"]
+            lines.append([peer.name, peer.about, *shown])
+    return lines
+
+
+def page(rows: Sequence[Row]) -> str:
+    by_name = {row["contest"]: row for row in rows}
+    lines = [
+        "# Speed of parsers",
+        "",
+        "Made by `python -m benchmarks.parser_speed`: UD English EWT test (2,077 sentences, 25,094 words), from a",
+        "CoNLL-U file to a CoNLL-U file, one thread, models in memory. Processor time, medians of interleaved rounds;",
+        "ratios are medians within rounds and say how many times as fast ours is.",
+        "",
+        versions(),
+    ]
+    for contest in CONTESTS:
+        if contest.name in by_name:
+            row = by_name[contest.name]
+            head = ["parser", "what it is", "sentences/s", "ours is faster by", "wanted"]
+            lines += ["", f"## {contest.name}, {row['rounds']} rounds", "", *table(head, lines_of(contest, row))]
+    return "\n".join(lines) + "\n"
+
+
+def keep(row: Row) -> None:
+    """Into both files, in place of an earlier row of the same contest."""
+    before = json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else []
+    found = {each["contest"]: each for each in before} | {row["contest"]: row}
+    with atomic_write(STORE) as file:
+        file.write(json.dumps(list(found.values()), indent=1) + "\n")
+    (RESULTS / "parser-speed.md").write_text(page(list(found.values())), encoding="utf-8")
+
+
+def named(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    if not value:
+        raise argparse.ArgumentTypeError(f"expected NAME=PATH, got {text!r}")
+    return name, value
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.parser_speed", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--model", type=named, action="append", default=[], metavar="CONTEST=FOLDER")
+    parser.add_argument("--peer", type=named, action="append", default=[], metavar="NAME=PYTHON")
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the treebanks")
+    parser.add_argument("--work", type=Path, help="folder for the models of peers, kept for the next run")
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    models, names = dict(options.model), [contest.name for contest in CONTESTS]
+    if not models or models.keys() - set(names):
+        parser.error(f"give the folder of a trained parser for one of {', '.join(names)}: --model CONTEST=FOLDER")
+    with tempfile.TemporaryDirectory() as folder:
+        work = options.work or Path(folder)
+        work.mkdir(parents=True, exist_ok=True)
+        place = Place(options.data, work, dict(options.peer))
+        for contest in CONTESTS:
+            if contest.name in models:
+                row = measure(contest, Path(models[contest.name]), place, options.rounds)
+                print("\n".join(" | ".join(line) for line in lines_of(contest, row)), flush=True)
+                keep(row)
+
+
+if __name__ == "__main__":
+    main()
