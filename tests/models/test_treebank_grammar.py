@@ -168,6 +168,15 @@ def test_rules_are_shares_of_their_left_hand_side() -> None:
     assert binary == {("S", "A", "B"): 0.5, ("S", "A", "C"): 0.25} and unary == {("S", "D"): 0.25}
 
 
+def test_rules_are_smoothed_by_those_below_other_ancestors() -> None:
+    text = "(S (NP (A a) (B b)) (VP (V v) (NP (C c))))"
+    config = replace(PLAIN, vertical=2, ancestor_smoothing=2.0)
+    binary, unary = RuleCounts.of([Tree.parse(text)] * 2, config).weights()
+    assert binary["NP^S", "A", "B"] == unary["NP^VP", "C"] == pytest.approx((2 + 2 * 0.5) / (2 + 2))
+    assert unary["NP^S", "C"] == binary["NP^VP", "A", "B"] == pytest.approx(2 * 0.5 / (2 + 2))
+    assert binary["VP^S", "V", "NP^VP"] == 1.0, "nothing else is known of a constituent with one ancestor"
+
+
 PLAIN = GrammarConfig(vertical=1, tag_parents=False, mark_single=False, mark_base=False, least_context=2)
 
 

@@ -211,9 +211,9 @@ class TreebankGrammar(ConstituencyParser):
 
     def describe(self, top: int = 20) -> Description:
         names = sorted({name for name in self.names if name})
+        rules = [*self.counts.binary.items(), *self.counts.unary.items()]
         common = {
-            f"{a} -> {' '.join(rest)}": f"{n:,}"
-            for (a, *rest), n in (self.counts.binary + self.counts.unary).most_common(top)
+            f"{a} -> {' '.join(rest)}": f"{n:,.0f}" for (a, *rest), n in sorted(rules, key=lambda rule: -rule[1])[:top]
         }
         settings = self.config.to_dict()
         sections = [("most frequent rules", common), ("grammar", settings)]
@@ -227,11 +227,13 @@ class TreebankGrammar(ConstituencyParser):
         column = {word: i for i, word in enumerate(words)}
         counts = self.counts
         arrays = {
-            "binary": np.array([[*map(place.__getitem__, rule), n] for rule, n in counts.binary.items()], np.int64),
-            "unary": np.array([[*map(place.__getitem__, rule), n] for rule, n in counts.unary.items()], np.int64),
             "roots": np.array([[place[each], n] for each, n in counts.roots.items()], np.int64),
             "words": np.array([[place[a], column[w], n] for (a, w), n in counts.words.items()], np.int64),
         }
+        for name, width, rules in (("binary", 3, counts.binary), ("unary", 2, counts.unary)):
+            symbols = [[place[each] for each in rule] for rule in rules]
+            arrays[name] = np.array(symbols, np.int64).reshape(-1, width)
+            arrays[f"{name}_counts"] = np.array(list(rules.values()), np.float64)
         config = {"settings": self.config.to_dict(), "symbols": list(self.symbols), "words": words}
         card = model_card(self)
         write_model(
@@ -255,9 +257,9 @@ class TreebankGrammar(ConstituencyParser):
     def _from_stored(cls, stored: StoredModel) -> Self:
         counts = RuleCounts(GrammarConfig.from_dict(stored.config["settings"]))
         symbols, words, arrays = stored.config["symbols"], stored.config["words"], stored.weights
-        for a, b, c, n in arrays["binary"].tolist():
+        for (a, b, c), n in zip(arrays["binary"].tolist(), arrays["binary_counts"].tolist(), strict=True):
             counts.binary[symbols[a], symbols[b], symbols[c]] = n
-        for a, b, n in arrays["unary"].tolist():
+        for (a, b), n in zip(arrays["unary"].tolist(), arrays["unary_counts"].tolist(), strict=True):
             counts.unary[symbols[a], symbols[b]] = n
         for a, n in arrays["roots"].tolist():
             counts.roots[symbols[a]] = n

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from trelliswork.models.parsers.pcfg_config import GrammarConfig, Side
@@ -73,6 +73,16 @@ def label_of(symbol: str) -> str | None:
     return None if MARKER + "<" in symbol else symbol.split(ABOVE)[0] or symbol
 
 
+def without_farthest(symbol: str) -> str:
+    """A symbol without the farthest of the ancestors that it names.
+
+    >>> without_farthest("NP^S^=1"), without_farthest("NP^VP^S")
+    ('NP^=1', 'NP^VP')
+    """
+    name, mark, rest = symbol.partition(MARK)
+    return name.rpartition(ABOVE)[0] + mark + rest
+
+
 def word_of(symbol: str) -> str | None:
     """The one word, in lower case, that a tag is for; None if it is for others.
 
@@ -130,8 +140,8 @@ class RuleCounts:
 
     def __init__(self, config: GrammarConfig, frequent: Collection[tuple[str, str]] = ()):
         self.config, self.frequent, self.contexts = config, frequent, Contexts(config.horizontal)
-        self.binary: Counter[tuple[str, str, str]] = Counter()
-        self.unary: Counter[tuple[str, str]] = Counter()
+        self.binary: dict[tuple[str, str, str], float] = defaultdict(float)
+        self.unary: dict[tuple[str, str], float] = defaultdict(float)
         self.words: Counter[tuple[str, str]] = Counter()  # (symbol, word)
         self.roots: Counter[str] = Counter()
 
@@ -143,13 +153,25 @@ class RuleCounts:
         counts.contexts = Contexts.of(marked, config)
         for tree in marked:
             counts.add(tree)
+        counts.smooth(marked)
         return counts
 
-    def rules_of(self, node: Tree) -> Iterator[tuple[str, ...]]:
-        """The rules (symbol, children) of a node of an annotated tree; of a tag (tag, word)."""
-        if is_tag(node):
-            yield node.label, str(node.children[0])
+    def smooth(self, trees: Iterable[Tree]) -> None:
+        """Give each constituent also the rules that it has below other farthest ancestors, as many as the settings say.
+
+        Expansions that were seen only once are left out: they would double the grammar.
+        """
+        weight, expansions = self.config.ancestor_smoothing, _Expansions()
+        if not weight or self.config.vertical == 1:
             return
+        for tree in trees:
+            expansions.add(tree)
+        for symbol, names, share in expansions.shared():
+            for rule in self.rules_of(Tree(symbol, tuple(Tree(name, ("",)) for name in names))):
+                self._count(rule, weight * share)
+
+    def rules_of(self, node: Tree) -> Iterator[tuple[str, ...]]:
+        """The rules (symbol, one child or two) of a constituent of an annotated tree."""
         names = [_label(each) for each in node.children]
         above, from_left = node.label, self.config.side == "right"
         rests = [self.contexts.name(node.label, rest) for rest in _rests(node, self.config.side)]
@@ -162,19 +184,52 @@ class RuleCounts:
         """Count the rules of an annotated tree."""
         self.roots[tree.label] += 1
         for node in tree.subtrees:
-            for rule in self.rules_of(node):
-                of = self.words if is_tag(node) else self.unary if len(rule) == 2 else self.binary
-                of[rule] += 1  # type: ignore[index]
+            if is_tag(node):
+                self.words[node.label, str(node.children[0])] += 1
+            else:
+                for rule in self.rules_of(node):
+                    self._count(rule, 1)
+
+    def _count(self, rule: tuple[str, ...], n: float) -> None:
+        if len(rule) == 2:
+            self.unary[rule[0], rule[1]] += n
+        else:
+            self.binary[rule[0], rule[1], rule[2]] += n
 
     def weights(self) -> tuple[dict[tuple[str, str, str], float], dict[tuple[str, str], float]]:
         """The share of each rule among those of its left-hand side."""
-        totals: Counter[str] = Counter()
+        totals: dict[str, float] = defaultdict(float)
         for rule, n in [*self.binary.items(), *self.unary.items()]:
             totals[rule[0]] += n
         return (
             {rule: n / totals[rule[0]] for rule, n in self.binary.items()},
             {rule: n / totals[rule[0]] for rule, n in self.unary.items()},
         )
+
+
+class _Expansions:
+    """How often constituents have which children, whatever their farthest ancestor is."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        self.symbols: dict[str, set[str]] = {}
+
+    def add(self, tree: Tree) -> None:
+        for node in tree.subtrees:
+            if not is_tag(node):
+                coarse = without_farthest(node.label)
+                self.counts[coarse, tuple(map(_label, node.children))] += 1
+                self.symbols.setdefault(coarse, set()).add(node.label)
+
+    def shared(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        """(symbol, children, share) of each constituent that has several farthest ancestors."""
+        often = {key: n for key, n in self.counts.items() if n > 1 and len(self.symbols[key[0]]) > 1}
+        totals: Counter[str] = Counter()
+        for (coarse, _), n in often.items():
+            totals[coarse] += n
+        for (coarse, names), n in often.items():
+            for symbol in sorted(self.symbols[coarse]):
+                yield symbol, names, n / totals[coarse]
 
 
 def _rests(node: Tree, side: Side) -> Iterator[list[Tree]]:
