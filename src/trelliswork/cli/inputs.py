@@ -59,7 +59,10 @@ def choices_of(tagger: Any, given: Choices, kind: InputKind = "conll") -> Choice
     tokeniser = tagger.tokeniser or given.tokeniser or RuleTokeniser()
     fallback, may_lack = _trained_on(stored, kind, tagger.n_columns), tagger.column_taggers is not None
     numbered = tagger.learns_from == "heads"
-    return replace(given, fields=fields, tokeniser=tokeniser, fallback=fallback, may_lack=may_lack, numbered=numbered)
+    return replace(
+        given, fields=fields, tokeniser=tokeniser, fallback=fallback, may_lack=may_lack, numbered=numbered,
+        detail=_data_of(tagger).get("detail") or given.detail,
+    )  # fmt: skip
 
 
 def _trained_on(stored: dict[str, Any], kind: InputKind, n_features: int) -> Choices:
