@@ -79,6 +79,8 @@ def test_probabilities_and_the_best_trees_as_json_text_and_page(
         (["evaluate", "pcfg", "broken.mrg"], "broken.mrg:1: expected every bracket to close"),
         (["evaluate", "pcfg", "other.conllu"], "expected trees in brackets, as the Penn Treebank has them"),
         (["train", "train.mrg", "--model", "pcfg", "--out", "x", "--seeds", "2"], "--seeds is for networks"),
+        (["train", "train.mrg", "--model", "pcfg", "--out", "x", "--detail", "all"], "--detail must be one of labels"),
+        (["train", "other.conllu", "--model", "crf", "--out", "x", "--detail", "traces"], "--detail is for trees"),
     ],
 )
 def test_what_cannot_be_is_said(
@@ -93,3 +95,42 @@ def test_what_cannot_be_is_said(
     monkeypatch.chdir(folder)
     assert run(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", ["pcfg", "span"])
+def test_labels_that_training_never_saw_are_told_with_their_place(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    (folder / "unseen.mrg").write_text("( (S (VP (VB stop)) (. .)))\n( (XP (NP (PRP we)) (QQ (VB stop))))\n")
+    monkeypatch.chdir(folder)
+    assert run(["evaluate", model, "unseen.mrg"]) == 0
+    assert "XP (unseen.mrg:2), QQ (unseen.mrg:2); add trees" in capsys.readouterr().err
+    assert run(["train", "train.mrg", "--dev", "unseen.mrg", "--model", "pcfg", "--force", "--out", "other"]) == 0
+    assert "XP (unseen.mrg:2), QQ (unseen.mrg:2); add trees" in capsys.readouterr().err
+
+
+def test_a_label_right_above_a_word_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "bare.mrg").write_text(TREES + "( (S (NP we) (VP (VB stop))))\n")
+    monkeypatch.chdir(folder)
+    assert run(["train", "bare.mrg", "--dev", "train.mrg", "--model", "pcfg", "--force", "--out", "other"]) == 0
+    assert "note: 1 word with a label of constituents for a tag, the first is (NP we)" in capsys.readouterr().err
+
+
+def test_a_sentence_without_a_probability_is_judged_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "small.toml").write_text("[model]\nlongest = 2\n")
+    given = [str(folder / "train.mrg"), "--dev", str(folder / "train.mrg"), "--model", "pcfg", "--quiet"]
+    assert run(["train", *given, "--config", str(folder / "small.toml"), "--out", str(folder / "pieces")]) == 0
+    assert run(["evaluate", str(folder / "pieces"), str(folder / "train.mrg")]) == 0
+    assert "bracket F1" in capsys.readouterr().out
+
+
+def test_function_tags_and_traces_stay_if_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [str(folder / "train.mrg"), "--dev", str(folder / "train.mrg"), "--model", "pcfg", "--quiet"]
+    assert run(["train", *given, "--detail", "traces", "--out", str(folder / "detailed")]) == 0
+    assert run(["evaluate", str(folder / "detailed"), str(folder / "train.mrg")]) == 0
+    assert "NP-SBJ " in capsys.readouterr().out, "gold trees are read as those of training were"
+    assert run(["predict", str(folder / "detailed"), str(folder / "train.mrg")]) == 0
+    first = "( (S (NP-SBJ (DT the) (JJ old) (NN dog)) (VP (VBZ sees) (NP (PRP us)) (NP (-NONE- *))) (. .)))"
+    assert capsys.readouterr().out.splitlines()[0] == first

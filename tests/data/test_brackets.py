@@ -33,8 +33,14 @@ def test_traces_functions_and_outer_brackets_are_left_out(tmp_path: Path) -> Non
 
 
 def test_functions_stay_if_asked_for(tmp_path: Path) -> None:
-    first, *_ = read_brackets(written(tmp_path, TEXT), keep_functions=True)
+    first, *_ = read_brackets(written(tmp_path, TEXT), detail="functions")
     assert first.brackets == ((0, 5, "S"), (0, 3, "NP-SBJ-1"), (3, 4, "VP"))
+
+
+def test_traces_are_words_if_asked_for(tmp_path: Path) -> None:
+    first, *_ = read_brackets(written(tmp_path, TEXT), detail="traces")
+    assert first.words == ("(", "We", ")", "sleep", "*T*-1", ".") and first.tags[4] == "-NONE-"  # type: ignore[index]
+    assert first.brackets == ((0, 6, "S"), (0, 3, "NP-SBJ-1"), (3, 5, "VP"), (4, 5, "NP=2"))
 
 
 def test_what_is_read_can_be_written_and_read_again(tmp_path: Path) -> None:

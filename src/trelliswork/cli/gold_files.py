@@ -47,7 +47,7 @@ def open_brackets(path: str, choices: Choices, kind: InputKind | None = None) ->
         got = "CoNLL columns" if conllu else SHOWN_KINDS.get(kind, kind)
         problem = f"expected trees in brackets, as the Penn Treebank has them, got {got}"
         raise DataError(name_of(path), f"{problem}; give a .mrg or .ptb file")
-    return None, named(BRACKETS)(path)
+    return None, named(BRACKETS)(path, detail=choices.detail)
 
 
 def open_events(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
@@ -121,10 +121,25 @@ def notes_on_labels(sentences: Sequence[Sentence]) -> list[str]:
     return [f"note: {count(len(empty), 'word')} without a label, the first at {place}; _ is learned as a label"]
 
 
+def notes_on_tags(sentences: Sequence[Sentence]) -> list[str]:
+    """That a label stands right above a word, where its tag may be missing."""
+    labels = {label for each in sentences for *_, label in each.brackets or ()}
+    bare = [(each, i) for each in sentences for i, tag in enumerate(each.tags or ()) if tag in labels]
+    if not bare:
+        return []
+    sentence, i = bare[0]
+    tag, place = (sentence.tags or ())[i], f"{sentence.file}:{sentence.line_of(i)}"
+    shown = f"({tag} {sentence.words[i]}) at {place}"
+    return [
+        f"note: {count(len(bare), 'word')} with a label of constituents for a tag, the first is {shown}; "
+        "if its tag is missing, add it"
+    ]
+
+
 GOLD_FILES = {
     "tags": GoldFiles(open_tagged, size_in_tokens),
     "heads": GoldFiles(open_trees, size_of_trees, notes_on_labels),
-    "brackets": GoldFiles(open_brackets, size_of_brackets),
+    "brackets": GoldFiles(open_brackets, size_of_brackets, notes_on_tags),
     "events": GoldFiles(open_events, size_of_events),
     "pairs": GoldFiles(open_strings, size_of_pairs),
 }

@@ -69,9 +69,11 @@ def choices_of(tagger: Any, given: Choices, kind: InputKind = "conll") -> Choice
     fields = JsonFields.parse(_data_of(tagger).get("fields") or ()).under(given.fields)
     tokeniser = tagger.tokeniser or given.tokeniser or RuleTokeniser()
     fallback, may_lack = _trained_on(stored, kind, tagger.n_columns), tagger.column_taggers is not None
-    numbered, pairs = tagger.learns_from == "heads", tagger.format
-    return replace(given, fields=fields, tokeniser=tokeniser, fallback=fallback, may_lack=may_lack, numbered=numbered,
-                   pairs=pairs)  # fmt: skip
+    numbered = tagger.learns_from == "heads"
+    return replace(
+        given, fields=fields, tokeniser=tokeniser, fallback=fallback, may_lack=may_lack, numbered=numbered,
+        pairs=tagger.format, detail=_data_of(tagger).get("detail") or given.detail,
+    )  # fmt: skip
 
 
 def _trained_on(stored: dict[str, Any], kind: InputKind, n_features: int) -> Choices:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
 from trelliswork.data import Choices, JsonFields
-from trelliswork.data.choices import Column
+from trelliswork.data.choices import Column, Detail
 from trelliswork.errors import TrellisworkError
 from trelliswork.text import RuleTokeniser
 
@@ -82,6 +82,13 @@ def parse_columns(text: str | None, option: str = "--feature-columns") -> tuple[
     return tuple(each for part in text.split(",") if (each := parse_column(part, option)) is not None)
 
 
+def _detail(given: str) -> Detail:
+    known: tuple[Detail, ...] = get_args(Detail)
+    if given not in known:
+        raise TrellisworkError(f"--detail must be one of {', '.join(known)}; got {given!r}")
+    return known[known.index(given)]  # type: ignore[arg-type]
+
+
 def layout_in(options: Mapping[str, Any]) -> Choices:
     """The layout of a file as far as the options of columns and fields say it."""
     features = options.get("feature_columns")
@@ -92,5 +99,6 @@ def layout_in(options: Mapping[str, Any]) -> Choices:
         features if isinstance(features, tuple) else parse_columns(features),
         options.get("scheme"),
         JsonFields.parse(options.get("field") or ()),
+        detail=_detail(options.get("detail") or "labels"),
         tokeniser=RuleTokeniser(),
     )

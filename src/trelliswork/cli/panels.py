@@ -9,10 +9,11 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import Field, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
+from trelliswork.data.choices import Detail
 from trelliswork.data.settings import About, Settings, kinds_of, setting, settings_in
 from trelliswork.models.families import FAMILIES
 
@@ -91,6 +92,10 @@ class Columns(Settings):
     min_tag_count: int = setting(
         1, "Leave out training sentences with a tag that the training data has fewer times than this.", option=True,
         at_least=1, metavar="N",
+    )  # fmt: skip
+    detail: Detail = setting(
+        "labels", "What is read of trees in brackets, each with those before it", option=True,
+        choices=get_args(Detail),
     )  # fmt: skip
     scheme: str | None = setting(None, "How tags spell spans: IOB1, IOB2, IOBES or plain.", option=True)
 

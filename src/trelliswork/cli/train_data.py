@@ -17,7 +17,7 @@ from trelliswork.cli.inputs import format_to_store, kind_of, layout, say
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.tasks import MULTI_TASK
 from trelliswork.cli.tokenising import given_tokeniser, known_texts, learned_tokeniser
-from trelliswork.data import Choices, ColumnFormat, CsvFormat, JsonFields, Sentence, atomic_write
+from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence, atomic_write
 from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.data.pairs import PairColumns
 from trelliswork.errors import DataError, OutputError, TrellisworkError
@@ -91,6 +91,8 @@ def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
     tokeniser = given_tokeniser(options)
     choices = choices if tokeniser is None else replace(choices, tokeniser=tokeniser)
     format, stream = files.open(train_file, choices, None)
+    if choices.detail != "labels" and (format is not None or kind_of(train_file) not in ("brackets", "conll")):
+        raise DataError(train_file, "--detail is for trees in brackets, got a file without; leave it out")
     train = list(stream)
     again = columns_of(format, choices)
     if dev_file is not None:
@@ -112,7 +114,7 @@ def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
     for note in files.notes(train):
         say(note)
     scheme = choices.scheme or (format.scheme if format is not None else None)
-    about = _provenance(options, train, dev, format, choices.fields)
+    about = _provenance(options, train, dev, format, choices)
     tokeniser = tokeniser or learned_tokeniser(options, format)
     material = Material(train, dev, format, scheme, again, about, tokeniser=tokeniser)
     return _with_predicted_columns(material, options) if predicted else material
@@ -131,7 +133,7 @@ def read_texts(options: Options, choices: Choices) -> Material:
         train, dev = hold_out_texts(train, train_file)
         note("dev: the last 10%, as there is no --dev")
     learned, held_out = ([sentence for text in texts for sentence in text.sentences] for texts in (train, dev))
-    about = _provenance(options, learned, held_out, None, choices.fields)
+    about = _provenance(options, learned, held_out, None, choices)
     return Material(train, dev, None, None, choices, about)  # type: ignore[arg-type]  # texts, as such a recipe reads
 
 
@@ -199,9 +201,10 @@ def without_rare_tags(sentences: list[Sentence], least: int, options: Options) -
 
 
 def _provenance(
-    options: Options, train: Sequence[Sized], dev: Sequence[Sized], format: ColumnFormat | None, fields: JsonFields
+    options: Options, train: Sequence[Sized], dev: Sequence[Sized], format: ColumnFormat | None, choices: Choices
 ) -> dict[str, Any]:
     """What the model remembers of its data: sizes, date and the layout of the columns."""
+    fields = choices.fields
     return {
         "date": datetime.date.today().isoformat(),
         "train": Path(options["train"]).name,
@@ -211,4 +214,5 @@ def _provenance(
         "dev_sentences": len(dev),
         "format": format_to_store(format),
         **({"fields": fields.given()} if fields.given() else {}),
+        **({"detail": choices.detail} if choices.detail != "labels" else {}),
     }

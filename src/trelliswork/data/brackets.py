@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trelliswork.data.choices import Detail
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
@@ -36,19 +37,20 @@ def is_brackets(path: str | Path) -> bool:
 
 
 def read_brackets(
-    path: str | Path, *, keep_functions: bool = False, keep: Callable[[bytes], None] | None = None
+    path: str | Path, *, detail: Detail = "labels", keep: Callable[[bytes], None] | None = None
 ) -> Iterator[Sentence]:
     """The trees of a file as sentences with parts of speech as tags, one by one; a tree may run over several lines.
 
-    Function tags and co-indices are dropped unless `keep_functions`. Traces, and constituents above nothing else, are
-    left out. An unlabelled bracket around a tree is dropped; around several trees it becomes TOP.
+    `detail` says what is kept: "labels" alone; also "functions", the function tags and co-indices of labels (NP-SBJ-1);
+    also "traces", which are words with the tag -NONE- then. Without these, constituents above nothing else are left
+    out. An unlabelled bracket around a tree is dropped; around several trees it becomes TOP.
 
     >>> [sentence.brackets for sentence in read_brackets("wsj_2300.mrg")]  # doctest: +SKIP
     """
     name, n_trees = name_of(path), 0
     for tree, line in _trees(numbered_lines(path, keep), name):
         n_trees += 1
-        yield _sentence(tree, name, line, keep_functions)
+        yield _sentence(tree, name, line, detail)
     if n_trees == 0:
         raise DataError(name, "expected trees in brackets, got none; the file is empty")
 
@@ -114,17 +116,17 @@ def _closed(node: _Open, file: str) -> Tree:
     return Tree(node.label or ROOTS[0], tuple(children))
 
 
-def sentence_of(tree: Tree, *, keep_functions: bool = False) -> Sentence:
+def sentence_of(tree: Tree, *, detail: Detail = "labels") -> Sentence:
     """A tree, whose words have a tag each, as a sentence; what is dropped is said in `read_brackets`."""
-    return _sentence(tree, "tree", 1, keep_functions)
+    return _sentence(tree, "tree", 1, detail)
 
 
-def _sentence(tree: Tree, file: str, line: int, keep_functions: bool) -> Sentence:
+def _sentence(tree: Tree, file: str, line: int, detail: Detail) -> Sentence:
     words: list[str] = []
     tags: list[str] = []
     brackets: list[tuple[int, int, str]] = []
-    for start, end, label, word in _kept(tree):
-        name = label if keep_functions else without_function(label)
+    for start, end, label, word in _kept(tree, () if detail == "traces" else (EMPTY_TAG,)):
+        name = without_function(label) if detail == "labels" else label
         if word is None:
             brackets.append((start, end, name))
         else:
@@ -139,15 +141,15 @@ def _sentence(tree: Tree, file: str, line: int, keep_functions: bool) -> Sentenc
     )
 
 
-def _kept(tree: Tree) -> list[tuple[int, int, str, str | None]]:
-    """(start, end, label, the word of a tag) of each node that is above a word, traces not counted."""
+def _kept(tree: Tree, empty: Sequence[str]) -> list[tuple[int, int, str, str | None]]:
+    """(start, end, label, the word of a tag) of each node that is above a word whose tag is not `empty`."""
     found: list[tuple[int, int, str, str | None]] = []
     n = 0  # words so far, from the last one back
     ends: list[int] = []  # of the words below nodes that are done, as numbers of words behind them
     for node in reversed(list(tree.subtrees)):
         only = node.children[0]
         if isinstance(only, str):
-            behind, n = n, n + (node.label != EMPTY_TAG)
+            behind, n = n, n + (node.label not in empty)
             ends.append(behind)
             if n > behind:
                 found.append((n, behind, node.label, only))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from trelliswork.data.json_fields import JsonFields
 from trelliswork.errors import DataError
 
 Column = int | str  # a number from 1, or a name
+Detail = Literal["labels", "functions", "traces"]  # of trees in brackets, each with what comes before it
 # What to do about columns that new text does not have.
 WORDS_ALONE = "or train with --feature-columns none on the words alone, or with --predict-columns"
 CONLLU_NAMES = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
@@ -21,6 +22,7 @@ class Choices:
 
     `fallback` is the layout that a model was trained on. It holds where the user says nothing, and for files of the
     same kind only: `conllu` tells which kind that was. `tokeniser` finds the words of JSON records that are text.
+    `detail` is how much is read of trees in brackets.
     """
 
     delimiter: str | None = None
@@ -33,6 +35,7 @@ class Choices:
     conllu: bool | None = None
     may_lack: bool = False  # columns beside the words; the model predicts them
     numbered: bool = False  # ids of CoNLL-U must count the words from 1, as heads name words by them
+    detail: Detail = "labels"
     tokeniser: Any = field(default=None, compare=False, repr=False)
     pairs: Any = None  # how the texts of pairs are cut, a `PairFormat`
 

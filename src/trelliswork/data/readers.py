@@ -59,7 +59,7 @@ def open_tagged(
     if kind == "jsonl":
         return None, read_jsonl(path, fields=choices.fields, tokeniser=choices.tokeniser)
     if kind == "brackets":
-        return None, read_brackets(path)
+        return None, read_brackets(path, detail=choices.detail)
     return (None, read_crfsuite(path)) if kind == "crfsuite" else open_conll(path, choices)
 
 
@@ -77,7 +77,7 @@ def open_untagged(
     if kind == "crfsuite":
         return None, read_crfsuite(path, with_tags=False)
     if kind == "brackets":
-        return None, read_brackets(path)
+        return None, read_brackets(path, detail=choices.detail)
     if kind == "pretokenised":
         return None, read_pretokenised(path)
     if kind == "pairs":

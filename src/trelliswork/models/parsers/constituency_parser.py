@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -96,11 +95,25 @@ class ConstituencyParser(Model):
         """The labels of constituents that it can answer with."""
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        unknown = Counter(label for each in dev for *_, label in brackets_of(each) if label not in self.known_labels)
-        if not unknown:
+        return self._unknown_labels(dev)
+
+    def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
+        return list(gold), self._unknown_labels(gold)
+
+    def _unknown_labels(self, gold: Sequence[Sentence]) -> list[str]:
+        """That some labels cannot be found, and where they first occur."""
+        places: dict[str, str] = {}
+        known = self.known_labels | NOT_COUNTED
+        for each in gold:
+            for *_, label in brackets_of(each):
+                if label not in known:
+                    places.setdefault(label, f"{each.file}:{each.line}")
+        if not places:
             return []
-        worst = ", ".join(label for label, _ in unknown.most_common(5))
-        return [f"note: labels of the dev sentences that training never saw count as mistakes: {worst}"]
+        shown = ", ".join(f"{label} ({place})" for label, place in list(places.items())[:5])
+        more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+        problem = f"labels that training never saw count as mistakes, here with their first places: {shown}{more}"
+        return [f"note: {problem}; add trees with them to the training data, or rename them"]
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
         """Labelled brackets against gold trees, as evalb counts them; tags are predicted, not read."""
@@ -116,7 +129,7 @@ class ConstituencyParser(Model):
         scores, examined = _scored(gold, found), _examined(gold, found)
         rows, record = [scores.table()], scores.to_dict()
         right = [(p, part in each.right) for each in examined.examples
-                 for part, p in zip(each.found, each.confidences, strict=True)]  # fmt: skip
+                 for part, p in zip(each.found, each.confidences, strict=bool(each.confidences))]  # fmt: skip
         if right:
             error = calibration(right).expected_error
             record["calibration"] = {"of": "labelled brackets", "expected_error": error}
@@ -159,8 +172,9 @@ def _scored(gold: Sequence[Sentence], found: Sequence[ParsedTree]) -> BracketRep
 def _examined(gold: Sequence[Sentence], found: Sequence[ParsedTree]) -> Examined:
     examples = []
     for sentence, each in zip(gold, found, strict=True):
-        sure = dict(zip(each.brackets, each.sure, strict=True))
-        kept = {part: p for part, p in sure.items() if part[2] not in NOT_COUNTED}
+        counted = dict.fromkeys(part for part in each.brackets if part[2] not in NOT_COUNTED)
+        sure = dict(zip(each.brackets, each.sure, strict=bool(each.sure)))  # none if there is no probability
         right = dict.fromkeys(part for part in brackets_of(sentence) if part[2] not in NOT_COUNTED)
-        examples.append(Example(sentence.words, list(kept), list(right), list(kept.values())))
+        confidences = [sure[part] for part in counted] if sure else []
+        examples.append(Example(sentence.words, list(counted), list(right), confidences))
     return Examined("bracket f1", "constituents", examples)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Self
@@ -31,9 +31,10 @@ from trelliswork.models.card import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.parsers.constituency_parser import ConstituencyParser, ParsedTree, Pins
 from trelliswork.models.parsers.derivations import Bracket, brackets_of
+from trelliswork.models.parsers.expected_brackets import expected_brackets
+from trelliswork.models.parsers.grammar_words import GrammarWords
 from trelliswork.models.parsers.pcfg_config import GrammarConfig
-from trelliswork.models.parsers.treebank_rules import RuleCounts, label_of
-from trelliswork.models.parsers.word_tags import WordTags
+from trelliswork.models.parsers.treebank_rules import RuleCounts, annotated, is_tag, label_of, word_of
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.runtime.bridge import Array
 from trelliswork.structures.grammar.closed import Chart, ClosedGrammar, Node
@@ -46,13 +47,12 @@ class TreebankGrammar(ConstituencyParser):
         self.config, self.counts = config, counts
         self.metrics: dict[str, Any] = {}
         self._index_symbols()
-        self._index_words()
 
     def _index_symbols(self) -> None:
-        binary, unary = self.counts.weights()
+        self.rules = binary, unary = self.counts.weights()
         names = {symbol for rule in (*binary, *unary) for symbol in rule} | set(self.counts.roots)
         self.symbols = tuple(sorted(names | {symbol for symbol, _ in self.counts.words}))
-        place = {symbol: i for i, symbol in enumerate(self.symbols)}
+        self.place = place = {symbol: i for i, symbol in enumerate(self.symbols)}
         total = self.counts.roots.total()
         self.grammar = ClosedGrammar.of(
             self.symbols,
@@ -60,49 +60,35 @@ class TreebankGrammar(ConstituencyParser):
             {(place[a], place[b]): weight for (a, b), weight in unary.items()},
             {place[a]: n / total for a, n in self.counts.roots.items()},
         )
-        self.place, self.names = place, [label_of(symbol) for symbol in self.symbols]
+        self.names = [label_of(symbol) for symbol in self.symbols]
+        self.words = GrammarWords(self.counts, place)
+        self.tag_names, self._of_tag = self._columns(lambda symbol: symbol in self.words.symbols)
+        self.labels, self._of_label = self._columns(lambda symbol: symbol not in self.words.symbols)
+        self._above = Counter[tuple[str | None, str | None]]()  # how often a label is right above another
+        for (a, b), n in self.counts.unary.items():
+            self._above[label_of(a), label_of(b)] += n
 
-    def _index_words(self) -> None:
-        """What the weights of words are made of: tags of words, and symbols of tags."""
-        tags: Counter[tuple[str, str]] = Counter()
-        self._below: dict[tuple[str, str], Counter[str]] = {}  # (tag, word) -> its symbols
-        self._split: dict[str, Counter[str]] = {}  # tag -> its symbols
-        for (symbol, word), n in self.counts.words.items():
-            tag = label_of(symbol) or symbol
-            tags[word, tag] += n
-            self._below.setdefault((tag, word), Counter())[symbol] += n
-            self._split.setdefault(tag, Counter())[symbol] += n
-        self.lexicon = WordTags.from_counts(tags, self.config.rare, self.config.word_smoothing)
-        self.tag_symbols = {self.place[symbol] for each in self._split.values() for symbol in each}
+    def _columns(self, belongs: Callable[[int], bool]) -> tuple[list[str], Array]:
+        """The names of some symbols, and for each symbol the place of its name among them, or -1."""
+        of = [name if name is not None and belongs(i) else None for i, name in enumerate(self.names)]
+        names = sorted({name for name in of if name is not None})
+        place = {name: i for i, name in enumerate(names)}
+        return names, np.array([-1 if name is None else place[name] for name in of])
 
     @classmethod
     def fit(cls, train: Sequence[Sentence], config: GrammarConfig | None = None) -> Self:
         """The grammar of sentences with brackets."""
         if not train:
             raise TrellisworkError("expected sentences with brackets to count rules of, got none; check the data")
-        counts = RuleCounts(config or GrammarConfig())
-        for sentence in train:
-            counts.add(tree_of(sentence.words, sentence.tags or (), brackets_of(sentence)))
-        return cls(counts.config, counts)
+        config = config or GrammarConfig()
+        trees = [tree_of(sentence.words, sentence.tags or (), brackets_of(sentence)) for sentence in train]
+        return cls(config, RuleCounts.of(trees, config))
 
     # Charts
 
-    def word_weights(self, words: Sequence[str]) -> Array:
-        """p(word | symbol) up to a factor of the word [n, symbol]: p(symbol | word) / p(symbol), by Bayes's rule."""
-        found = np.zeros((len(words), len(self.symbols)))
-        weight = self.config.parent_smoothing
-        for i, word in enumerate(words):
-            for tag, share in self.lexicon.shares(word, first=i == 0).items():
-                below, split = self._below.get((tag, word), Counter()), self._split[tag]
-                total, n_tag = below.total() + weight, split.total()
-                for symbol, n in split.items():
-                    of_tag = (below[symbol] + weight * n / n_tag) / total
-                    found[i, self.place[symbol]] = share * of_tag / n
-        return found / found.max(1, keepdims=True)
-
     def charts(self, words: Sequence[str], *, best: bool = False) -> Chart:
         """Of sums over trees, or of the best."""
-        return self.grammar.inside(self.word_weights(words), best=best)
+        return self.grammar.inside(self.words.weights(words), best=best)
 
     # Answers
 
@@ -120,21 +106,64 @@ class TreebankGrammar(ConstituencyParser):
     def _one(self, words: Sequence[str], top_k: int, sure: bool) -> ParsedTree:
         if len(words) > self.config.longest:
             return self._in_pieces(words)
-        chart = self.charts(words, best=True)
-        if chart.log_z == -math.inf:
-            return self._flat(words)
-        best = [(self._split_nodes(nodes), score) for nodes, score in self.grammar.top_k(chart, max(top_k, 1))]
-        (tags, brackets), score = best[0]
-        if not sure and not top_k:
-            return ParsedTree(tags, brackets)
+        expected = self.config.decoding == "expected"
+        best = [] if expected and not top_k else self._best(words, max(top_k, 1))
+        if not (expected or sure or top_k):
+            return ParsedTree(*best[0][:2]) if best else self._flat(words)
         sums = self.charts(words)
-        ranked = [(*each, math.exp(min(value - sums.log_z, 0.0))) for each, value in best[:top_k]]
+        if sums.log_z == -math.inf:
+            return self._flat(words)
+        ranked = [(tags, brackets, math.exp(min(score - sums.log_z, 0.0))) for tags, brackets, score in best[:top_k]]
+        if not (expected or sure):
+            return ParsedTree(*best[0][:2], best=ranked)
+        found = self.grammar.posteriors(sums)
+        of_tags, of_labels = _summed(_diagonal(found), self._of_tag), _summed(found, self._of_label)
+        tags, brackets = self._expected(of_tags, of_labels) if expected else best[0][:2]
         if not sure:
             return ParsedTree(tags, brackets, best=ranked)
-        shares = self._label_shares(self.grammar.posteriors(sums))
-        of_brackets = [shares(start, end, label) for start, end, label in brackets]
-        of_tags = [shares(i, i + 1, tag) for i, tag in enumerate(tags)]
-        return ParsedTree(tags, brackets, math.exp(min(score - sums.log_z, 0.0)), of_brackets, of_tags, ranked)
+        places, names = {name: i for i, name in enumerate(self.labels)}, self.tag_names
+        score = self.log_weight(words, tags, brackets) if expected else best[0][2]
+        return ParsedTree(
+            tags, brackets, math.exp(min(score - sums.log_z, 0.0)),
+            [float(of_labels[start, end - 1, places[label]]) for start, end, label in brackets],
+            [float(of_tags[i, names.index(tag)]) for i, tag in enumerate(tags)], ranked,
+        )  # fmt: skip
+
+    def _best(self, words: Sequence[str], k: int) -> list[tuple[list[str], list[Bracket], float]]:
+        """The k best trees with the logarithms of their weights; none if no rules fit."""
+        chart = self.charts(words, best=True)
+        if chart.log_z == -math.inf:
+            return []
+        return [(*self._split_nodes(nodes), score) for nodes, score in self.grammar.top_k(chart, k)]
+
+    def _expected(self, of_tags: Array, of_labels: Array) -> tuple[list[str], list[Bracket]]:
+        """The tree of the highest expected F1, and the likeliest tag of each word."""
+        brackets = [
+            (start, end, label)
+            for start, end, labels in expected_brackets(of_labels)
+            for label in self._in_order([self.labels[i] for i in labels])
+        ]
+        return [self.tag_names[i] for i in of_tags.argmax(1).tolist()], brackets
+
+    def _in_order(self, labels: list[str]) -> list[str]:
+        """Labels of the same words, from the top down, as they mostly are in the treebank."""
+        above = self._above
+        return sorted(labels, key=lambda a: (sum(above[b, a] - above[a, b] for b in labels), a))
+
+    def log_weight(self, words: Sequence[str], tags: Sequence[str], brackets: Sequence[Bracket]) -> float:
+        """log p(tree, words) up to a factor of the words, as charts have it; -inf if the grammar lacks a rule."""
+        (binary, unary), weights, i = self.rules, self.words.weights(words), 0
+        tree = annotated(tree_of(words, tags, brackets), self.config, self.counts.frequent)
+        factors = [self.counts.roots[tree.label] / self.counts.roots.total()]
+        for node in tree.subtrees:
+            if is_tag(node):
+                factors.append(weights[i, self.place[node.label]] if node.label in self.place else 0.0)
+                i += 1
+                continue
+            for rule in self.counts.rules_of(node):
+                rules: Mapping[Any, float] = unary if len(rule) == 2 else binary
+                factors.append(rules.get(rule, 0.0))
+        return float(np.log(factors).sum()) if min(factors) > 0 else -math.inf
 
     def _split_nodes(self, nodes: Sequence[Node]) -> tuple[list[str], list[Bracket]]:
         """Tags and constituents of a derivation; what only stands for the rest of some children goes."""
@@ -142,26 +171,15 @@ class TreebankGrammar(ConstituencyParser):
         brackets: list[Bracket] = []
         for start, end, symbol in nodes:
             label = self.names[symbol]
-            if symbol in self.tag_symbols:
+            if symbol in self.words.symbols:
                 tags.append(label or "")
             elif label is not None:
                 brackets.append((start, end, label))
         return tags, brackets
 
-    def _label_shares(self, posteriors: Array) -> Any:
-        """From (start, end, label) to the probability of such a constituent, or tag."""
-        symbols: dict[str, list[int]] = {}
-        for i, name in enumerate(self.names):
-            symbols.setdefault(name or "", []).append(i)
-        return lambda start, end, label: float(min(posteriors[start, end - 1, symbols[label]].sum(), 1.0))
-
     def _flat(self, words: Sequence[str]) -> ParsedTree:
         """A sentence that no rules fit: its likeliest tags below one bracket, and no probability."""
-        tags = [max(shares, key=shares.__getitem__) for shares in self._tag_shares(words)]
-        return ParsedTree(tags, [(0, len(words), ROOTS[0])] if len(words) > 1 else [])
-
-    def _tag_shares(self, words: Sequence[str]) -> Iterator[dict[str, float]]:
-        return (self.lexicon.shares(word, first=i == 0) for i, word in enumerate(words))
+        return ParsedTree(self.words.tags(words), [(0, len(words), ROOTS[0])] if len(words) > 1 else [])
 
     def _in_pieces(self, words: Sequence[str]) -> ParsedTree:
         """A long sentence piece by piece below one bracket, without a probability."""
@@ -177,7 +195,7 @@ class TreebankGrammar(ConstituencyParser):
 
     @property
     def known_labels(self) -> set[str]:
-        return {name for i, name in enumerate(self.names) if name is not None and i not in self.tag_symbols}
+        return set(self.labels)
 
     @property
     def n_parameters(self) -> int:
@@ -189,13 +207,13 @@ class TreebankGrammar(ConstituencyParser):
         return f"{len(self.symbols):,} symbols, {rules}, {len(self.counts.words):,} words with symbols"
 
     def knows(self, word: str) -> bool:
-        return word in self.lexicon.words
+        return word in self.words.lexicon.words
 
     def describe(self, top: int = 20) -> Description:
         names = sorted({name for name in self.names if name})
+        rules = [*self.counts.binary.items(), *self.counts.unary.items()]
         common = {
-            f"{a} -> {' '.join(rest)}": f"{n:,}"
-            for (a, *rest), n in (self.counts.binary + self.counts.unary).most_common(top)
+            f"{a} -> {' '.join(rest)}": f"{n:,.0f}" for (a, *rest), n in sorted(rules, key=lambda rule: -rule[1])[:top]
         }
         settings = self.config.to_dict()
         sections = [("most frequent rules", common), ("grammar", settings)]
@@ -209,11 +227,13 @@ class TreebankGrammar(ConstituencyParser):
         column = {word: i for i, word in enumerate(words)}
         counts = self.counts
         arrays = {
-            "binary": np.array([[*map(place.__getitem__, rule), n] for rule, n in counts.binary.items()], np.int64),
-            "unary": np.array([[*map(place.__getitem__, rule), n] for rule, n in counts.unary.items()], np.int64),
             "roots": np.array([[place[each], n] for each, n in counts.roots.items()], np.int64),
             "words": np.array([[place[a], column[w], n] for (a, w), n in counts.words.items()], np.int64),
         }
+        for name, width, rules in (("binary", 3, counts.binary), ("unary", 2, counts.unary)):
+            symbols = [[place[each] for each in rule] for rule in rules]
+            arrays[name] = np.array(symbols, np.int64).reshape(-1, width)
+            arrays[f"{name}_counts"] = np.array(list(rules.values()), np.float64)
         config = {"settings": self.config.to_dict(), "symbols": list(self.symbols), "words": words}
         card = model_card(self)
         write_model(
@@ -237,12 +257,26 @@ class TreebankGrammar(ConstituencyParser):
     def _from_stored(cls, stored: StoredModel) -> Self:
         counts = RuleCounts(GrammarConfig.from_dict(stored.config["settings"]))
         symbols, words, arrays = stored.config["symbols"], stored.config["words"], stored.weights
-        for a, b, c, n in arrays["binary"].tolist():
+        for (a, b, c), n in zip(arrays["binary"].tolist(), arrays["binary_counts"].tolist(), strict=True):
             counts.binary[symbols[a], symbols[b], symbols[c]] = n
-        for a, b, n in arrays["unary"].tolist():
+        for (a, b), n in zip(arrays["unary"].tolist(), arrays["unary_counts"].tolist(), strict=True):
             counts.unary[symbols[a], symbols[b]] = n
         for a, n in arrays["roots"].tolist():
             counts.roots[symbols[a]] = n
         for a, w, n in arrays["words"].tolist():
             counts.words[symbols[a], words[w]] = n
+        counts.frequent = {(label_of(tag) or tag, word) for tag, _ in counts.words if (word := word_of(tag))}
+        counts.contexts.known = {symbol for symbol in symbols if label_of(symbol) is None}
         return cls(counts.config, counts)
+
+
+def _diagonal(chart: Array) -> Array:
+    return np.ascontiguousarray(chart[np.arange(len(chart)), np.arange(len(chart))])
+
+
+def _summed(shares: Array, columns: Array) -> Array:
+    """[..., column]: the shares of the symbols of each column, at most 1; symbols of column -1 are left out."""
+    order = np.argsort(columns, kind="stable")
+    order = order[np.searchsorted(columns[order], 0) :]
+    starts = np.searchsorted(columns[order], np.arange(int(columns.max()) + 1))
+    return np.minimum(np.add.reduceat(shares[..., order], starts, axis=-1), 1.0)

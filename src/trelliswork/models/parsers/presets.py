@@ -31,7 +31,7 @@ CONSTITUENCY: dict[str, Preset] = {
     "span-cky": Preset(
         "constituency trees, every span scored with each label",
         kind="SpanParser",
-        network={**_RECURRENT, "hidden": 200},
-        learning=dict(epochs=15, patience=10, batch_tokens=700),
+        network={**_RECURRENT, "hidden": 200, "span_dropout": 0.33, "tag_weight": 0.5, "decoding": "expected"},
+        learning=dict(epochs=30, patience=10, batch_tokens=350, average="ema", ema_decay=0.998),
     ),
 }

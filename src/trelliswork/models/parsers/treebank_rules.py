@@ -1,35 +1,59 @@
-"""From trees to the rules of a grammar: ancestors in labels, children one by one, and counts.
+"""From trees to the rules of a grammar: labels told apart, children one by one, and counts.
 
->>> rules = RuleCounts(GrammarConfig(horizontal=1))
->>> rules.add(Tree.parse("(S (NP (PRP We)) (VP (VBP sleep)))"))
+>>> tree = Tree.parse("(S (NP (PRP We)) (VP (VBP sleep)))")
+>>> rules = RuleCounts.of([tree], GrammarConfig(mark_single=False, mark_base=False))
 >>> sorted(rules.binary), sorted(rules.unary)[:2]
 ([('S^', 'NP^S', 'VP^S')], [('NP^S', 'PRP^NP'), ('VP^S', 'VBP^VP')])
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from trelliswork.models.parsers.pcfg_config import GrammarConfig
-from trelliswork.structures.grammar.tree import MARKER, Tree, binarise
+from trelliswork.models.parsers.pcfg_config import GrammarConfig, Side
+from trelliswork.structures.grammar.tree import MARKER, Tree
 
 ABOVE = "^"  # between a label and those above it
+MARK = ABOVE + "="  # before what else tells a symbol apart: a word, "1" of a single child, "0" of words alone
+SINGLE, BASE = MARK + "1", MARK + "0"
 
 
-def annotated(tree: Tree, vertical: int, tag_parents: bool) -> Tree:
-    """Labels that also name the `vertical` - 1 nearest constituents above; tags name one, or none."""
+def annotated(tree: Tree, config: GrammarConfig, frequent: Collection[tuple[str, str]] = ()) -> Tree:
+    """Labels that also name the nearest constituents above, and what else the settings tell apart.
+
+    `frequent` has the pairs of tag and word, in lower case, that are symbols of their own.
+    """
     above: dict[int, tuple[str, ...]] = {id(tree): ()}
     found: dict[int, str] = {}
     for node in tree.subtrees:
-        path = above[id(node)]
-        is_tag = isinstance(node.children[0], str)
-        n = (1 if tag_parents else 0) if is_tag else vertical - 1
-        found[id(node)] = node.label + "".join(ABOVE + each for each in (path[:n] if path else ("",) * min(n, 1)))
+        path, word = above[id(node)], node.children[0]
+        if isinstance(word, str):
+            n, mark = int(config.tag_parents), _word_mark(node.label, word, frequent)
+        else:
+            n, mark = config.vertical - 1, _shape_mark(node, config)
+        parents = path[:n] if path else ("",) * min(n, 1)
+        found[id(node)] = node.label + "".join(ABOVE + each for each in parents) + mark
         for child in node.children:
             if isinstance(child, Tree):
-                above[id(child)] = (node.label, *path)[: max(vertical - 1, 1)]
+                above[id(child)] = (node.label, *path)[: max(config.vertical - 1, 1)]
     return _relabelled(tree, found)
+
+
+def _word_mark(tag: str, word: str, frequent: Collection[tuple[str, str]]) -> str:
+    lower = word.lower()
+    return MARK + lower if (tag, lower) in frequent else ""
+
+
+def _shape_mark(node: Tree, config: GrammarConfig) -> str:
+    if config.mark_single and len(node.children) == 1:
+        return SINGLE
+    return BASE if config.mark_base and all(map(is_tag, node.children)) else ""
+
+
+def is_tag(node: Tree | str) -> bool:
+    """Whether a node is right above a word."""
+    return isinstance(node, Tree) and isinstance(node.children[0], str)
 
 
 def _relabelled(tree: Tree, labels: Mapping[int, str]) -> Tree:
@@ -49,38 +73,171 @@ def label_of(symbol: str) -> str | None:
     return None if MARKER + "<" in symbol else symbol.split(ABOVE)[0] or symbol
 
 
-class RuleCounts:
-    """How often each rule occurs in trees, by the symbols that `annotated` and `binarise` make."""
+def without_farthest(symbol: str) -> str:
+    """A symbol without the farthest of the ancestors that it names.
 
-    def __init__(self, config: GrammarConfig):
-        self.config = config
-        self.binary: Counter[tuple[str, str, str]] = Counter()
-        self.unary: Counter[tuple[str, str]] = Counter()
+    >>> without_farthest("NP^S^=1"), without_farthest("NP^VP^S")
+    ('NP^=1', 'NP^VP')
+    """
+    name, mark, rest = symbol.partition(MARK)
+    return name.rpartition(ABOVE)[0] + mark + rest
+
+
+def word_of(symbol: str) -> str | None:
+    """The one word, in lower case, that a tag is for; None if it is for others.
+
+    >>> word_of("IN^PP^=of"), word_of("IN^PP")
+    ('of', None)
+    """
+    _, mark, word = symbol.partition(MARK)
+    return word if mark else None
+
+
+def frequent_words(trees: Iterable[Tree], least: int) -> frozenset[tuple[str, str]]:
+    """The pairs of tag and word, in lower case, that occur at least so often; none if that is 0."""
+    counts = Counter(
+        (node.label, node.children[0].lower())
+        for tree in (trees if least else ())
+        for node in tree.subtrees
+        if isinstance(node.children[0], str)
+    )
+    return frozenset(pair for pair, n in counts.items() if n >= least and MARKER not in pair[1])
+
+
+class Contexts:
+    """The names of what is left of a constituent: its symbol and the next children, as many as were seen often enough.
+
+    Klein and Manning (2003), Accurate unlexicalized parsing, section 2.2: variable histories.
+    """
+
+    def __init__(self, horizontal: int, known: Collection[str] = ()):
+        self.horizontal, self.known = horizontal, known
+
+    @staticmethod
+    def of(trees: Iterable[Tree], config: GrammarConfig) -> Contexts:
+        """Those of annotated trees."""
+        found, counts = Contexts(config.horizontal), Counter[str]()
+        for tree in trees:
+            for node in tree.subtrees:
+                for rest in _rests(node, config.side):
+                    counts.update(found._names(node.label, rest))
+        found.known = {name for name, n in counts.items() if n >= config.least_context}
+        return found
+
+    def _names(self, label: str, rest: Sequence[Tree]) -> list[str]:
+        """From the shortest name to the longest."""
+        shown = [each.label.split(ABOVE)[0] or each.label for each in rest[: self.horizontal]]
+        return [f"{label}{MARKER}<{'-'.join(shown[:n])}>" for n in range(len(shown) + 1)]
+
+    def name(self, label: str, rest: Sequence[Tree]) -> str:
+        """The longest name that is known, or the one without children."""
+        shortest, *longer = self._names(label, rest)
+        return next((name for name in reversed(longer) if name in self.known), shortest)
+
+
+class RuleCounts:
+    """How often each rule occurs in trees, by the symbols that `annotated` and `Contexts` make."""
+
+    def __init__(self, config: GrammarConfig, frequent: Collection[tuple[str, str]] = ()):
+        self.config, self.frequent, self.contexts = config, frequent, Contexts(config.horizontal)
+        self.binary: dict[tuple[str, str, str], float] = defaultdict(float)
+        self.unary: dict[tuple[str, str], float] = defaultdict(float)
         self.words: Counter[tuple[str, str]] = Counter()  # (symbol, word)
         self.roots: Counter[str] = Counter()
 
+    @staticmethod
+    def of(trees: Sequence[Tree], config: GrammarConfig) -> RuleCounts:
+        """The rules of trees."""
+        counts = RuleCounts(config, frequent_words(trees, config.frequent))
+        marked = [annotated(tree, config, counts.frequent) for tree in trees]
+        counts.contexts = Contexts.of(marked, config)
+        for tree in marked:
+            counts.add(tree)
+        counts.smooth(marked)
+        return counts
+
+    def smooth(self, trees: Iterable[Tree]) -> None:
+        """Give each constituent also the rules that it has below other farthest ancestors, as many as the settings say.
+
+        Expansions that were seen only once are left out: they would double the grammar.
+        """
+        weight, expansions = self.config.ancestor_smoothing, _Expansions()
+        if not weight or self.config.vertical == 1:
+            return
+        for tree in trees:
+            expansions.add(tree)
+        for symbol, names, share in expansions.shared():
+            for rule in self.rules_of(Tree(symbol, tuple(Tree(name, ("",)) for name in names))):
+                self._count(rule, weight * share)
+
+    def rules_of(self, node: Tree) -> Iterator[tuple[str, ...]]:
+        """The rules (symbol, one child or two) of a constituent of an annotated tree."""
+        names = [_label(each) for each in node.children]
+        above, from_left = node.label, self.config.side == "right"
+        rests = [self.contexts.name(node.label, rest) for rest in _rests(node, self.config.side)]
+        for i, below in enumerate(rests):
+            yield (above, names[i], below) if from_left else (above, below, names[-1 - i])
+            above = below
+        yield above, *(names[len(rests) :] if from_left else names[: len(names) - len(rests)])
+
     def add(self, tree: Tree) -> None:
-        """Count the rules of a tree."""
-        config = self.config
-        normal = binarise(annotated(tree, config.vertical, config.tag_parents), config.side, config.horizontal)
-        self.roots[normal.label] += 1
-        for node in normal.subtrees:
-            if isinstance(node.children[0], str):
-                self.words[node.label, node.children[0]] += 1
-            elif len(node.children) == 1:
-                self.unary[node.label, _label(node.children[0])] += 1
+        """Count the rules of an annotated tree."""
+        self.roots[tree.label] += 1
+        for node in tree.subtrees:
+            if is_tag(node):
+                self.words[node.label, str(node.children[0])] += 1
             else:
-                self.binary[node.label, _label(node.children[0]), _label(node.children[1])] += 1
+                for rule in self.rules_of(node):
+                    self._count(rule, 1)
+
+    def _count(self, rule: tuple[str, ...], n: float) -> None:
+        if len(rule) == 2:
+            self.unary[rule[0], rule[1]] += n
+        else:
+            self.binary[rule[0], rule[1], rule[2]] += n
 
     def weights(self) -> tuple[dict[tuple[str, str, str], float], dict[tuple[str, str], float]]:
         """The share of each rule among those of its left-hand side."""
-        totals: Counter[str] = Counter()
+        totals: dict[str, float] = defaultdict(float)
         for rule, n in [*self.binary.items(), *self.unary.items()]:
             totals[rule[0]] += n
         return (
             {rule: n / totals[rule[0]] for rule, n in self.binary.items()},
             {rule: n / totals[rule[0]] for rule, n in self.unary.items()},
         )
+
+
+class _Expansions:
+    """How often constituents have which children, whatever their farthest ancestor is."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        self.symbols: dict[str, set[str]] = {}
+
+    def add(self, tree: Tree) -> None:
+        for node in tree.subtrees:
+            if not is_tag(node):
+                coarse = without_farthest(node.label)
+                self.counts[coarse, tuple(map(_label, node.children))] += 1
+                self.symbols.setdefault(coarse, set()).add(node.label)
+
+    def shared(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        """(symbol, children, share) of each constituent that has several farthest ancestors."""
+        often = {key: n for key, n in self.counts.items() if n > 1 and len(self.symbols[key[0]]) > 1}
+        totals: Counter[str] = Counter()
+        for (coarse, _), n in often.items():
+            totals[coarse] += n
+        for (coarse, names), n in often.items():
+            for symbol in sorted(self.symbols[coarse]):
+                yield symbol, names, n / totals[coarse]
+
+
+def _rests(node: Tree, side: Side) -> Iterator[list[Tree]]:
+    """What is left when the first of three children or more, the first two, ... are split off, until it is two."""
+    children = [each for each in node.children if isinstance(each, Tree)]
+    ordered = children if side == "right" else children[::-1]
+    for i in range(1, len(ordered) - 1):
+        yield ordered[i:]
 
 
 def _label(child: Tree | str) -> str:

@@ -12,15 +12,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-SUFFIXES = (1, 2, 3)
-BETWEEN = 1.0  # weight of a coarser signature beside what was seen of a finer one
+SUFFIXES = (1, 2, 3, 4, 5)
+BETWEEN = 20.0
 
 
 def signatures(word: str, *, first: bool) -> Iterator[str]:
     """How a word is spelled, from coarse to fine: its shape, then ever longer suffixes.
 
     >>> list(signatures("U-boats", first=False))
-    ['', 'Ax-', 'Ax-s', 'Ax-ts', 'Ax-ats']
+    ['', 'Ax-', 'Ax-s', 'Ax-ts', 'Ax-ats', 'Ax-oats', 'Ax-boats']
     """
     yield ""
     lower = word.lower()
@@ -41,18 +41,28 @@ class WordTags:
     """
 
     def __init__(
-        self, words: Mapping[str, Mapping[str, int]], spellings: Mapping[str, Mapping[str, int]], weight: float
+        self,
+        words: Mapping[str, Mapping[str, int]],
+        spellings: Mapping[str, Mapping[str, int]],
+        weight: float,
+        between: float = BETWEEN,
     ):
-        self.words, self.spellings, self.weight = words, spellings, weight
+        self.words, self.spellings, self.weight, self.between = words, spellings, weight, between
         self._of_spelling = lru_cache(maxsize=50_000)(self._spelled)
 
     @staticmethod
-    def from_counts(counts: Mapping[tuple[str, str], int], rare: int, weight: float) -> WordTags:
-        """From how often each word had each tag; words seen at most `rare` times stand for unknown ones."""
+    def from_counts(
+        counts: Mapping[tuple[str, str], int], rare: int, weight: float, between: float = BETWEEN
+    ) -> WordTags:
+        """From how often each word had each tag; words seen at most `rare` times stand for unknown ones.
+
+        `weight` is that of the spelling beside what was seen of a word, `between` that of a coarser signature beside
+        what was seen of a finer one.
+        """
         words: dict[str, Counter[str]] = {}
         for (word, tag), n in counts.items():
             words.setdefault(word, Counter())[tag] += n
-        return WordTags(words, spelling_counts(words, rare), weight)
+        return WordTags(words, spelling_counts(words, rare), weight, between)
 
     def shares(self, word: str, *, first: bool) -> dict[str, float]:
         """P(tag | word); `first` in its sentence, a capital says little, and the word in lower case is asked too."""
@@ -72,7 +82,7 @@ class WordTags:
             counts = self.spellings.get(signature)
             if counts:
                 total = sum(counts.values())
-                weight = BETWEEN if found else 0.0
+                weight = self.between if found else 0.0
                 shares = {tag: weight * share / (total + weight) for tag, share in found.items()}
                 for tag, n in counts.items():
                     shares[tag] = shares.get(tag, 0.0) + n / (total + weight)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
+from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.runtime.shapes import Float, Int
 
 MOST_SPANS = 1 << 18  # whose hidden vectors are in memory at a time, if nothing is learned
@@ -37,7 +38,8 @@ class SpanScorer(nn.Module):
 
     r_k joins the first half of the vector of token k - 1, which has read what lies before, and the second half of that
     of token k, negated, which has read what lies behind: of an LSTM from both ends these are its two directions. V is
-    applied to fenceposts, not to spans. Label 0 is empty, and scores 0.
+    applied to fenceposts, not to spans. Label 0 is empty, and scores 0. `dropout` is variational: the same hidden units
+    of all spans of a row.
 
         >>> SpanScorer(400, num_labels=9)(torch.zeros(2, 7, 400), torch.tensor([7, 3])).shape
         torch.Size([2, 7, 7, 9])
@@ -59,7 +61,7 @@ class SpanScorer(nn.Module):
         self.n_before = dim // 2
         self.posts = nn.Linear(dim, hidden, bias=False)
         self.bias = nn.Parameter(torch.zeros(hidden))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = VariationalDropout(dropout)
         self.labels = nn.Linear(hidden, num_labels - 1)
         initialize_fan_in(self, initialization)
 
@@ -76,9 +78,12 @@ class SpanScorer(nn.Module):
         """Scores at [first token, last token, label]; 0 where there is no span."""
         batch, n, _ = encoded.shape
         places = SpanPlaces.of(lengths, n)
-        posts = self.fenceposts(encoded).flatten(0, 1)
+        keep = self.dropout(encoded.new_ones(batch, 1, len(self.bias)))
+        # relu(m x) = m relu(x) of a mask m >= 0 that the spans of a row share: it goes to the fenceposts, which are few
+        posts = self.fenceposts(encoded) * keep
+        before, behind = posts.flatten(0, 1), (posts + self.bias * keep).flatten(0, 1)
         found = posts.new_zeros(batch * n * n, self.labels.out_features + 1)
         for starts, ends, cells in zip(*(each.split(MOST_SPANS) for each in places), strict=True):
-            hidden = posts.index_select(0, ends) - posts.index_select(0, starts) + self.bias
-            found[:, 1:].index_copy_(0, cells, self.labels(self.dropout(torch.relu(hidden))))
+            hidden = behind.index_select(0, ends) - before.index_select(0, starts)
+            found[:, 1:].index_copy_(0, cells, self.labels(torch.relu(hidden)))
         return found.view(batch, n, n, -1)
