@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from tests.nn.test_edit_scores import N_TARGETS, UNKNOWN, network
 from tests.oracles.edit_scripts import SlowTransducer
+from trelliswork.nn.edit import search
 from trelliswork.nn.edit.network import EditNetwork
 from trelliswork.nn.edit.search import Answers, best_strings, search_inputs
 
@@ -110,3 +111,18 @@ def test_a_model_that_never_ends_is_stopped() -> None:
         model.outputs.bias[4:] = torch.tensor([40.0, -40.0])
     for row in answers(model, 1, 1):
         assert row.best and not row.certain
+
+
+def test_a_long_source_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "MOST_CELLS", 4 * 2)  # four prefixes of sources of one symbol
+    widths: list[tuple[int, int]] = []
+    run = search.Beam.run
+
+    def noted(beam: search.Beam) -> list[Answers]:
+        widths.append((beam.width, int(beam.inputs.lengths.max())))
+        return run(beam)
+
+    monkeypatch.setattr(search.Beam, "run", noted)
+    answers(network(seed=5), 3, 64)
+    assert widths[0] == (4, 2)
+    assert all(longest == 0 for width, longest in widths if width > 4)

@@ -21,6 +21,7 @@ from trelliswork.runtime.shapes import Float, Int
 from trelliswork.runtime.threads import over_rows
 
 FIRST, WIDER = 4, 4  # the width that is tried first, and how much wider the next one is
+MOST_CELLS = 20_000  # of the columns of a row: very long sources are not searched more widely
 NEG_INF = -np.inf
 AT_LEAST, PER_SYMBOL = 100, 5  # symbols that are written at most: for a model that never wants to end
 
@@ -68,10 +69,9 @@ def best_strings(network: EditNetwork, inputs: Inputs, k: int, width: int, *, be
         found = Beam(network, inputs.of(rows), k, now, best_path).run()
         for row, new in zip(rows.tolist(), found, strict=True):
             answers[row] = _together(answers[row], new, k)
-        if now == width:
-            break
-        rows = np.array([row for row in rows.tolist() if not answers[row].certain], np.int64)
-        now = min(now * WIDER, width)
+        room = np.minimum(width, MOST_CELLS // (inputs.lengths[rows] + 1))
+        certain = np.array([answers[row].certain for row in rows.tolist()])
+        rows, now = rows[~certain & (now < room)], min(now * WIDER, width)
     return answers
 
 
