@@ -9,7 +9,8 @@ from benchmarks.report import OURS, RESULTS, Row, table
 
 README = Path(__file__).parent.parent / "README.md"
 BEGIN, END = "<!-- speed -->\n", "<!-- end of speed -->\n"
-ORDER = ("chain", "segments", "constituency", "dependency", "ctc", "automata", "beam", "features", "tagging", "neural")
+ORDER = ("chain", "segments", "constituency", "dependency", "ctc", "edit", "automata", "beam", "features", "tagging",
+         "neural")  # fmt: skip
 
 
 def lines(name: str) -> list[list[str]]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from tests.oracles.edit_scripts import SlowTransducer
+from trelliswork.nn.edit import cells
 from trelliswork.nn.edit.cells import EditScores, Pairs, edit_scores, plain_scores
 from trelliswork.nn.edit.network import EditNetwork, Sizes
 from trelliswork.runtime.autograd import fused
@@ -162,3 +163,15 @@ def test_the_whole_network_learns_by_its_exact_gradient() -> None:
         parameter.data = before
         slope = float((found[name] * direction).sum())
         assert slope == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-5, abs=1e-6), name
+
+
+@pytest.mark.parametrize("most", [1, 60, 1000])
+def test_blocks_of_columns_are_the_whole(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(cells, "MOST_CELLS", most)
+    _, pairs = batch()
+    given = vectors()
+    steps, ends = edit_scores(*given, pairs)
+    with torch.no_grad():
+        again, at_end = edit_scores(*given, pairs)
+    assert torch.equal(read_cells(again, pairs), read_cells(steps.detach(), pairs))
+    assert torch.equal(at_end, ends.detach())

@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from tests.nn.test_edit_scores import N_TARGETS, UNKNOWN, network
 from tests.oracles.edit_scripts import SlowTransducer
+from trelliswork.nn.edit import search, windows
 from trelliswork.nn.edit.network import EditNetwork
 from trelliswork.nn.edit.search import Answers, best_strings, search_inputs
 
@@ -110,3 +111,46 @@ def test_a_model_that_never_ends_is_stopped() -> None:
         model.outputs.bias[4:] = torch.tensor([40.0, -40.0])
     for row in answers(model, 1, 1):
         assert row.best and not row.certain
+    longer = torch.zeros(1, 70, dtype=torch.long)
+    with torch.no_grad():
+        inputs = search_inputs(model, longer, longer - 1, torch.tensor([70]), N_TARGETS)
+        (never,) = best_strings(model, inputs, 1, 1)
+    assert never.best == [search.NOTHING] and not never.certain
+
+
+def test_a_long_source_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "MOST_CELLS", 4 * 2)  # four prefixes of sources of one symbol
+    widths: list[tuple[int, int]] = []
+    run = search.Beam.run
+
+    def noted(beam: search.Beam) -> list[Answers]:
+        widths.append((beam.width, int(beam.inputs.lengths.max())))
+        return run(beam)
+
+    monkeypatch.setattr(search.Beam, "run", noted)
+    answers(network(seed=5), 3, 64)
+    assert widths[0] == (4, 2)
+    assert all(longest == 0 for width, longest in widths if width > 4)
+
+
+def test_windows_lose_nothing_that_they_do_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for few deletions in a row, answers are those of whole columns, or not certain."""
+    model = shy(0)
+    whole = answers(model, 1, 64)
+    monkeypatch.setattr(windows, "AHEAD", 1)
+    found = answers(model, 1, 64)
+    assert not all(row.certain for row in found)
+    for one, other in zip(found, whole, strict=True):
+        if one.certain:
+            assert one.best[0].symbols == other.best[0].symbols
+            assert one.best[0].log_prob == pytest.approx(other.best[0].log_prob)
+
+
+def test_what_weighs_nothing_is_left_out() -> None:
+    """Windows begin at the first place of weight, end `AHEAD` behind the last one, and hold what arrives there."""
+    arriving = np.array([[-100.0, -2.0, -1.0, -100.0], [0.0, -np.inf, -np.inf, -np.inf]])
+    found = windows.Windows.around(np.array([5, 0]), arriving, np.array([300, 3]))
+    assert found.first.tolist() == [6, 0] and found.last.tolist() == [7 + windows.AHEAD, 3]
+    assert found.whole.tolist() == [False, True]
+    assert found.arriving[0, :3].tolist() == [-2.0, -1.0, -100.0]
+    assert np.isneginf(found.arriving[0, 3:]).all() and found.arriving[1, 0] == 0.0

@@ -19,6 +19,7 @@ from trelliswork.runtime.shapes import Float, Int
 from trelliswork.runtime.threads import over_rows
 
 INF = float("inf")
+MOST_CELLS = 1 << 19  # whose vectors are in memory at a time, where nothing is differentiated
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ def edit_scores(left: Tensor, right: Tensor, weight: Tensor, bias: Tensor, pairs
     In cell (i, j) the network's outputs are W tanh(left(i) + right(j)) + b: the first four are scores of the operations
     delete, insert, substitute and copy, the others of the symbols to write.
     """
+    if can_fuse(left, right, weight, bias) and not torch.is_grad_enabled():
+        return _block_by_block(left, right, weight, bias, pairs)
     if can_fuse(left, right, weight, bias):
         found: tuple[Tensor, Tensor] = fused(EditScores(pairs), left, right, weight, bias)
         return found
@@ -95,6 +98,23 @@ class EditScores:
 
     def reference(self, left: Tensor, right: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
         return plain_scores(left, right, weight, bias, self.pairs)
+
+
+def _block_by_block(left: Tensor, right: Tensor, weight: Tensor, bias: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
+    """The scores without their gradients, some columns of the lattices at a time."""
+    n, m = left.shape[1] - 1, right.shape[1] - 1
+    width = max(1, MOST_CELLS // (len(left) * (n + 1)))
+    steps = left.new_full((len(left), n + 1, m + 1, 3), -INF, dtype=torch.float64)
+    ends = steps.new_empty(len(left))
+    for first in range(0, max(m, 1), width):
+        last, rest = min(first + width, m), pairs.target_lengths - first
+        targets = pairs.targets[:, first:last].contiguous()
+        block = Pairs(pairs.copies, targets, pairs.lengths, rest.clamp(0, last - first))
+        (found, at_end), _ = EditScores(block).forward(left, right[:, first : last + 1], weight, bias)
+        steps[:, :, first + 1 : last + 1] = found[:, :, 1:]
+        steps[:, :, first, kernels.BY_DELETION] = found[:, :, 0, kernels.BY_DELETION]
+        ends = torch.where((rest >= 0) & (rest <= last - first), at_end, ends)
+    return steps, ends
 
 
 def plain_scores(left: Tensor, right: Tensor, weight: Tensor, bias: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:

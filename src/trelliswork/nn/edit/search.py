@@ -14,13 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trelliswork.nn.edit import kernels, search_kernels
+from trelliswork.nn.edit import search_kernels
 from trelliswork.nn.edit.network import EditNetwork
+from trelliswork.nn.edit.windows import Windows
 from trelliswork.runtime.bridge import Array
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.runtime.threads import over_rows
 
 FIRST, WIDER = 4, 4  # the width that is tried first, and how much wider the next one is
+MOST_CELLS = 4_000  # of the columns of a row: very long sources are not searched more widely
 NEG_INF = -np.inf
 AT_LEAST, PER_SYMBOL = 100, 5  # symbols that are written at most: for a model that never wants to end
 
@@ -32,6 +34,9 @@ class Found:
     symbols: tuple[int, ...]
     log_prob: float
     shares: tuple[float, ...]
+
+
+NOTHING = Found((), NEG_INF, ())  # the answer where writing did not end
 
 
 @dataclass(frozen=True)
@@ -68,11 +73,10 @@ def best_strings(network: EditNetwork, inputs: Inputs, k: int, width: int, *, be
         found = Beam(network, inputs.of(rows), k, now, best_path).run()
         for row, new in zip(rows.tolist(), found, strict=True):
             answers[row] = _together(answers[row], new, k)
-        if now == width:
-            break
-        rows = np.array([row for row in rows.tolist() if not answers[row].certain], np.int64)
-        now = min(now * WIDER, width)
-    return answers
+        room = np.minimum(width, MOST_CELLS // (inputs.lengths[rows] + 1))
+        certain = np.array([answers[row].certain for row in rows.tolist()])
+        rows, now = rows[~certain & (now < room)], min(now * WIDER, width)
+    return [each if each.best else Answers([NOTHING], False) for each in answers]
 
 
 def _together(old: Answers, new: Answers, k: int) -> Answers:
@@ -100,20 +104,20 @@ class Beam:
         best, numbers = np.full((n_rows, self.k), NEG_INF), np.full((n_rows, self.k), -1)
         lost = np.full(n_rows, NEG_INF)
         rows, starts = np.arange(n_rows), np.arange(n_rows + 1)
-        arriving = np.full((n_rows, n + 1), NEG_INF)
-        arriving[:, 0] = 0.0
+        base, arriving = np.zeros(n_rows, np.int64), np.zeros((n_rows, 1))
         hidden = self.network.reader.hidden_size
         zero = self.inputs.left.new_zeros(n_rows, hidden)
         state, number = (zero, zero), 0
         self._keep(np.full(n_rows, -1), np.full(n_rows, -1), np.zeros(n_rows))
         for _ in range(AT_LEAST + PER_SYMBOL * n):
-            column = self._column(rows, self.symbols[-1], state, arriving)
+            column = self._column(rows, state, Windows.around(base, arriving, self.inputs.lengths[rows]))
+            lost[rows[column.windows.cut(column.alpha)]] = 0.0
             search_kernels.finish(column.ends, starts, number, best, numbers)
             parents, symbols, masses, starts = self._survivors(column.masses, starts, best[:, -1], lost)
             if not len(parents):
                 break
             number += len(rows)
-            arriving = column.after(parents, symbols, self.best_path)
+            base, arriving = column.windows.first[parents], column.after(parents, symbols, self.best_path)
             chosen = torch.from_numpy(parents)
             state, rows = (column.state[0][chosen], column.state[1][chosen]), rows[parents]
             self._keep(parents + number - len(column.ends), symbols, masses)
@@ -126,22 +130,23 @@ class Beam:
         self.symbols.append(symbols)
         self.masses.append(masses)
 
-    def _column(self, rows: Array, symbols: Array, state: tuple[Tensor, Tensor], arriving: Array) -> Column:
+    def _column(self, rows: Array, state: tuple[Tensor, Tensor], windows: Windows) -> Column:
         """The lattice's next column for each hypothesis: what the network says in its cells, and the sums."""
-        inputs, network = self.inputs, self.network
-        right, after = network.read_on(torch.from_numpy(symbols), state)
-        lengths, copies = inputs.lengths[rows], inputs.copies[rows]
+        inputs, network, arriving = self.inputs, self.network, windows.arriving
+        right, after = network.read_on(torch.from_numpy(self.symbols[-1]), state)
+        lengths, copies = windows.sizes, windows.of(inputs.copies, rows)
         offsets = np.cumsum(lengths + 1) - (lengths + 1)
-        left = inputs.left[torch.from_numpy(rows)]
-        hidden = left.new_empty(int((lengths + 1).sum()), left.shape[2])
+        which = np.repeat(np.arange(len(rows)), lengths + 1)  # the hypothesis of each cell
+        places = (rows * inputs.left.shape[1] + windows.first - offsets)[which] + np.arange(len(which))
+        left, ahead = inputs.left.flatten(0, 1)[torch.from_numpy(places)], right[torch.from_numpy(which)]
+        hidden = left.add_(ahead).tanh_()
         work = len(rows), hidden.numel() * 4
-        cells = offsets, lengths, np.zeros_like(lengths)
-        over_rows(kernels.meet, *work, left.numpy(), right[:, None].numpy(), *cells, hidden.numpy())
         outputs = network.outputs(hidden).numpy()
         ends, masses = np.empty(len(rows)), np.empty((len(rows), inputs.n_symbols))
         given = outputs, offsets, lengths, copies, self.best_path
         over_rows(search_kernels.columns, *work, *given, arriving, ends, masses)
-        return Column(outputs, offsets, lengths, copies, arriving, ends, masses, after)
+        ends[~windows.whole] = NEG_INF
+        return Column(outputs, offsets, windows, copies, ends, masses, after)
 
     def _survivors(self, masses: Array, starts: Array, bounds: Array, lost: Array) -> tuple[Array, ...]:
         """Parents, symbols and masses of the hypotheses that go on, and where those of each row begin."""
@@ -175,17 +180,21 @@ class Column:
 
     outputs: Array
     offsets: Array
-    lengths: Array
+    windows: Windows
     copies: Array
-    alpha: Array
     ends: Array
     masses: Array
     state: tuple[Tensor, Tensor]
 
+    @property
+    def alpha(self) -> Array:
+        """What arrives, and what deletions make of it, in its place."""
+        return self.windows.arriving
+
     def after(self, parents: Array, symbols: Array, best_path: bool) -> Array:
         """What comes into the columns of the longer prefixes."""
         arriving: Any = np.empty((len(parents), self.alpha.shape[1]))
-        given = self.outputs, (self.offsets, self.lengths, self.copies), best_path, self.alpha
+        given = self.outputs, (self.offsets, self.windows.sizes, self.copies), best_path, self.alpha
         over_rows(search_kernels.arrive, len(parents), arriving.size * 8, *given, parents, symbols, arriving)
         return arriving
 

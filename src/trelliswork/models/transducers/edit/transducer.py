@@ -49,6 +49,7 @@ class EditTransducer(PairNetwork):
     """Insert, substitute, copy and delete, chosen by a network in each cell of the lattice of edits."""
 
     CONFIG, STRUCTURE = EditConfig, "edit scripts scored by a network, summed over all alignments"
+    search = "beam"  # which knows of each answer whether another could be better
     config: EditConfig
 
     def __init__(self, config: EditConfig, format: PairFormat, source: Vocabulary, target: Vocabulary) -> None:
