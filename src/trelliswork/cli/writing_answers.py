@@ -46,6 +46,7 @@ class Output(StrEnum):
     conllu = "conllu"
     csv = "csv"
     tsv = "tsv"
+    lexicon = "lexicon"
     jsonl = "jsonl"
     json = "json"
     brackets = "brackets"
@@ -118,8 +119,8 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
     in_file = format is None  # places in a sentence of CoNLL-U say nothing without its text
     if wanted is Output.jsonl:
         return JsonWriter(schemes)
-    if wanted is Output.tsv:
-        return PairWriter()
+    if wanted in (Output.tsv, Output.lexicon):
+        return PairWriter(probabilities=wanted is Output.tsv)
     if wanted is Output.brackets:
         return BracketWriter()
     if wanted is Output.conll:

@@ -87,6 +87,7 @@ class PairColumns(ColumnFormat):
     """The columns of a file of pairs: sources as words, targets as tags; and how both are cut."""
 
     pairs: PairFormat = PairFormat()
+    n_changed: int = 0  # lines that were not in the normal form
 
     def describe(self) -> str:
         """One line for people."""
@@ -96,7 +97,8 @@ class PairColumns(ColumnFormat):
         unread = self.n_columns - len(named)
         more = f", {unread} not read" if unread > 0 else ""
         form = "as they are" if self.pairs.normal_form == "none" else self.pairs.normal_form.replace("auto", "NFC")
-        return f"pairs, {self.n_columns} columns: {', '.join(named)}{more}; characters {form}"
+        changed = f" ({self.n_changed:,} lines were not)" if self.n_changed else ""
+        return f"pairs, {self.n_columns} columns: {', '.join(named)}{more}; characters {form}{changed}"
 
     def choices(self) -> Choices:
         """The same columns and cuts for another file."""
@@ -129,7 +131,8 @@ def open_pairs(path: str | Path, choices: Choices, *, with_targets: bool = True)
         what = "a source, a tab and a target" if with_targets else "a source"
         raise DataError(name_of(path), f"expected lines of {what}, got none; the file is empty")
     pairs = (choices.pairs or PairFormat()).settled(rows)
-    columns = replace(columns, n_columns=max(row.n_columns for row in rows), pairs=pairs)
+    changed = sum(any(pairs.normalised(text) != text for text in (row.source, row.target)) for row in rows)
+    columns = replace(columns, n_columns=max(row.n_columns for row in rows), pairs=pairs, n_changed=changed)
     return columns, [_pair(row, columns, name_of(path)) for row in rows]
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from trelliswork.data import Sentence
-from trelliswork.draw import Drawing, dependencies, segments, tree
+from trelliswork.draw import Drawing, alignment, dependencies, segments, tree
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.examined import Examined
 from trelliswork.structures.grammar.tree import Tree
@@ -109,6 +109,11 @@ class Answer:
         return isinstance(self.value, Tree)
 
     @property
+    def is_string(self) -> bool:
+        """Whether it is what a transducer writes; its parts are the symbols, where the source has them."""
+        return isinstance(self.value, str)
+
+    @property
     def analyses(self) -> list[Answer]:
         """The alternatives as answers of their own; the best alone has parts."""
         return [
@@ -127,7 +132,7 @@ class Answer:
         return [(self.offsets[each.start][0], self.offsets[each.end - 1][1]) for each in self.spans if self.offsets]
 
     def draw(self) -> Drawing:
-        """A picture of the tree, of the spans, or of the parts; for notebooks, or `draw().save(file)`."""
+        """A picture of the tree, the alignment, the spans, or the parts; for notebooks, or `draw().save(file)`."""
         if self.tasks:
             raise TrellisworkError(f"expected one task to draw; choose one of {', '.join(self.tasks)} from .tasks")
         if self.has_arcs:
@@ -135,6 +140,12 @@ class Answer:
             return dependencies(self.inputs, heads, labels, [part.probability for part in self.parts] or None)
         if self.has_brackets:
             return tree(self.value)
+        if self.is_string and self.parts and self.inputs:
+            shares = [
+                [part.probability * (part.start <= i < part.end) for part in self.parts]
+                for i in range(len(self.inputs))
+            ]
+            return alignment(shares, [part.label for part in self.parts], columns=list(self.inputs))
         shown = self.spans or self.parts
         found = [(part.start, part.end, part.label) for part in shown]
         return segments(list(self.inputs), found, [part.probability for part in shown])

@@ -11,10 +11,11 @@ import typer
 from trelliswork.cli.findings import Finding, Survey, overlap
 from trelliswork.cli.inputs import kind_of, layout
 from trelliswork.cli.options import layout_in
+from trelliswork.cli.pair_findings import survey_pairs
 from trelliswork.cli.panels import TO_COMPARE, with_options
 from trelliswork.cli.tree_findings import TreeSurvey
 from trelliswork.cli.visible import visible
-from trelliswork.data import Choices
+from trelliswork.data import Choices, PairFormat
 from trelliswork.data.readers import open_tagged
 
 SHOWN = 10
@@ -27,22 +28,31 @@ def check(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with status 1 if tags break the scheme, or trees are broken.")
     ] = False,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="The files are pairs of strings: source, tab, target.")
+    ] = False,
     **columns: Any,
 ) -> None:
-    """Look at tagged files before training on them.
+    """Look at files before training on them.
 
     Sizes, labels, tags that break the scheme, odd words, duplicates, and
     what each file shares with the first; of CoNLL-U with heads also its
     trees and the sentences that are none. The exit status is 0 whatever is
     found; 2 if a file cannot be read; 1 with --strict if tags or trees are
-    broken.
+    broken. Of pairs of strings (--pairs): symbols of both sides, lengths,
+    mixtures of Unicode normal forms, repeated pairs, and pairs in both files.
 
     \b
     Examples:
       trelliswork check train.conll dev.conll test.conll
       trelliswork check train.conllu dev.conllu
+      trelliswork check train.tsv dev.tsv --pairs
     """
     choices = layout_in(columns)
+    if pairs:
+        for text in survey_pairs(files, choices, PairFormat()):
+            print(visible(text) + "\n")
+        return
     surveys: list[Survey] = []
     banks: list[TreeSurvey | None] = []
     for file in files:

@@ -31,7 +31,7 @@ def explain(
     features: Features = None,
     **columns: Any,
 ) -> None:
-    """Show which features voted for which tag, or which other heads words may have.
+    """Show which features voted for which tag, which other heads words may have, or how strings are aligned.
 
     For every token its tag with the probability, and the features that
     speak for it (+) and against it (-), strongest first: previous word =
@@ -45,6 +45,9 @@ def explain(
     the other heads that it may have, each with its probability and that of
     the best label with it. All probabilities are exact.
 
+    Of a pair n-gram: how the source and the best target are aligned, with
+    the probability of each chunk, and the strongest other targets.
+
     \b
     Examples:
       trelliswork explain chunker new.conll
@@ -53,8 +56,8 @@ def explain(
     """
     tagger: Any = load(model, features=given_function(features))
     if not tagger.explains:
-        problem = f"expected a model over features or a graph-based parser, got {type(tagger).__name__}"
-        raise ModelError(f"{model}: {problem}; train one with --model crf or --model biaffine")
+        problem = f"expected a model over features, a graph-based parser or a pair n-gram, got {type(tagger).__name__}"
+        raise ModelError(f"{model}: {problem}; train one with --model crf, biaffine or pair-ngram")
     kind = kind_of(file, "text" if text else None, tagger)
     _, stream = open_new(file, kind, choices_of(tagger, layout_in(columns), kind))
     found = tagger.explain(list(itertools.islice(stream, limit)))

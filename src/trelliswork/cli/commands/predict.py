@@ -15,11 +15,12 @@ from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import choices_of, kind_of, open_new, say, text_in_columns
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.options import Features, ModelFolder, Threads, Threshold, layout_in
+from trelliswork.cli.pair_notes import noting_unknown
 from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.pins import parse_pins
 from trelliswork.cli.tasks import bare, load_reader, words_alone
 from trelliswork.cli.writers import ConlluWriter
-from trelliswork.cli.writing_answers import Inputs, Output, keeps, output_of, writer_for
+from trelliswork.cli.writing_answers import PAIRS, Inputs, Output, keeps, output_of, writer_for
 from trelliswork.data import atomic_write, json_text
 from trelliswork.data.kept_lines import KeptLines
 from trelliswork.errors import TrellisworkError
@@ -59,6 +60,9 @@ def predict(
         bool, typer.Option("--confidence", help="Add exact probabilities of tags and spans.")
     ] = False,
     top_k: Annotated[int, typer.Option(metavar="K", min=0, help="List the K best analyses.", show_default=False)] = 0,
+    lexicon: Annotated[
+        bool, typer.Option("--lexicon", help="Write a dictionary: source, tab, target (--format lexicon).")
+    ] = False,
     pin: Annotated[
         list[str] | None,
         typer.Option(
@@ -112,6 +116,12 @@ def predict(
     repeats a sentence with the comments "# analysis" and "# probability".
     JSON has heads and labels; pretty and html draw the trees.
 
+    A transducer reads a source on each line, or a column of a table, and
+    writes source, target and probability with tabs between them, with
+    --top-k a line for each of the best targets. --lexicon leaves the
+    probabilities out: a pronunciation dictionary. With --confidence JSON
+    and HTML have the symbols with what they are aligned with.
+
     \b
     Examples:
       trelliswork predict ner new.conll --confidence > tagged.conll
@@ -122,12 +132,14 @@ def predict(
       trelliswork predict ner new.txt --text --offsets utf-16 --out new.jsonl
       trelliswork predict parser new.txt --text --confidence > new.conllu
       trelliswork predict parser new.conllu --pin 3=2:nsubj --format pretty
+      trelliswork predict pronounce words.txt --top-k 3
+      trelliswork predict pronounce --lexicon words.txt > words.dict
     """
     use_threads(threads)
     loaded = load_reader(model, given_function(features))
     wanted = _read_as(read_as, text, lines, pretokenised)
     kind, typed = kind_of(file, wanted, loaded), file == "-" and sys.stdin.isatty()
-    choices, output = choices_of(loaded, layout_in(columns), kind), output_of(format, out)
+    choices, output = choices_of(loaded, layout_in(columns), kind), output_of(_format(format, lexicon, loaded), out)
     how = _raw_options(kind, lines or typed, offsets)
     if loaded.reads == "text":
         _write_tokens(file, loaded, out, output, how, asked=bool(confidence or top_k or pin or threshold))
@@ -140,6 +152,7 @@ def predict(
     inputs.format, sentences = open_new(file, kind, words_alone(choices) if several else choices, keep, **how)
     if inputs.format is not None and read_as is None and (doubt := text_in_columns(inputs.format, loaded)):
         say(doubt)
+    sentences = noting_unknown(loaded, sentences)
     announce_compiling()
     batch = 1 if typed else BATCH  # answer line by line to someone who types
     with _target(out) as target:
@@ -150,6 +163,19 @@ def predict(
             if batch == 1:
                 target.flush()
         target.write(writer.end())
+
+
+def _format(given: Output | None, lexicon: bool, model: Any) -> Output | None:
+    """What to write, as far as the options say it."""
+    wanted = Output.lexicon if lexicon else given
+    if lexicon and given not in (None, Output.lexicon):
+        raise TrellisworkError(f"--lexicon and --format {given} are two formats; leave one out")
+    if wanted in (Output.lexicon, Output.tsv) and model.learns_from != PAIRS:
+        option = "--lexicon" if lexicon else f"--format {wanted}"
+        raise TrellisworkError(
+            f"{option} is for models of pairs of strings, got a {type(model).__name__}; leave it out"
+        )
+    return wanted
 
 
 def _read_as(read_as: Input | None, text: bool, lines: bool, pretokenised: bool) -> str | None:

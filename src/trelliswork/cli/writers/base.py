@@ -101,7 +101,7 @@ def place_columns(sentence: Sentence) -> list[Sequence[str]]:
 
 def one_line(sentence: Sentence, answer: Answer) -> str:
     """The input and its value, or each of the best values with its probability; for values that are no list of tags."""
-    text = " ".join(sentence.words)
+    text = sentence.text if answer.is_string and sentence.text else " ".join(sentence.words)
     if not answer.alternatives:
         return f"{text}\t{answer.value}\n"
     return "".join(f"{text}\t{each.value}\t{each.probability:.6f}\n" for each in answer.alternatives)

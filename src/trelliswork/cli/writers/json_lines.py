@@ -37,8 +37,24 @@ class JsonWriter(Writer):
         if isinstance(answer.value, list):
             tagged = replace(sentence, tags=tuple(answer.value))
             return json_text(tagged, **json_extras(sentence, answer, self.schemes[""]))
-        found = [{"probability": round(each.probability, 6), "value": each.value} for each in answer.alternatives]
-        return json_text(replace(sentence, tags=None), value=answer.value, **({"alternatives": found} if found else {}))
+        return json_text(replace(sentence, tags=None), value=answer.value, **value_members(answer))
+
+
+def value_members(answer: Answer) -> dict[str, Any]:
+    """Of any other value: its probability, the symbols of a string where asked for, and the best values."""
+    found: dict[str, Any] = {}
+    if answer.is_string and answer.probability is not None:
+        found["probability"] = round(answer.probability, 6)
+    if answer.parts:
+        found["symbols"] = [
+            {"symbol": each.label, "start": each.start, "end": each.end, "probability": round(each.probability, 6)}
+            for each in answer.parts
+        ]
+    if answer.alternatives:
+        found["alternatives"] = [
+            {"probability": round(each.probability, 6), "value": each.value} for each in answer.alternatives
+        ]
+    return found
 
 
 def tree_members(answer: Answer) -> dict[str, Any]:

@@ -66,7 +66,9 @@ class PageWriter(Writer):
 
     def _marked(self, sentence: Sentence, answer: Answer, task: str) -> str:
         if not isinstance(answer.value, list):
-            return f"{escape(' '.join(sentence.words))} {self._mark(str(answer.value), escape(str(answer.value)), '')}"
+            text = sentence.text if answer.is_string and sentence.text else " ".join(sentence.words)
+            picture = f'<div class="tree">{answer.draw().svg}</div>' if answer.is_string and answer.parts else ""
+            return f"{escape(text)} {self._mark(str(answer.value), escape(str(answer.value)), '')}{picture}"
         gaps = [" " if space else "" for space in spaces_after(sentence)] if sentence.offsets else []
         gaps = [*(gaps or [" "] * (len(sentence) - 1)), ""]
         pieces = self._tags if self.schemes[task] == "plain" else self._spans

@@ -11,16 +11,20 @@ from trelliswork.models.base import Alternative, Answer
 
 
 class PairWriter(Writer):
-    """A line for each source; with alternatives one for each of them."""
+    """A line for each source; with alternatives one for each of them. A lexicon has no probabilities."""
+
+    def __init__(self, *, probabilities: bool = True) -> None:
+        self.probabilities = probabilities
 
     def write(self, sentence: Sentence, answer: Answer) -> str:
         if not isinstance(answer.value, str):
             raise TrellisworkError(
                 "--format tsv is for models of pairs of strings; leave it out, or add --format conll"
             )
-        source = sentence.text or "".join(sentence.words)
+        source = (sentence.text or "".join(sentence.words)).strip()
         found: Sequence[Answer | Alternative] = answer.alternatives or [answer]
-        return "".join(_line(source, each.value, each.probability) for each in found)
+        shown = ((each.value, each.probability if self.probabilities else None) for each in found)
+        return "".join(_line(source, target, probability) for target, probability in shown)
 
 
 def _line(source: str, target: str, probability: float | None) -> str:

@@ -15,6 +15,7 @@ Phonetisaurus: exploring grapheme-to-phoneme conversion with joint n-gram models
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
@@ -30,13 +31,18 @@ from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.models.transducers.pair_ngram.alignment import Limits, Pair, align, needed
 from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel, Targets
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
+from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation
 from trelliswork.models.transducers.transducer import Symbols, Transduced, Transducer
 
+MOST_SHOWN = 5  # targets of an explanation
+LEAST_SHOWN = 0.001  # probability of one
 LONGEST_PAIR = 4_000_000  # source times target symbols of a pair that is learned from
 
 
 class PairNgram(Transducer):
     """Chunk pairs with their n-grams, and the answers made of them."""
+
+    explains = True
 
     def __init__(self, config: PairNgramConfig, format: PairFormat, model: ChunkModel) -> None:
         self.config, self.format, self.model = config, format, model
@@ -95,6 +101,22 @@ class PairNgram(Transducer):
         y = self.format.cut_target(target) if isinstance(target, str) else target
         x = tuple(symbol for symbol in x if symbol in self.model.known)
         return self.model.align(x, y).log_prob
+
+    def explain(self, sentences: Sequence[Sentence]) -> list[StringExplanation]:
+        """How each source is aligned with its best target, and the strongest other targets."""
+        return [self._explained(each.words) for each in sentences]
+
+    def _explained(self, source: Symbols) -> StringExplanation:
+        known = tuple(symbol for symbol in source if symbol in self.model.known)
+        best = self._exact(known, self.model.top_k(known, MOST_SHOWN, self.config.widest))
+        target = best[0][0]
+        together, chunks = self.model.posteriors(known, target), []
+        for start, end, first, last in self.model.align(known, target).chunks:
+            sure = float(together[start:end, first:last].min()) if last > first else 1 - float(together[start].max())
+            texts = self.format.join_source(known[start:end]), self.format.join_target(target[first:last])
+            chunks.append(AlignedChunk(*texts, min(max(sure, 0.0), 1.0)))
+        shown = [(self.format.join_target(y), math.exp(p)) for y, p in best if p > math.log(LEAST_SHOWN)]
+        return StringExplanation(source, tuple(chunks), tuple(shown or [(self.format.join_target(target), 1.0)]))
 
     # What it is
 

@@ -1,0 +1,56 @@
+"""How a source and its best target are aligned, and what else the target may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import ClassVar
+
+NOTHING = "(nothing)"
+
+
+@dataclass(frozen=True)
+class AlignedChunk:
+    """What a piece of the source becomes, and the probability that it does, given both strings."""
+
+    source: str
+    target: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class StringExplanation:
+    """The chunks of the best alignment, and the best targets; prints as text and shows as a table."""
+
+    title: ClassVar[str] = "Alignments"
+    lead: ClassVar[str] = (
+        "For each source the pieces that become a piece of the best target, each with the probability that they belong "
+        "together given both strings, and the best targets with their probabilities, summed over all alignments."
+    )
+    legend: ClassVar[str] = '<p class="note">All probabilities are exact.</p>\n'
+
+    words: tuple[str, ...]
+    chunks: tuple[AlignedChunk, ...]
+    targets: tuple[tuple[str, float], ...]
+
+    def __str__(self) -> str:
+        width = max((len(each.source) for each in self.chunks), default=0)
+        wide = max((len(each.target or NOTHING) for each in self.chunks), default=0)
+        lines = [
+            f"  {each.source:{width}}  {each.target or NOTHING:{wide}}  {100 * each.probability:5.1f}%"
+            for each in self.chunks
+        ]
+        ranked = [f"{i:3d}. {100 * p:5.1f}%  {target}" for i, (target, p) in enumerate(self.targets, 1)]
+        return "\n".join(["".join(self.words), *lines, *ranked])
+
+    def _repr_html_(self) -> str:
+        """Two tables: the chunks, and the targets."""
+        chunks = "".join(
+            f"<tr><td><b>{escape(each.source)}</b></td><td>{escape(each.target or NOTHING)}</td>"
+            f"<td>{100 * each.probability:.1f}%</td></tr>"
+            for each in self.chunks
+        )
+        targets = "".join(f"<tr><td>{escape(y)}</td><td>{100 * p:.1f}%</td></tr>" for y, p in self.targets)
+        first = f"<tr><th>source</th><th>target</th><th>together</th></tr>{chunks}"
+        second = f"<tr><th>target</th><th>probability</th></tr>{targets}"
+        return f'<table class="arcs">{first}</table><table class="arcs">{second}</table>'
