@@ -275,10 +275,14 @@ def test_a_transformer_layer_is_the_equations(norm: str) -> None:
             parts = [
                 lambda x: layer.own_output(head_by_head(*layer.own(x).chunk(3, -1), 2, lambda t, s: s <= t)),
                 lambda x, n=n, row=row: layer.crossed_output(
-                    head_by_head(layer.queries(x), *layer.keys_values(values[row, :n]).chunk(2, -1), 2, lambda t, s: True)
+                    head_by_head(
+                        layer.queries(x), *layer.keys_values(values[row, :n]).chunk(2, -1), 2, lambda t, s: True
+                    )
                 ),
-                lambda x: torch.relu(x @ layer.network[0].weight.T + layer.network[0].bias) @ layer.network[2].weight.T
-                + layer.network[2].bias,
+                lambda x: (
+                    torch.relu(x @ layer.network[0].weight.T + layer.network[0].bias) @ layer.network[2].weight.T
+                    + layer.network[2].bias
+                ),
             ]
             for part, each in zip(parts, layer.norms, strict=True):  # type: ignore[arg-type]
                 x = x + part(each(x)) if norm == "pre" else each(x + part(x))

@@ -168,7 +168,10 @@ def test_symbols_are_drawn_from_the_noise() -> None:
     torch.manual_seed(7)
     layer = NCELayer(D, V, n_samples=20_000, noise=torch.arange(1, V + 1))
     counts = torch.bincount(layer.draw(), minlength=V)
-    assert stats.chisquare(counts.numpy(), (20_000 * layer.noise.double() / layer.noise.double().sum()).numpy()).pvalue > 0.001
+    assert (
+        stats.chisquare(counts.numpy(), (20_000 * layer.noise.double() / layer.noise.double().sum()).numpy()).pvalue
+        > 0.001
+    )
     assert stats.chisquare(counts.numpy()).pvalue < 1e-9
 
 

@@ -61,7 +61,9 @@ class BytePairs:
         if found is None:
             pieces = list(word)
             while len(pieces) > 1:
-                best = min(zip(pieces, pieces[1:], strict=False), key=lambda pair: self._rank.get(pair, len(self.merges)))
+                best = min(
+                    zip(pieces, pieces[1:], strict=False), key=lambda pair: self._rank.get(pair, len(self.merges))
+                )
                 if best not in self._rank:
                     break
                 pieces = merged(pieces, best)
@@ -79,7 +81,9 @@ def joined(pieces: Iterable[str]) -> tuple[str, ...]:
     >>> joined(["low￭", "er", "s"])
     ('lower', 's')
     """
-    return tuple("".join(pieces[i].removesuffix(JOIN) for i in place) for pieces in [list(pieces)] for place in spans(pieces))
+    return tuple(
+        "".join(pieces[i].removesuffix(JOIN) for i in place) for pieces in [list(pieces)] for place in spans(pieces)
+    )
 
 
 def spans(pieces: Sequence[str]) -> list[range]:

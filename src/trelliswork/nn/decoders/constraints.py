@@ -28,7 +28,9 @@ class Constraint(Protocol):
     def initial(self, batch: int) -> Int[Tensor, "batch 1"]:
         """The state before the first symbol of each input."""
 
-    def allowed(self, state: Int[Tensor, "batch beam"], room: Int[Tensor, "batch beam"]) -> Bool[Tensor, "batch beam v"]:
+    def allowed(
+        self, state: Int[Tensor, "batch beam"], room: Int[Tensor, "batch beam"]
+    ) -> Bool[Tensor, "batch beam v"]:
         """True at the symbols that may come next; `room` is how many may still come, the end included.
 
         A constraint that knows how long it takes to end allows only what can end in time.
@@ -74,7 +76,9 @@ class PrefixConstraint:
                 raise ConstraintError(f"the constraint of input {row} accepts no string; look for a grammar of nothing")
         return torch.tensor(starts)[:, None]
 
-    def allowed(self, state: Int[Tensor, "batch beam"], room: Int[Tensor, "batch beam"]) -> Bool[Tensor, "batch beam v"]:
+    def allowed(
+        self, state: Int[Tensor, "batch beam"], room: Int[Tensor, "batch beam"]
+    ) -> Bool[Tensor, "batch beam v"]:
         found, places = np.unique(state.numpy(), return_inverse=True)
         needed = np.stack([self._needed_of(int(number)) for number in found])[places.reshape(state.shape)]
         limit = np.maximum(room.numpy()[..., None], needed.min(-1, keepdims=True))

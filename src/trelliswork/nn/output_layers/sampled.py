@@ -70,7 +70,11 @@ class SampledSoftmaxLayer(_Drawing):
         return -torch.expm1(self.n_samples * torch.log1p(-self.noise.double())).to(self.noise.dtype)
 
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
-        return self._by_importance(hidden, targets) if self.method == "importance" else self._by_candidates(hidden, targets)
+        return (
+            self._by_importance(hidden, targets)
+            if self.method == "importance"
+            else self._by_candidates(hidden, targets)
+        )
 
     def _by_importance(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         drawn = self.draw()

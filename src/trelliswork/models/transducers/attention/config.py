@@ -17,6 +17,7 @@ Norm = Literal["pre", "post"]
 Output = Literal["softmax", "sampled", "importance", "nce", "hierarchical", "adaptive"]
 Judge = Literal["exact match", "bleu"]
 Learning = Literal["likelihood", "scheduled", "risk", "reinforce"]
+Decoding = Literal["beam", "minimum-risk"]
 
 
 def _with(*decoders: Decoder) -> dict[str, tuple[str, ...]]:
@@ -63,10 +64,11 @@ class AttentionConfig(Settings):
                              search=Numbers(0.0, 0.6, step=0.05))  # fmt: skip
     smoothing: float = setting(0.1, "Share of the target spread over all symbols in training.", at_least=0, below=1)
     learn_by: Learning = setting("likelihood", "What is learned from", choices=get_args(Learning), option=True)
-    n_candidates: int = setting(5, "Targets drawn for each source by risk and reinforce.", at_least=2)
+    n_candidates: int = setting(5, "Targets drawn for each source by risk, reinforce and minimum-risk.", at_least=2)
     sharpness: float = setting(0.005, "Exponent of probabilities in the risk.", above=0)
     own_symbols: float = setting(0.25, "Share of own symbols that the decoder reads in the last epoch (scheduled).",
                                  at_least=0, below=1)  # fmt: skip
+    decoding: Decoding = setting("beam", "How a target is chosen", choices=get_args(Decoding))
     beam: int = setting(5, "Hypotheses that are kept while a target is searched.", at_least=1, option=True)
     length_penalty: float = setting(0.0, "How much longer targets are preferred; 0 compares probabilities.",
                                     at_least=0, option=True)  # fmt: skip

@@ -94,6 +94,12 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
     def judged_by(self) -> str:
         return self.config.judge
 
+    def knows(self, word: str) -> bool:
+        return all(piece in self.source for piece in self.pieces.cut((word,)))
+
+    def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
+        return super().notes(train, [replace(pair, words=self.pieces.cut(pair.words)) for pair in dev])
+
     # Reading and writing
 
     def encode(self, pairs: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedPair]:
@@ -115,7 +121,8 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         source = pad_sequence([pair.source for pair in pairs], batch_first=True).to(self.device)
         lengths = torch.tensor([len(pair.source) for pair in pairs], device=self.device)
         mask = torch.arange(source.shape[1], device=self.device) < lengths[:, None]
-        encoded = self.dropout(self.encoder(self.dropout(self.source_vectors(source)), mask))
+        vectors = self._scaled(self.source_vectors(source), self.config.encoder)
+        encoded = self.dropout(self.encoder(self.dropout(vectors), mask))
         symbols = [pair.symbols for pair in pairs]
         places = self._places(symbols) if self.pointer is not None else None
         return Read(self.decoder.remember(encoded, mask), mask, places, symbols)
@@ -132,7 +139,11 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         """The vectors of target symbols; those that were copied are unknown."""
         if self.pointer is not None:
             symbols = symbols.where(symbols < len(self.target), UNKNOWN_PLACE)
-        return self.dropout(self.target_vectors(symbols))
+        return self.dropout(self._scaled(self.target_vectors(symbols), self.config.decoder))
+
+    def _scaled(self, vectors: Float[Tensor, "batch t e"], reader: str) -> Float[Tensor, "batch t e"]:
+        """Times √dim for a transformer, whose positions would drown them otherwise."""  # [S4, embeddings]
+        return vectors * self.config.dim**0.5 if reader == "transformer" else vectors
 
     def log_probs(self, read: Read, found: Unrolled) -> Float[Tensor, "batch t v"]:
         """ln p of every symbol after each step; unknown symbols and the begin are never written."""
