@@ -110,7 +110,7 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
 def test_the_gru_of_bahdanau_is_the_equations() -> None:
     decoder, (values, mask) = made("bahdanau"), encoded()
     assert isinstance(decoder, BahdanauDecoder)
-    given, weight = symbols(decoder, 3), {n: p for n, p in decoder.named_parameters()}
+    given, weight = symbols(decoder, 3), dict(decoder.named_parameters())
     found = decoder(decoder.remember(values, mask), given)
     w, u_c = weight["inputs.weight"].split(H), weight["contexts.weight"].split(H)
     bias, u_s = weight["inputs.bias"].split(H), [*weight["gates.weight"].split(H), weight["proposal.weight"]]

@@ -1,4 +1,4 @@
-"""Output layers: proper distributions, sampled gradients against the full softmax, draws against their distributions."""
+"""Output layers: proper distributions, sampled gradients against the full softmax, draws by their frequencies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What may be generated: constraints that say, after any prefix, which symbols may follow.
 
-A constraint has numbered states. `Constraint` is what generation asks; `PrefixConstraint` numbers states of any kind, such
-as parser configurations; `AcceptorConstraint` follows the paths of an automaton.
+A constraint has numbered states. `Constraint` is what generation asks; `PrefixConstraint` numbers states of any kind,
+such as parser configurations; `AcceptorConstraint` follows the paths of an automaton.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from trelliswork.distributions.acceptor import Acceptor
 from trelliswork.errors import ConstraintError
+from trelliswork.runtime.bridge import Array
 from trelliswork.runtime.shapes import Bool, Int
 
 NEVER = np.iinfo(np.int16).max  # symbols to the end, where there is no way to it
@@ -52,7 +53,7 @@ class PrefixConstraint:
         self._states: list[Hashable] = []
         self._number(("the end",))
         self._following: list[dict[int, int] | None] = [{}]
-        self._needed: list[np.ndarray | None] = [self._row({})]  # type: ignore[type-arg]
+        self._needed: list[Array | None] = [self._row({})]
 
     @abstractmethod
     def start(self, row: int) -> Hashable:
@@ -105,7 +106,7 @@ class PrefixConstraint:
             self._following[number] = found
         return found
 
-    def _needed_of(self, number: int) -> np.ndarray:  # type: ignore[type-arg]
+    def _needed_of(self, number: int) -> Array:
         """How many symbols it takes to the end with each symbol first."""
         self._needed += [None] * (len(self._states) - len(self._needed))
         found = self._needed[number]
@@ -118,7 +119,7 @@ class PrefixConstraint:
             self._needed[number] = found
         return found
 
-    def _row(self, needed: Mapping[int, int]) -> np.ndarray:  # type: ignore[type-arg]
+    def _row(self, needed: Mapping[int, int]) -> Array:
         row = np.full(self.n_symbols, NEVER, np.int16)
         row[list(needed)] = list(needed.values())
         return row

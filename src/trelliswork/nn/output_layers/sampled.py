@@ -46,8 +46,8 @@ class SampledSoftmaxLayer(_Drawing):
 
     `method="importance"` draws V' from Q with replacement and estimates Z by Σ_{k ∈ V'} exp(E_k - ln Q_k) / |V'|, whose
     gradient weighs ∇E_k by ω_k / Σ ω: Jean et al. (2015), On using very large target vocabulary for neural machine
-    translation. `"candidates"` includes each symbol with its own probability Q_k = 1 - (1 - p_k)^n, adds the target, and
-    asks which of these candidates is the target: a softmax over F - ln Q.
+    translation. `"candidates"` includes each symbol with its own probability Q_k = 1 - (1 - p_k)^n, adds the target,
+    and asks which of these candidates is the target: a softmax over F - ln Q.
     """
 
     def __init__(
@@ -70,11 +70,9 @@ class SampledSoftmaxLayer(_Drawing):
         return -torch.expm1(self.n_samples * torch.log1p(-self.noise.double())).to(self.noise.dtype)
 
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
-        return (
-            self._by_importance(hidden, targets)
-            if self.method == "importance"
-            else self._by_candidates(hidden, targets)
-        )
+        if self.method == "importance":
+            return self._by_importance(hidden, targets)
+        return self._by_candidates(hidden, targets)
 
     def _by_importance(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         drawn = self.draw()

@@ -24,14 +24,14 @@ class SoftmaxLayer(OutputLayer):
 
     # [S4.14, 27-28, 49, 51]
 
-    def __init__(self, dim: int, n_symbols: int, *, smoothing: float = 0.0, tied: nn.Parameter | None = None) -> None:
+    def __init__(self, dim: int, n_symbols: int, *, smoothing: float = 0.0, tied: Tensor | None = None) -> None:
         super().__init__()
         if not 0 <= smoothing < 1:
             raise ScoreError(f"smoothing must lie in [0, 1); got {smoothing}; try 0.1")
         if tied is not None and tied.shape != (n_symbols, dim):
             raise ScoreError(f"a tied table must be {(n_symbols, dim)}; got {tuple(tied.shape)}")
         self.n_symbols, self.smoothing = n_symbols, smoothing
-        self.weight = nn.Parameter(torch.randn(n_symbols, dim) * dim**-0.5) if tied is None else tied
+        self.weight: Tensor = nn.Parameter(torch.randn(n_symbols, dim) * dim**-0.5) if tied is None else tied
         self.bias = nn.Parameter(torch.zeros(n_symbols))
 
     def scores(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
