@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from trelliswork.nn.output_layers import (
     SampledSoftmaxLayer,
     SoftmaxLayer,
 )
+from trelliswork.nn.output_layers import fused_loss
 from trelliswork.nn.output_layers.noise import log_uniform, zipf
 
 D, V, M = 6, 11, 9
@@ -82,6 +84,27 @@ def test_label_smoothing_spreads_a_share_over_all_symbols() -> None:
     target = log_probs.gather(1, targets[:, None]).squeeze(1)
     torch.testing.assert_close(layer.loss(hidden, targets), -0.8 * target - 0.2 * log_probs.mean(1))
     torch.testing.assert_close(layer.eval().loss(hidden, targets), -target)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_the_summed_loss_and_its_gradient_are_those_of_all_rows(smoothing: float, monkeypatch: Any) -> None:
+    monkeypatch.setattr(fused_loss, "ROWS", 4)  # the nine rows are three parts
+    torch.manual_seed(0)
+    layer, (hidden, targets) = SoftmaxLayer(D, V, smoothing=smoothing).double(), given()
+    hidden = hidden.double().requires_grad_()
+    leaves = [hidden, layer.weight, layer.bias]
+    whole, parts = layer.loss(hidden, targets).sum(), layer.total_loss(hidden, targets)
+    torch.testing.assert_close(whole, parts)
+    for a, b in zip(torch.autograd.grad(whole, leaves), torch.autograd.grad(parts, leaves), strict=True):
+        torch.testing.assert_close(a, b)
+    assert torch.autograd.gradcheck(lambda *x: fused_loss.SoftmaxLoss.apply(*x, targets, smoothing), leaves)
+    for name in LAYERS:
+        torch.manual_seed(0)
+        other = LAYERS[name]()
+        torch.manual_seed(1)
+        total = other.total_loss(*given())
+        torch.manual_seed(1)
+        torch.testing.assert_close(total, other.loss(*given()).sum())
 
 
 def test_a_tied_table_is_the_weight_itself() -> None:

@@ -21,6 +21,9 @@ class _Drawing(SoftmaxLayer):
 
     noise: Tensor
 
+    def total_loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, ""]:
+        return self.loss(hidden, targets).sum()
+
     def __init__(
         self, dim: int, n_symbols: int, *, n_samples: int = 100, noise: Float[Tensor, " v"] | None = None
     ) -> None:

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.output_layers.base import OutputLayer
+from trelliswork.nn.output_layers.fused_loss import SoftmaxLoss
 from trelliswork.runtime.shapes import Float, Int
 
 
@@ -41,6 +42,13 @@ class SoftmaxLayer(OutputLayer):
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         smoothing = self.smoothing if self.training else 0.0
         return F.cross_entropy(self.scores(hidden), targets, reduction="none", label_smoothing=smoothing)
+
+    def total_loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, ""]:
+        if torch.is_autocast_enabled(hidden.device.type):
+            return super().total_loss(hidden, targets)
+        smoothing = self.smoothing if self.training else 0.0
+        total: Tensor = SoftmaxLoss.apply(hidden, self.weight, self.bias, targets, smoothing)
+        return total
 
     def log_probs(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
         return self.scores(hidden).log_softmax(-1)

@@ -177,7 +177,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         """The loss of the output layer, summed over all targets."""
         hidden = found.hidden[mask]
         if self.pointer is None or read.places is None:
-            loss = self.output.loss(hidden, outputs[mask]).sum()
+            loss = self.output.total_loss(hidden, outputs[mask])
         else:
             loss = -(self.target_log_probs(read, found, outputs) * mask).sum()
         if self.config.coverage_loss:
