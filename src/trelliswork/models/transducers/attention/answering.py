@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 ROWS = 400  # hypotheses that are continued at a time
-BEYOND = 20  # symbols that a target may have whatever the length of its source
+BEYOND = 5  # symbols that a source is counted with beside its own
 BEGIN, END = 1, 2  # places in target vocabularies
 Written = tuple[tuple[int, ...], float]  # pieces of a target, and its log probability
 
@@ -67,7 +67,7 @@ class AttentionSearch:
     def generation(self: Any, pairs: Sequence[EncodedPair], read: Any) -> Generation:
         """All targets that may be written."""
         n = torch.tensor([len(pair.source) for pair in pairs], device=self.device)
-        limits = (self.config.longest * n).long() + BEYOND
+        limits = torch.ceil(self.config.longest * (n + BEYOND)).long().clamp(min=1)
         constraint = None if self.constraint is None else self.constraint([pair.symbols for pair in pairs])
         model = SourceGenerator(self, read)
         return Generation(model, read.memory, begin=BEGIN, end=END, limits=limits, constraint=constraint)
