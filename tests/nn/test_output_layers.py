@@ -18,8 +18,8 @@ from trelliswork.nn.output_layers import (
     OutputLayer,
     SampledSoftmaxLayer,
     SoftmaxLayer,
+    fused_loss,
 )
-from trelliswork.nn.output_layers import fused_loss
 from trelliswork.nn.output_layers.noise import log_uniform, zipf
 
 D, V, M = 6, 11, 9
@@ -105,6 +105,15 @@ def test_the_summed_loss_and_its_gradient_are_those_of_all_rows(smoothing: float
         total = other.total_loss(*given())
         torch.manual_seed(1)
         torch.testing.assert_close(total, other.loss(*given()).sum())
+
+
+def test_a_constant_in_all_scores_changes_no_probability() -> None:
+    torch.manual_seed(0)
+    layer, (hidden, _) = SoftmaxLayer(D, V), given()
+    before = layer.log_probs(hidden)
+    with torch.no_grad():
+        layer.bias += 3.0
+    torch.testing.assert_close(layer.log_probs(hidden), before)
 
 
 def test_a_tied_table_is_the_weight_itself() -> None:

@@ -74,8 +74,8 @@ def slanted_triangle(step: int, n_steps: int, rise: float = RISE, ratio: float =
 def noam(step: int, n_warmup: int) -> float:
     """A linear rise to 1 in `n_warmup` steps, then a fall with the square root of the step.
 
-    The rate is printed as d^(-1/2) min(s^(-1/2), s w^(-3/2)), steps s counted from 1; its highest value, (d w)^(-1/2) at
-    s = w, is the learning rate of the settings. Vaswani et al. (2017), Attention is all you need.
+    The rate is printed as d^(-1/2) min(s^(-1/2), s w^(-3/2)), steps s counted from 1; its highest value, (d w)^(-1/2)
+    at s = w, is the learning rate of the settings. Vaswani et al. (2017), Attention is all you need.
 
     >>> noam(3, 4), noam(15, 4)
     (1.0, 0.5)

@@ -1,7 +1,7 @@
 """The summed loss of a softmax and its gradient in one pass, a part of the rows at a time.
 
-The scores of all rows, [m, v], are never in memory at once, and the gradient is found together with the loss, since both
-need the same probabilities.
+The scores of all rows, [m, v], are never in memory at once, and the gradient is found together with the loss, since
+both need the same probabilities.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class SampledSoftmaxLayer(_Drawing):
 
     @property
     def inclusion(self) -> Float[Tensor, " v"]:
-        """Q_k: the probability that a symbol is among n draws."""
+        """Q_k: the probability that a symbol is among n draws."""  # [S4.39]
         return -torch.expm1(self.n_samples * torch.log1p(-self.noise.double())).to(self.noise.dtype)
 
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
@@ -79,9 +79,9 @@ class SampledSoftmaxLayer(_Drawing):
 
     def _by_importance(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         drawn = self.draw()
-        log_omega = self._scores_of(hidden, drawn) - self.noise[drawn].log()  # [S4.32-34]
+        log_omega = self._scores_of(hidden, drawn) - self.noise[drawn].log()  # [S4.32-34, 358]
         log_z = log_omega.logsumexp(-1) - torch.tensor(float(len(drawn))).log()
-        return log_z - self._target_scores(hidden, targets)  # its gradient is [S4.29, 31, 35-36]
+        return log_z - self._target_scores(hidden, targets)  # its gradient is [S4.29, 31, 35-36, 357]
 
     def _by_candidates(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         inclusion = self.inclusion

@@ -51,4 +51,4 @@ class SoftmaxLayer(OutputLayer):
         return total
 
     def log_probs(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
-        return self.scores(hidden).log_softmax(-1)
+        return self.scores(hidden).log_softmax(-1)  # [S4.40-42]

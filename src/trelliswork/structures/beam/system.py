@@ -84,8 +84,7 @@ def decision_scores(
     expected = (*allowed.shape[:2], max(allowed.shape[2], system.n_decisions))
     if scores.shape != expected:
         raise ScoreError(
-            f"the scorer must give {expected} scores [batch, beam, decisions]{_at(step)}; "
-            f"got {tuple(scores.shape)}"
+            f"the scorer must give {expected} scores [batch, beam, decisions]{_at(step)}; got {tuple(scores.shape)}"
         )
     if not scores.dtype.is_floating_point:
         raise ScoreError(f"scores must be floating point; the scorer gave {scores.dtype}; call .float() on them")

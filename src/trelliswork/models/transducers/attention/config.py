@@ -49,7 +49,8 @@ class AttentionConfig(Settings):
     window: Window = setting("global", "Positions that are attended to", choices=get_args(Window),
                              goes_with=_with("luong"))  # fmt: skip
     reach: int = setting(10, "Positions to either side of a local window.", at_least=1, goes_with=_with("luong"))
-    feeding: bool = setting(True, "Read what was attended to with the next symbol.", goes_with=_with("luong"))
+    feeding: bool = setting(True, "Read what was attended to with the next symbol.", option=True, off="no_feeding",
+                            goes_with=_with("luong"))  # fmt: skip
     coverage: bool = setting(False, "Let attention see where it has been.", goes_with=_with("luong", "bahdanau"))
     coverage_loss: float = setting(0.0, "Weight of the loss of attending twice.", at_least=0)
     copy: bool = setting(False, "Copy symbols of the source, also unknown ones.", option=True)

@@ -77,7 +77,7 @@ def reinforce(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
 
     Williams (1992), Simple statistical gradient-following algorithms for connectionist reinforcement learning. The
     value is a surrogate: its gradient is that of the expected cost.
-    """  # [S4.258-261]
+    """
     drawn, owners = _drawn(network, pairs, with_gold=False)
     log_p = log_probs_of(network, drawn)
     rewards = -_costs(network, drawn, pairs, owners).view(len(pairs), -1)

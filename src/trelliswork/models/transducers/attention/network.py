@@ -123,7 +123,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         lengths = torch.tensor([len(pair.source) for pair in pairs], device=self.device)
         mask = torch.arange(source.shape[1], device=self.device) < lengths[:, None]
         vectors = self._scaled(self.source_vectors(source), self.config.encoder)
-        encoded = self.dropout(self.encoder(self.dropout(vectors), mask))
+        encoded = self.dropout(self.encoder(self.dropout(vectors), mask))  # [S4.17-19]
         symbols = [pair.symbols for pair in pairs]
         places = self._places(symbols) if self.pointer is not None else None
         return Read(self.decoder.remember(encoded, mask), mask, places, symbols)
