@@ -82,6 +82,14 @@ def token_accuracy(work: Path, part: str) -> float:
     return statistics.mean(answers[source] == target for source, target in tokens)
 
 
+def make_multi30k(data: Path, folder: Path) -> None:
+    """Line i of one file translates line i of the other."""
+    for part, file in (("train", "train"), ("dev", "val"), ("test", "test_2016_flickr")):
+        sides = [numbered_lines(data / "multi30k" / f"{file}.{language}.gz") for language in ("en", "de")]
+        lines = [f"{source}\t{target}\n" for (_, source), (_, target) in zip(*sides, strict=True)]
+        (folder / f"{part}.tsv").write_text("".join(lines), encoding="utf-8")
+
+
 def copy_files(names: Mapping[str, str], data: Path, folder: Path) -> None:
     """Files that are pairs already, by the part that they are."""
     for part, name in names.items():
@@ -107,6 +115,10 @@ LEMMAS = Data(
     "Lemmas of English EWT from form and part of speech: each different pair once, and accuracy over all tokens",
     make_lemmas, {**ERRORS, "accuracy of tokens": "token_accuracy"},
 )  # fmt: skip
+MULTI30K = Data(
+    "Multi30k, English to German, tokenised and in lower case as given, test 2016", make_multi30k, {"BLEU": "bleu"}
+)
+TRANSLATION = "--subwords 4000 --shared --tied --length-penalty 1 --judge bleu"
 LANGUAGES = {  # Phonetisaurus 0.3.0 on the same test data
     "eng_us": 43.8, "bul": 23.2, "dut": 20.1, "geo": 0.0, "vie_hanoi": 61.7, "ady": 30.0, "ice": 36.0,
 }  # fmt: skip
@@ -138,6 +150,10 @@ RUNS = (
     Run("lemmas/edit", LEMMAS, "--model edit --epochs 8", {"accuracy of tokens": 96.5}),
     Run("cmudict/edit", CMUDICT, "--model edit --epochs 6 --batch-tokens 2000 --hidden 192",
         {"word error rate": 23.5, "symbol error rate": 5.7}),
+    Run("multi30k/seq2seq", MULTI30K, f"--model seq2seq {TRANSLATION} --epochs 15 --batch-tokens 2500 --lr 0.0015",
+        {"BLEU": 35}),
+    Run("multi30k/transformer", MULTI30K, f"--model transformer {TRANSLATION} --epochs 20 --batch-tokens 3000",
+        {"BLEU": 36}),
 )  # fmt: skip
 
 

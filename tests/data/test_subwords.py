@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -17,7 +18,7 @@ def plain(counts: dict[str, int], n_merges: int) -> list[tuple[str, str]]:
     for _ in range(n_merges):
         pairs = Counter[tuple[str, str]]()
         for word, pieces in words.items():
-            for pair in zip(pieces, pieces[1:], strict=False):
+            for pair in pairwise(pieces):
                 pairs[pair] += counts[word]
         best = min(pairs.items(), key=lambda each: (-each[1], each[0]), default=None)
         if best is None or best[1] < 2:
@@ -48,7 +49,7 @@ def test_pieces_give_the_words_back() -> None:
     words = ("slower", "newest", "", "low", "ß")
     pieces = pairs.cut_all(words)
     assert joined(pieces) == tuple(word for word in words if word)
-    assert [[pieces[i] for i in place] for place in spans(pieces)][0] == [f"s{JOIN}", "lower"]
+    assert [pieces[i] for i in spans(pieces)[0]] == [f"s{JOIN}", "lower"]
     assert joined([f"a{JOIN}"]) == ("a",)  # cut off
 
 

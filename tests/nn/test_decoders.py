@@ -110,7 +110,7 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
 def test_the_gru_of_bahdanau_is_the_equations() -> None:
     decoder, (values, mask) = made("bahdanau"), encoded()
     assert isinstance(decoder, BahdanauDecoder)
-    given, weight = symbols(decoder, 3), {n: p for n, p in decoder.named_parameters()}
+    given, weight = symbols(decoder, 3), dict(decoder.named_parameters())
     found = decoder(decoder.remember(values, mask), given)
     w, u_c = weight["inputs.weight"].split(H), weight["contexts.weight"].split(H)
     bias, u_s = weight["inputs.bias"].split(H), [*weight["gates.weight"].split(H), weight["proposal.weight"]]
@@ -275,10 +275,14 @@ def test_a_transformer_layer_is_the_equations(norm: str) -> None:
             parts = [
                 lambda x: layer.own_output(head_by_head(*layer.own(x).chunk(3, -1), 2, lambda t, s: s <= t)),
                 lambda x, n=n, row=row: layer.crossed_output(
-                    head_by_head(layer.queries(x), *layer.keys_values(values[row, :n]).chunk(2, -1), 2, lambda t, s: True)
+                    head_by_head(
+                        layer.queries(x), *layer.keys_values(values[row, :n]).chunk(2, -1), 2, lambda t, s: True
+                    )
                 ),
-                lambda x: torch.relu(x @ layer.network[0].weight.T + layer.network[0].bias) @ layer.network[2].weight.T
-                + layer.network[2].bias,
+                lambda x: (
+                    torch.relu(x @ layer.network[0].weight.T + layer.network[0].bias) @ layer.network[2].weight.T
+                    + layer.network[2].bias
+                ),
             ]
             for part, each in zip(parts, layer.norms, strict=True):  # type: ignore[arg-type]
                 x = x + part(each(x)) if norm == "pre" else each(x + part(x))

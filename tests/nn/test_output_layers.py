@@ -1,8 +1,9 @@
-"""Output layers: proper distributions, sampled gradients against the full softmax, draws against their distributions."""
+"""Output layers: proper distributions, sampled gradients against the full softmax, draws by their frequencies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from trelliswork.nn.output_layers import (
     OutputLayer,
     SampledSoftmaxLayer,
     SoftmaxLayer,
+    fused_loss,
 )
 from trelliswork.nn.output_layers.noise import log_uniform, zipf
 
@@ -82,6 +84,36 @@ def test_label_smoothing_spreads_a_share_over_all_symbols() -> None:
     target = log_probs.gather(1, targets[:, None]).squeeze(1)
     torch.testing.assert_close(layer.loss(hidden, targets), -0.8 * target - 0.2 * log_probs.mean(1))
     torch.testing.assert_close(layer.eval().loss(hidden, targets), -target)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_the_summed_loss_and_its_gradient_are_those_of_all_rows(smoothing: float, monkeypatch: Any) -> None:
+    monkeypatch.setattr(fused_loss, "ROWS", 4)  # the nine rows are three parts
+    torch.manual_seed(0)
+    layer, (hidden, targets) = SoftmaxLayer(D, V, smoothing=smoothing).double(), given()
+    hidden = hidden.double().requires_grad_()
+    leaves = [hidden, layer.weight, layer.bias]
+    whole, parts = layer.loss(hidden, targets).sum(), layer.total_loss(hidden, targets)
+    torch.testing.assert_close(whole, parts)
+    for a, b in zip(torch.autograd.grad(whole, leaves), torch.autograd.grad(parts, leaves), strict=True):
+        torch.testing.assert_close(a, b)
+    assert torch.autograd.gradcheck(lambda *x: fused_loss.SoftmaxLoss.apply(*x, targets, smoothing), leaves)
+    for name in LAYERS:
+        torch.manual_seed(0)
+        other = LAYERS[name]()
+        torch.manual_seed(1)
+        total = other.total_loss(*given())
+        torch.manual_seed(1)
+        torch.testing.assert_close(total, other.loss(*given()).sum())
+
+
+def test_a_constant_in_all_scores_changes_no_probability() -> None:
+    torch.manual_seed(0)
+    layer, (hidden, _) = SoftmaxLayer(D, V), given()
+    before = layer.log_probs(hidden)
+    with torch.no_grad():
+        layer.bias += 3.0
+    torch.testing.assert_close(layer.log_probs(hidden), before)
 
 
 def test_a_tied_table_is_the_weight_itself() -> None:
@@ -168,7 +200,10 @@ def test_symbols_are_drawn_from_the_noise() -> None:
     torch.manual_seed(7)
     layer = NCELayer(D, V, n_samples=20_000, noise=torch.arange(1, V + 1))
     counts = torch.bincount(layer.draw(), minlength=V)
-    assert stats.chisquare(counts.numpy(), (20_000 * layer.noise.double() / layer.noise.double().sum()).numpy()).pvalue > 0.001
+    assert (
+        stats.chisquare(counts.numpy(), (20_000 * layer.noise.double() / layer.noise.double().sum()).numpy()).pvalue
+        > 0.001
+    )
     assert stats.chisquare(counts.numpy()).pvalue < 1e-9
 
 

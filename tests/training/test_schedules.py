@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from trelliswork.training.averaging import WeightAverage, averages_in
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.optimizers import GradualUnfreezing, layer_groups, make_optimizer
-from trelliswork.training.schedules import make_schedule, slanted_triangle
+from trelliswork.training.schedules import make_schedule, noam, slanted_triangle
 
 RATE = 0.1
 
@@ -223,3 +223,12 @@ def test_swa_begins_after_its_share_of_the_epochs() -> None:
     config = TrainingConfig(average="swa", swa_start=0.5, epochs=6)
     assert [averages_in(epoch, config) for epoch in range(1, 7)] == [False, False, False, True, True, True]
     assert not averages_in(1, TrainingConfig()) and averages_in(1, TrainingConfig(average="ema"))
+
+
+def test_noam_is_the_printed_rate_over_its_highest() -> None:
+    """d^(-1/2) min(s^(-1/2), s w^(-3/2)) for steps s counted from 1; the highest is reached at s = w."""
+    d, w = 256, 8
+    printed = [d**-0.5 * min(s**-0.5, s * w**-1.5) for s in range(1, 41)]
+    assert max(printed) == printed[w - 1]
+    assert [noam(step, w) for step in range(40)] == pytest.approx([each / max(printed) for each in printed])
+    assert rates(39, decay="noam", warmup=0.21, epochs=3) == pytest.approx([each / max(printed) for each in printed])

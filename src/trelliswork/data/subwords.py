@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 from trelliswork.errors import TrellisworkError
 
@@ -38,7 +39,7 @@ class BytePairs:
         words = [list(word) for word in counts]
         weights, places, totals = list(counts.values()), defaultdict[Pair, set[int]](set), Counter[Pair]()
         for i, word in enumerate(words):
-            for pair in zip(word, word[1:], strict=False):
+            for pair in pairwise(word):
                 places[pair].add(i)
                 totals[pair] += weights[i]
         heap, merges = [(-n, pair) for pair, n in totals.items()], list[Pair]()
@@ -61,7 +62,7 @@ class BytePairs:
         if found is None:
             pieces = list(word)
             while len(pieces) > 1:
-                best = min(zip(pieces, pieces[1:], strict=False), key=lambda pair: self._rank.get(pair, len(self.merges)))
+                best = min(pairwise(pieces), key=lambda pair: self._rank.get(pair, len(self.merges)))
                 if best not in self._rank:
                     break
                 pieces = merged(pieces, best)
@@ -79,7 +80,8 @@ def joined(pieces: Iterable[str]) -> tuple[str, ...]:
     >>> joined(["low￭", "er", "s"])
     ('lower', 's')
     """
-    return tuple("".join(pieces[i].removesuffix(JOIN) for i in place) for pieces in [list(pieces)] for place in spans(pieces))
+    found = list(pieces)
+    return tuple("".join(found[i].removesuffix(JOIN) for i in place) for place in spans(found))
 
 
 def spans(pieces: Sequence[str]) -> list[range]:
@@ -116,10 +118,10 @@ def _merge_everywhere(
     changed = set[Pair]()
     for i in places.pop(pair, set()):
         before, after = words[i], merged(words[i], pair)
-        for each in zip(before, before[1:], strict=False):
+        for each in pairwise(before):
             totals[each] -= weights[i]
             changed.add(each)
-        for each in zip(after, after[1:], strict=False):
+        for each in pairwise(after):
             totals[each] += weights[i]
             places[each].add(i)
             changed.add(each)

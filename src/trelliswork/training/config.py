@@ -11,7 +11,7 @@ from trelliswork.training.search_space import Around, OneOf
 
 Objective = Literal["likelihood", "local", "perceptron", "margin", "risk"]
 Optimizer = Literal["adamw", "adam", "sgd", "momentum"]
-Decay = Literal["linear", "constant", "inverse", "cosine", "triangular"]
+Decay = Literal["linear", "constant", "inverse", "cosine", "triangular", "noam"]
 Precision = Literal["float32", "bf16"]
 Average = Literal["none", "ema", "swa"]
 
@@ -29,7 +29,8 @@ class TrainingConfig(Settings):
     sentences. `l2` is the strength of |theta|^2 / 2 for "sgd", "momentum" and "adam" and the decoupled weight decay for
     "adamw". "linear" and "cosine" take the rate to zero at the last step, "inverse" to 1 / (1 + `decay_rate` epochs),
     "triangular" is slanted with the warm-up as its rise (0.1 if it is 0; Howard and Ruder 2018, Universal language
-    model fine-tuning for text classification).
+    model fine-tuning for text classification), "noam" falls with the square root of the step after the warm-up, where
+    it reaches `lr` (Vaswani et al. 2017, Attention is all you need).
 
     The weights that are evaluated and saved are the last ones, their moving average (`average="ema"`) or their mean
     since the share `swa_start` of the epochs (`"swa"`).

@@ -39,6 +39,8 @@ def make_schedule(optimizer: torch.optim.Optimizer, config: TrainingConfig, n_st
     if config.decay == "triangular":
         return Schedule(optimizer, lambda step: slanted_triangle(step, n_steps, config.warmup or RISE))
     n_warmup = int(config.warmup * n_steps)
+    if config.decay == "noam":
+        return Schedule(optimizer, lambda step: noam(step, max(1, n_warmup)))
     steps_per_epoch = n_steps / config.epochs
 
     def factor(step: int) -> float:
@@ -67,3 +69,16 @@ def slanted_triangle(step: int, n_steps: int, rise: float = RISE, ratio: float =
     cut = max(1, math.floor(n_steps * rise))  # [S4.478-479]
     share = step / cut if step < cut else max(0.0, 1 - (step - cut) / max(1, n_steps - cut))
     return (1 + share * (ratio - 1)) / ratio
+
+
+def noam(step: int, n_warmup: int) -> float:
+    """A linear rise to 1 in `n_warmup` steps, then a fall with the square root of the step.
+
+    The rate is printed as d^(-1/2) min(s^(-1/2), s w^(-3/2)), steps s counted from 1; its highest value, (d w)^(-1/2)
+    at s = w, is the learning rate of the settings. Vaswani et al. (2017), Attention is all you need.
+
+    >>> noam(3, 4), noam(15, 4)
+    (1.0, 0.5)
+    """
+    s = step + 1
+    return math.sqrt(n_warmup) * min(s**-0.5, s * n_warmup**-1.5)  # [S4, learning rate]

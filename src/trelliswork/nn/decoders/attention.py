@@ -141,7 +141,7 @@ def attend(weights: Float[Tensor, "batch m n"], values: Float[Tensor, "batch n d
 
 
 def align(scores: Float[Tensor, "batch m n"], mask: Bool[Tensor, "batch n"]) -> Float[Tensor, "batch m n"]:
-    """α = softmax of the scores over the positions that there are."""  # [S4.4, 12, 26, 46-47, 53-54]
+    """α = softmax of the scores over the positions that there are."""  # [S4.4, 12, 26, 46-47, 53-54, 447]
     return scores.masked_fill(~mask[:, None], -INF).softmax(-1)
 
 

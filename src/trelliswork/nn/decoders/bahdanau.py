@@ -87,7 +87,10 @@ class BahdanauDecoder(Decoder):
         return BahdanauState(hidden, covered), context, weights
 
     def _maxout(
-        self, hidden: Float[Tensor, "batch t h"], context: Float[Tensor, "batch t d"], symbols: Float[Tensor, "batch t e"]
+        self,
+        hidden: Float[Tensor, "batch t h"],
+        context: Float[Tensor, "batch t d"],
+        symbols: Float[Tensor, "batch t e"],
     ) -> Float[Tensor, "batch t h"]:
-        read = self.output(torch.cat([hidden, context, symbols], -1))  # [S4.16]
+        read = self.output(torch.cat([hidden, context, symbols], -1))  # [S4.1, 16]
         return self.dropout(read.unflatten(-1, (self.dim, 2)).amax(-1))  # [S4.15]

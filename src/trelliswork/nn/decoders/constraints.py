@@ -1,7 +1,7 @@
 """What may be generated: constraints that say, after any prefix, which symbols may follow.
 
-A constraint has numbered states. `Constraint` is what generation asks; `PrefixConstraint` numbers states of any kind, such
-as parser configurations; `AcceptorConstraint` follows the paths of an automaton.
+A constraint has numbered states. `Constraint` is what generation asks; `PrefixConstraint` numbers states of any kind,
+such as parser configurations; `AcceptorConstraint` follows the paths of an automaton.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from trelliswork.distributions.acceptor import Acceptor
 from trelliswork.errors import ConstraintError
+from trelliswork.runtime.bridge import Array
 from trelliswork.runtime.shapes import Bool, Int
 
 NEVER = np.iinfo(np.int16).max  # symbols to the end, where there is no way to it
@@ -28,7 +29,9 @@ class Constraint(Protocol):
     def initial(self, batch: int) -> Int[Tensor, "batch 1"]:
         """The state before the first symbol of each input."""
 
-    def allowed(self, state: Int[Tensor, "batch beam"], room: Int[Tensor, "batch beam"]) -> Bool[Tensor, "batch beam v"]:
+    def allowed(
+        self, state: Int[Tensor, "batch beam"], room: Int[Tensor, "batch beam"]
+    ) -> Bool[Tensor, "batch beam v"]:
         """True at the symbols that may come next; `room` is how many may still come, the end included.
 
         A constraint that knows how long it takes to end allows only what can end in time.
@@ -50,7 +53,7 @@ class PrefixConstraint:
         self._states: list[Hashable] = []
         self._number(("the end",))
         self._following: list[dict[int, int] | None] = [{}]
-        self._needed: list[np.ndarray | None] = [self._row({})]  # type: ignore[type-arg]
+        self._needed: list[Array | None] = [self._row({})]
 
     @abstractmethod
     def start(self, row: int) -> Hashable:
@@ -74,7 +77,9 @@ class PrefixConstraint:
                 raise ConstraintError(f"the constraint of input {row} accepts no string; look for a grammar of nothing")
         return torch.tensor(starts)[:, None]
 
-    def allowed(self, state: Int[Tensor, "batch beam"], room: Int[Tensor, "batch beam"]) -> Bool[Tensor, "batch beam v"]:
+    def allowed(
+        self, state: Int[Tensor, "batch beam"], room: Int[Tensor, "batch beam"]
+    ) -> Bool[Tensor, "batch beam v"]:
         found, places = np.unique(state.numpy(), return_inverse=True)
         needed = np.stack([self._needed_of(int(number)) for number in found])[places.reshape(state.shape)]
         limit = np.maximum(room.numpy()[..., None], needed.min(-1, keepdims=True))
@@ -101,7 +106,7 @@ class PrefixConstraint:
             self._following[number] = found
         return found
 
-    def _needed_of(self, number: int) -> np.ndarray:  # type: ignore[type-arg]
+    def _needed_of(self, number: int) -> Array:
         """How many symbols it takes to the end with each symbol first."""
         self._needed += [None] * (len(self._states) - len(self._needed))
         found = self._needed[number]
@@ -114,7 +119,7 @@ class PrefixConstraint:
             self._needed[number] = found
         return found
 
-    def _row(self, needed: Mapping[int, int]) -> np.ndarray:  # type: ignore[type-arg]
+    def _row(self, needed: Mapping[int, int]) -> Array:
         row = np.full(self.n_symbols, NEVER, np.int16)
         row[list(needed)] = list(needed.values())
         return row

@@ -71,7 +71,7 @@ class Generation:
             return self.constraint.allowed(state[PREFIX], room)
         last = room[:, :, None] <= 1
         if not bool(last.any()):
-            return torch.ones(1, dtype=torch.bool, device=last.device).expand(*room.shape, self.n_decisions)
+            return ~last  # the same for all symbols
         return ~last | (torch.arange(self.n_decisions, device=last.device) == self.end)
 
     def step(self, state: State, decisions: Int[Tensor, "batch beam"]) -> State:

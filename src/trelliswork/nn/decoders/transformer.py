@@ -160,6 +160,7 @@ class DecoderLayer(nn.Module):
         if cache is not None:
             keys, values = cache[0].add(keys), cache[1].add(values)
         context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=seen, is_causal=seen is None)
+        # [S4.441, 448-449]
         return self.own_output(context.transpose(1, 2).flatten(2))
 
     def _attend_to_input(

@@ -18,6 +18,10 @@ class OutputLayer(nn.Module):
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         """The loss of each target; sampled layers draw anew at each call."""
 
+    def total_loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, ""]:
+        """The sum of `loss` over all targets; a layer may know a faster way to it."""
+        return self.loss(hidden, targets).sum()
+
     @abstractmethod
     def log_probs(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
         """ln p(symbol | hidden) for every symbol."""

@@ -16,8 +16,8 @@ def log_uniform(n_symbols: int) -> Float[Tensor, " v"]:
     tensor(1.)
     """
     k = torch.arange(n_symbols, dtype=torch.float64)
-    return (torch.log((k + 2) / (k + 1)) / torch.log(torch.tensor(n_symbols + 1.0, dtype=torch.float64))).float()
-    # [S4.359]
+    total = torch.log(torch.tensor(n_symbols + 1.0, dtype=torch.float64))
+    return (torch.log((k + 2) / (k + 1)) / total).float()  # [S4.359]
 
 
 def zipf(n_symbols: int, exponent: float = 1.0) -> Float[Tensor, " v"]:

@@ -21,6 +21,9 @@ class _Drawing(SoftmaxLayer):
 
     noise: Tensor
 
+    def total_loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, ""]:
+        return self.loss(hidden, targets).sum()
+
     def __init__(
         self, dim: int, n_symbols: int, *, n_samples: int = 100, noise: Float[Tensor, " v"] | None = None
     ) -> None:
@@ -46,8 +49,8 @@ class SampledSoftmaxLayer(_Drawing):
 
     `method="importance"` draws V' from Q with replacement and estimates Z by Σ_{k ∈ V'} exp(E_k - ln Q_k) / |V'|, whose
     gradient weighs ∇E_k by ω_k / Σ ω: Jean et al. (2015), On using very large target vocabulary for neural machine
-    translation. `"candidates"` includes each symbol with its own probability Q_k = 1 - (1 - p_k)^n, adds the target, and
-    asks which of these candidates is the target: a softmax over F - ln Q.
+    translation. `"candidates"` includes each symbol with its own probability Q_k = 1 - (1 - p_k)^n, adds the target,
+    and asks which of these candidates is the target: a softmax over F - ln Q.
     """
 
     def __init__(
@@ -66,17 +69,19 @@ class SampledSoftmaxLayer(_Drawing):
 
     @property
     def inclusion(self) -> Float[Tensor, " v"]:
-        """Q_k: the probability that a symbol is among n draws."""
+        """Q_k: the probability that a symbol is among n draws."""  # [S4.39]
         return -torch.expm1(self.n_samples * torch.log1p(-self.noise.double())).to(self.noise.dtype)
 
     def loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
-        return self._by_importance(hidden, targets) if self.method == "importance" else self._by_candidates(hidden, targets)
+        if self.method == "importance":
+            return self._by_importance(hidden, targets)
+        return self._by_candidates(hidden, targets)
 
     def _by_importance(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         drawn = self.draw()
-        log_omega = self._scores_of(hidden, drawn) - self.noise[drawn].log()  # [S4.32-34]
+        log_omega = self._scores_of(hidden, drawn) - self.noise[drawn].log()  # [S4.32-34, 358]
         log_z = log_omega.logsumexp(-1) - torch.tensor(float(len(drawn))).log()
-        return log_z - self._target_scores(hidden, targets)  # its gradient is [S4.29, 31, 35-36]
+        return log_z - self._target_scores(hidden, targets)  # its gradient is [S4.29, 31, 35-36, 357]
 
     def _by_candidates(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, " m"]:
         inclusion = self.inclusion

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.output_layers.base import OutputLayer
+from trelliswork.nn.output_layers.fused_loss import SoftmaxLoss
 from trelliswork.runtime.shapes import Float, Int
 
 
@@ -24,14 +25,14 @@ class SoftmaxLayer(OutputLayer):
 
     # [S4.14, 27-28, 49, 51]
 
-    def __init__(self, dim: int, n_symbols: int, *, smoothing: float = 0.0, tied: nn.Parameter | None = None) -> None:
+    def __init__(self, dim: int, n_symbols: int, *, smoothing: float = 0.0, tied: Tensor | None = None) -> None:
         super().__init__()
         if not 0 <= smoothing < 1:
             raise ScoreError(f"smoothing must lie in [0, 1); got {smoothing}; try 0.1")
         if tied is not None and tied.shape != (n_symbols, dim):
             raise ScoreError(f"a tied table must be {(n_symbols, dim)}; got {tuple(tied.shape)}")
         self.n_symbols, self.smoothing = n_symbols, smoothing
-        self.weight = nn.Parameter(torch.randn(n_symbols, dim) * dim**-0.5) if tied is None else tied
+        self.weight: Tensor = nn.Parameter(torch.randn(n_symbols, dim) * dim**-0.5) if tied is None else tied
         self.bias = nn.Parameter(torch.zeros(n_symbols))
 
     def scores(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
@@ -42,5 +43,12 @@ class SoftmaxLayer(OutputLayer):
         smoothing = self.smoothing if self.training else 0.0
         return F.cross_entropy(self.scores(hidden), targets, reduction="none", label_smoothing=smoothing)
 
+    def total_loss(self, hidden: Float[Tensor, "m d"], targets: Int[Tensor, " m"]) -> Float[Tensor, ""]:
+        if torch.is_autocast_enabled(hidden.device.type):
+            return super().total_loss(hidden, targets)
+        smoothing = self.smoothing if self.training else 0.0
+        total: Tensor = SoftmaxLoss.apply(hidden, self.weight, self.bias, targets, smoothing)
+        return total
+
     def log_probs(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
-        return self.scores(hidden).log_softmax(-1)
+        return self.scores(hidden).log_softmax(-1)  # [S4.40-42]

@@ -109,9 +109,7 @@ class DiverseChoice:
             None if bool(moving.all()) else moving,
         )
 
-    def _choose(
-        self, group: RankedChoice, scores: Tensor, added: Tensor, done: Tensor | None, taken: Tensor
-    ) -> Choice:
+    def _choose(self, group: RankedChoice, scores: Tensor, added: Tensor, done: Tensor | None, taken: Tensor) -> Choice:
         """Choose by scores less what the others have taken, and keep the true scores."""
         choice = group(scores, added - self.strength * taken[:, None], done)
         gained = added.gather(1, choice.parents[:, :, None].expand(-1, -1, added.shape[-1]))

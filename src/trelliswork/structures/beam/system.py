@@ -31,7 +31,10 @@ class TransitionSystem(Protocol[State]):
         """The start state of each row, [batch, 1, ...]."""
 
     def allowed(self, state: State) -> Bool[Tensor, "batch beam a"]:
-        """A(s, x): True at the decisions that may be taken; what it says of a finished state is not read."""
+        """A(s, x): True at the decisions that may be taken; what it says of a finished state is not read.
+
+        Where all decisions of a state are alike, [batch, beam, 1] is enough.
+        """
 
     def step(self, state: State, decisions: Int[Tensor, "batch beam"]) -> State:
         """t(s, d, x). What it makes of a decision that is not allowed is not read, so it need only not fail."""
@@ -78,10 +81,10 @@ def decision_scores(
     scores, allowed = scorer(state), system.allowed(state)
     if not isinstance(scores, Tensor):
         raise ScoreError(f"the scorer must give a tensor of scores{_at(step)}; got {type(scores).__name__}")
-    if scores.shape != allowed.shape:
+    expected = (*allowed.shape[:2], max(allowed.shape[2], system.n_decisions))
+    if scores.shape != expected:
         raise ScoreError(
-            f"the scorer must give {tuple(allowed.shape)} scores [batch, beam, decisions]{_at(step)}; "
-            f"got {tuple(scores.shape)}"
+            f"the scorer must give {expected} scores [batch, beam, decisions]{_at(step)}; got {tuple(scores.shape)}"
         )
     if not scores.dtype.is_floating_point:
         raise ScoreError(f"scores must be floating point; the scorer gave {scores.dtype}; call .float() on them")

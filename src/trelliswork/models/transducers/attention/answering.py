@@ -11,6 +11,7 @@ from torch import Tensor
 
 from trelliswork.data import Sentence
 from trelliswork.models.base import PartProbability
+from trelliswork.models.transducers.minimum_risk import by_agreement
 from trelliswork.models.transducers.network import EncodedPair
 from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.base import Decoder, Unrolled
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 ROWS = 400  # hypotheses that are continued at a time
-BEYOND = 20  # symbols that a target may have whatever the length of its source
+BEYOND = 5  # symbols that a source is counted with beside its own
 BEGIN, END = 1, 2  # places in target vocabularies
 Written = tuple[tuple[int, ...], float]  # pieces of a target, and its log probability
 
@@ -57,7 +58,7 @@ class AttentionSearch:
         size, found = max(1, ROWS // self.config.beam), list[Transduced]()
         for i in range(0, len(pairs), size):
             chunk = pairs[i : i + size]
-            written = self.written(chunk)
+            written = self._chosen(chunk)
             best = [self._strings(pair, each)[:top_k] for pair, each in zip(chunk, written, strict=True)]
             parts = self._parts(chunk, [each[0][0] for each in written]) if sure else [[] for _ in chunk]
             found += [Transduced(*each) for each in zip(best, parts, strict=True)]
@@ -66,7 +67,7 @@ class AttentionSearch:
     def generation(self: Any, pairs: Sequence[EncodedPair], read: Any) -> Generation:
         """All targets that may be written."""
         n = torch.tensor([len(pair.source) for pair in pairs], device=self.device)
-        limits = (self.config.longest * n).long() + BEYOND
+        limits = torch.ceil(self.config.longest * (n + BEYOND)).long().clamp(min=1)
         constraint = None if self.constraint is None else self.constraint([pair.symbols for pair in pairs])
         model = SourceGenerator(self, read)
         return Generation(model, read.memory, begin=BEGIN, end=END, limits=limits, constraint=constraint)
@@ -82,21 +83,33 @@ class AttentionSearch:
             keys = keys + coverage_penalty(found.state[COVERED], read.mask, self.config.coverage_penalty)
         return _ordered(found, keys)
 
-    def samples(self: Any, pairs: Sequence[EncodedPair], n_samples: int, **options: Any) -> list[list[Written]]:
+    def samples(
+        self: Any,
+        pairs: Sequence[EncodedPair],
+        n_samples: int,
+        *,
+        change: Callable[[Tensor], Tensor] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> list[list[Written]]:
         """Independent targets; `change` may alter the distribution, as those of `nn.decoders.truncation` do.
 
         Probabilities are those of what was drawn from.
         """
-        change = options.pop("change", None)
         generation = self.generation(pairs, self.read(pairs))
 
         def score(state: Any) -> Tensor:
             scores = generation.score(state)
-            changed: Tensor = scores if change is None else change(scores)
-            return changed
+            return scores if change is None else change(scores)
 
-        found = sample(generation, score, n_samples, **options)
-        return _ordered(found, None)
+        return _ordered(sample(generation, score, n_samples, generator=generator), None)
+
+    def _chosen(self: Any, pairs: Sequence[EncodedPair]) -> list[list[Written]]:
+        """The hypotheses of the beam or, for decoding by minimum risk, the targets that agree best with all samples."""
+        if self.config.decoding == "beam":
+            found: list[list[Written]] = self.written(pairs)
+            return found
+        samples = self.samples(pairs, self.config.n_candidates, generator=torch.Generator().manual_seed(0))
+        return [by_agreement(each) for each in samples]
 
     def _strings(self: Any, pair: EncodedPair, written: Sequence[Written]) -> list[tuple[Symbols, float]]:
         """As symbols, none twice: subwords may spell one word in several ways."""
@@ -110,9 +123,7 @@ class AttentionSearch:
         v = len(self.target)
         return tuple(self.target[i] if i < v else pair.symbols[i - v] for i in pieces)
 
-    def _parts(
-        self: Any, pairs: Sequence[EncodedPair], best: Sequence[tuple[int, ...]]
-    ) -> list[list[PartProbability]]:
+    def _parts(self: Any, pairs: Sequence[EncodedPair], best: Sequence[tuple[int, ...]]) -> list[list[PartProbability]]:
         """Each symbol with the source position that it attends to most, and its probability."""
         known = [
             EncodedPair(pair.source, torch.tensor(pieces, dtype=torch.long), pair.symbols)
@@ -129,11 +140,9 @@ class AttentionSearch:
         self: Any, pair: EncodedPair, pieces: Sequence[int], weights: Float[Tensor, "t n"], log_p: Sequence[float]
     ) -> list[PartProbability]:
         spelled, sources = self.spelled(pair, pieces), self.pieces.places(pair.symbols)
-        bounds = torch.tensor([place.start for place in sources])
-        by_symbol = torch.zeros(len(weights), len(sources)).index_add(
-            1, torch.bucketize(torch.arange(len(pair.symbols)), bounds, right=True) - 1,
-            weights[:, : len(pair.symbols)].float().cpu(),
-        )  # fmt: skip
+        owners = torch.tensor([i for i, place in enumerate(sources) for _ in place])
+        n = len(pair.symbols)
+        by_symbol = weights.new_zeros(len(weights), len(sources)).index_add(1, owners, weights[:, :n])
         symbols = self.pieces.join(spelled)
         found = []
         for symbol, place in zip(symbols, self.pieces.places(spelled), strict=True):
@@ -147,7 +156,9 @@ def _ordered(found: Hypotheses[Any], keys: Tensor | None) -> list[list[Written]]
     """Hypotheses as plain values, by falling keys, without the end."""
     results = []
     for row in range(len(found.scores)):
-        order = range(found.scores.shape[1]) if keys is None else keys[row].argsort(descending=True, stable=True).tolist()
+        order = list(range(found.scores.shape[1]))
+        if keys is not None:
+            order = torch.argsort(keys[row], descending=True, stable=True).tolist()
         decisions, scores = found.decisions[row].tolist(), found.scores[row].tolist()
         kept = [(decisions[i], scores[i]) for i in order if scores[i] > -math.inf]
         results.append([(tuple(d for d in each if d not in (-1, END)), score) for each, score in kept])

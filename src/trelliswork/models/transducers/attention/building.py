@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import nn
+from torch import Tensor
 
 from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.nn.decoders import BahdanauDecoder, Decoder, LuongDecoder, TransformerDecoder
@@ -15,6 +15,7 @@ from trelliswork.nn.output_layers import (
     SampledSoftmaxLayer,
     SoftmaxLayer,
 )
+from trelliswork.nn.output_layers.sampled import Method
 
 
 def make_encoder(config: AttentionConfig) -> TokenEncoder:
@@ -45,7 +46,7 @@ def make_decoder(config: AttentionConfig, source_dim: int) -> Decoder:
     )  # fmt: skip
 
 
-def make_output(config: AttentionConfig, n_symbols: int, vectors: nn.Parameter) -> OutputLayer:
+def make_output(config: AttentionConfig, n_symbols: int, vectors: Tensor) -> OutputLayer:
     """The distribution over the next symbol; `vectors` are those of the target symbols."""
     hidden, drawn = config.hidden, config.n_samples
     if config.output == "softmax":
@@ -56,5 +57,5 @@ def make_output(config: AttentionConfig, n_symbols: int, vectors: nn.Parameter) 
         return HierarchicalSoftmaxLayer(hidden, n_symbols)
     if config.output == "adaptive":
         return AdaptiveSoftmaxLayer(hidden, n_symbols)
-    method = "importance" if config.output == "importance" else "candidates"
+    method: Method = "importance" if config.output == "importance" else "candidates"
     return SampledSoftmaxLayer(hidden, n_symbols, n_samples=drawn, method=method)

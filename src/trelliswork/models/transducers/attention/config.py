@@ -17,6 +17,7 @@ Norm = Literal["pre", "post"]
 Output = Literal["softmax", "sampled", "importance", "nce", "hierarchical", "adaptive"]
 Judge = Literal["exact match", "bleu"]
 Learning = Literal["likelihood", "scheduled", "risk", "reinforce"]
+Decoding = Literal["beam", "minimum-risk"]
 
 
 def _with(*decoders: Decoder) -> dict[str, tuple[str, ...]]:
@@ -48,7 +49,8 @@ class AttentionConfig(Settings):
     window: Window = setting("global", "Positions that are attended to", choices=get_args(Window),
                              goes_with=_with("luong"))  # fmt: skip
     reach: int = setting(10, "Positions to either side of a local window.", at_least=1, goes_with=_with("luong"))
-    feeding: bool = setting(True, "Read what was attended to with the next symbol.", goes_with=_with("luong"))
+    feeding: bool = setting(True, "Read what was attended to with the next symbol.", option=True, off="no_feeding",
+                            goes_with=_with("luong"))  # fmt: skip
     coverage: bool = setting(False, "Let attention see where it has been.", goes_with=_with("luong", "bahdanau"))
     coverage_loss: float = setting(0.0, "Weight of the loss of attending twice.", at_least=0)
     copy: bool = setting(False, "Copy symbols of the source, also unknown ones.", option=True)
@@ -63,15 +65,17 @@ class AttentionConfig(Settings):
                              search=Numbers(0.0, 0.6, step=0.05))  # fmt: skip
     smoothing: float = setting(0.1, "Share of the target spread over all symbols in training.", at_least=0, below=1)
     learn_by: Learning = setting("likelihood", "What is learned from", choices=get_args(Learning), option=True)
-    n_candidates: int = setting(5, "Targets drawn for each source by risk and reinforce.", at_least=2)
+    n_candidates: int = setting(5, "Targets drawn for each source by risk, reinforce and minimum-risk.", at_least=2)
     sharpness: float = setting(0.005, "Exponent of probabilities in the risk.", above=0)
     own_symbols: float = setting(0.25, "Share of own symbols that the decoder reads in the last epoch (scheduled).",
                                  at_least=0, below=1)  # fmt: skip
+    decoding: Decoding = setting("beam", "How a target is chosen", choices=get_args(Decoding))
     beam: int = setting(5, "Hypotheses that are kept while a target is searched.", at_least=1, option=True)
     length_penalty: float = setting(0.0, "How much longer targets are preferred; 0 compares probabilities.",
                                     at_least=0, option=True)  # fmt: skip
     coverage_penalty: float = setting(0.0, "How much targets that neglect the source are avoided.", at_least=0)
-    longest: float = setting(3.0, "Symbols of a target for each one of its source, at most, beside 20 more.", above=0)
+    longest: float = setting(0.0, "Symbols of a target for each one of its source and 5 more, at most.", at_least=0,
+                             default_text="by the training pairs")  # fmt: skip
     judge: Judge = setting("exact match", "The score that counts on dev data", choices=get_args(Judge), option=True)
 
     def __post_init__(self) -> None:

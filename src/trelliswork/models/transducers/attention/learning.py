@@ -77,7 +77,7 @@ def reinforce(network: Any, pairs: Sequence[EncodedPair]) -> Tensor:
 
     Williams (1992), Simple statistical gradient-following algorithms for connectionist reinforcement learning. The
     value is a surrogate: its gradient is that of the expected cost.
-    """  # [S4.258-261]
+    """
     drawn, owners = _drawn(network, pairs, with_gold=False)
     log_p = log_probs_of(network, drawn)
     rewards = -_costs(network, drawn, pairs, owners).view(len(pairs), -1)
@@ -103,19 +103,23 @@ def _drawn(network: Any, pairs: Sequence[EncodedPair], *, with_gold: bool) -> tu
     for i, (pair, found) in enumerate(zip(pairs, samples, strict=True)):
         targets = [pieces for pieces, _ in found]
         if with_gold:
-            targets = list(dict.fromkeys([tuple(pair.target.tolist()), *targets]))
+            targets = list(dict.fromkeys([tuple(() if pair.target is None else pair.target.tolist()), *targets]))
         drawn += [EncodedPair(pair.source, torch.tensor(each, dtype=torch.long), pair.symbols) for each in targets]
         owners += [i] * len(targets)
     return drawn, owners
 
 
 def _costs(network: Any, drawn: Sequence[EncodedPair], gold: Sequence[EncodedPair], owners: Sequence[int]) -> Tensor:
-    strings = [(tuple(map(str, each.target.tolist())), tuple(map(str, gold[i].target.tolist())))  # type: ignore[union-attr]
-               for each, i in zip(drawn, owners, strict=True)]  # fmt: skip
-    distances = edit_distances(strings)
-    return torch.tensor([d / max(1, len(right)) for d, (_, right) in zip(distances, strings, strict=True)]).to(
-        network.device
-    )
+    """The edit distance of each target to the true one, over the length of that."""
+    right = [_spelled(pair) for pair in gold]
+    distances = edit_distances([(_spelled(each), right[i]) for each, i in zip(drawn, owners, strict=True)])
+    shares = [d / max(1, len(right[i])) for d, i in zip(distances, owners, strict=True)]
+    return torch.tensor(shares, device=network.device)
+
+
+def _spelled(pair: EncodedPair) -> tuple[str, ...]:
+    """The numbers of the target as symbols."""
+    return () if pair.target is None else tuple(map(str, pair.target.tolist()))
 
 
 def _places(owners: Sequence[int]) -> Tensor:

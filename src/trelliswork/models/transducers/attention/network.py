@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.transducers.attention.answering import AttentionSearch
+from trelliswork.models.transducers.attention.answering import BEYOND, AttentionSearch
 from trelliswork.models.transducers.attention.building import make_decoder, make_encoder, make_output
 from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.attention.learning import LOSSES
@@ -76,6 +76,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
             raise TrellisworkError("subwords are parts of words, and the symbols are characters; leave subwords out")
         pieces = Pieces.learned(train, config.subwords)
         cut = [(pieces.cut(pair.words), pieces.cut(pair.target or ())) for pair in train]
+        config = config if config.longest else replace(config, longest=_longest(cut))
         first, least = (BEGIN, END), config.min_count
         sides = [(s for source, _ in cut for s in source), (s for _, target in cut for s in target)]
         if config.shared:
@@ -93,6 +94,12 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
     @property
     def judged_by(self) -> str:
         return self.config.judge
+
+    def knows(self, word: str) -> bool:
+        return all(piece in self.source for piece in self.pieces.cut((word,)))
+
+    def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
+        return super().notes(train, [replace(pair, words=self.pieces.cut(pair.words)) for pair in dev])
 
     # Reading and writing
 
@@ -115,7 +122,8 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         source = pad_sequence([pair.source for pair in pairs], batch_first=True).to(self.device)
         lengths = torch.tensor([len(pair.source) for pair in pairs], device=self.device)
         mask = torch.arange(source.shape[1], device=self.device) < lengths[:, None]
-        encoded = self.dropout(self.encoder(self.dropout(self.source_vectors(source)), mask))
+        vectors = self._scaled(self.source_vectors(source), self.config.encoder)
+        encoded = self.dropout(self.encoder(self.dropout(vectors), mask))  # [S4.17-19]
         symbols = [pair.symbols for pair in pairs]
         places = self._places(symbols) if self.pointer is not None else None
         return Read(self.decoder.remember(encoded, mask), mask, places, symbols)
@@ -132,7 +140,11 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         """The vectors of target symbols; those that were copied are unknown."""
         if self.pointer is not None:
             symbols = symbols.where(symbols < len(self.target), UNKNOWN_PLACE)
-        return self.dropout(self.target_vectors(symbols))
+        return self.dropout(self._scaled(self.target_vectors(symbols), self.config.decoder))
+
+    def _scaled(self, vectors: Float[Tensor, "batch t e"], reader: str) -> Float[Tensor, "batch t e"]:
+        """Times √dim for a transformer, whose positions would drown them otherwise."""  # [S4, embeddings]
+        return vectors * self.config.dim**0.5 if reader == "transformer" else vectors
 
     def log_probs(self, read: Read, found: Unrolled) -> Float[Tensor, "batch t v"]:
         """ln p of every symbol after each step; unknown symbols and the begin are never written."""
@@ -166,7 +178,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         """The loss of the output layer, summed over all targets."""
         hidden = found.hidden[mask]
         if self.pointer is None or read.places is None:
-            loss = self.output.loss(hidden, outputs[mask]).sum()
+            loss = self.output.total_loss(hidden, outputs[mask])
         else:
             loss = -(self.target_log_probs(read, found, outputs) * mask).sum()
         if self.config.coverage_loss:
@@ -213,6 +225,12 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         shared = {"source_vectors.weight": table} if self.config.shared else {}
         tied = {"output.weight": table} if self.config.tied else {}
         self.load_state_dict({**weights, **shared, **tied})
+
+
+def _longest(pairs: Sequence[tuple[Symbols, Symbols]]) -> float:
+    """Room for nearly all targets of training, and half as much again."""
+    ratios = sorted((len(target) + 1) / (len(source) + BEYOND) for source, target in pairs)
+    return round(1.5 * ratios[int(0.999 * (len(ratios) - 1))], 3) if ratios else 3.0
 
 
 def _vectors(n: int, dim: int) -> nn.Embedding:
