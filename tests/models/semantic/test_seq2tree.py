@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,10 @@ from trelliswork.data.pairs import PairFormat
 from trelliswork.errors import DataError, TermError, TrellisworkError
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair
 from trelliswork.models.transducers.semantic.config import TreeConfig
-from trelliswork.models.transducers.semantic.constraints import BracketConstraint, arities_in
-from trelliswork.models.transducers.semantic.forms import LambdaForm, PrologForm, form_of
+from trelliswork.models.transducers.semantic.constraints import BracketConstraint
+from trelliswork.models.transducers.semantic.forms import LambdaForm, PrologForm, form_of, heads_in
 from trelliswork.models.transducers.semantic.seq2tree import Seq2Tree
-from trelliswork.terms import parse_brackets
+from trelliswork.terms import free_variables, parse_brackets
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.loop import train
 
@@ -83,21 +83,12 @@ def test_a_wide_beam_finds_every_tree_in_order_of_probability() -> None:
     trees = [each for n in range(longest + 1) for each in itertools.product("a()", repeat=n) if is_tree(each)]
     expected = sorted(((log_likelihood(model, source, tree), tree) for tree in trees), reverse=True)
     found = model.transduced([source], len(trees) + 5, sure=False)[0].best
-    arities = model.arities  # a bracket has no more arguments than were seen
-    allowed = [tree for _, tree in expected if _has_arities(tree, arities)]
+    allowed = [tree for _, tree in expected]
     assert [tree for tree, _ in found] == allowed
     scores = {tree: score for score, tree in expected}
     for tree, score in found:
         assert score == pytest.approx(scores[tree], abs=1e-9)
     assert [tree for tree, _ in model.transduced([source], 1, sure=False)[0].best] == allowed[:1]
-
-
-def _has_arities(tree: tuple[str, ...], arities: Any) -> bool:
-    for head, (least, most) in arities_in([tree]).items():
-        low, high = arities.get(head, (0, None))
-        if least < low or (high is not None and (most is None or most > high)):
-            return False
-    return True
 
 
 def test_parts_have_the_probabilities_whose_product_is_that_of_the_tree() -> None:
@@ -187,46 +178,27 @@ def strings_of(constraint: BracketConstraint, names: list[str], longest: int) ->
 
 def test_a_constrained_lambda_term_always_reads_and_every_term_is_allowed() -> None:
     names = [UNKNOWN, BEGIN, END, "(", ")", "lambda", "$0", "e", "f"]
-    symbols = tw_vocabulary(names)
-    constraint = BracketConstraint(symbols, "lambda", {"f": (1, 1), "lambda": (3, 3)}, deepest=4)
-    found = strings_of(constraint, names, longest=8)
-    expected = set()
-    for n in range(1, 8):
-        for string in itertools.product(names[3:], repeat=n):
-            if string.count("(") == string.count(")") and _is_closed_term(string):
-                expected.add(string)
+    arities = {"f": (1, 1), "lambda": (3, 3)}
+    constraint = BracketConstraint(tw_vocabulary(names), "lambda", arities, ["$0", "e"], deepest=4)
+    found = strings_of(constraint, names, longest=12)
+    expected = {string for string in _terms(12, bound=False, may_bind=True) if string.count("lambda") <= 1}
     assert found == expected
+    for string in found:
+        assert not free_variables(parse_brackets(" ".join(heads_in(string))))
 
 
-def _is_closed_term(string: tuple[str, ...]) -> bool:
-    """A term without free variables, whose f has one argument, and which binds $0 at most once."""
-    try:
-        parse_brackets(" ".join(string))
-    except TermError:
-        return False
-    text = f" {' '.join(string)} "
-    if text.count(" lambda ") != text.count(" ( lambda $0 e ") or text.count(" lambda ") > 1:
-        return False
-    inside = text.partition(" ( lambda $0 e ")[2]
-    free = text.count(" $0 ") > text.count(" lambda ") and not inside
-    heads = [string[i + 1] for i, symbol in enumerate(string) if symbol == "("]
-    arities = arities_in([string])
-    fits = arities.get("f", (1, 1)) == (1, 1) and set(heads) <= {"f", "lambda"}
-    return fits and not free and _in_scope(string)
-
-
-def _in_scope(string: tuple[str, ...]) -> bool:
-    """Whether each $0 is inside the bracket of its lambda."""
-    depth, scope = 0, None
-    for place, symbol in enumerate(string):
-        depth += (symbol == "(") - (symbol == ")")
-        if symbol == "lambda":
-            scope = depth
-        if scope is not None and depth < scope:
-            scope = None
-        if symbol == "$0" and scope is None and string[place - 1] != "lambda":
-            return False
-    return True
+def _terms(room: int, bound: bool, may_bind: bool) -> Iterator[tuple[str, ...]]:
+    """All terms of the constants e and f and one variable, in as many symbols."""
+    if room >= 1:
+        yield ("e",)
+        if bound:
+            yield ("$0",)
+    if room >= 4:
+        for inner in _terms(room - 3, bound, may_bind):
+            yield ("f", "(", *inner, ")")
+    if room >= 6 and may_bind:
+        for inner in _terms(room - 5, True, False):
+            yield ("lambda", "(", "$0", "e", *inner, ")")
 
 
 def tw_vocabulary(names: list[str]) -> Any:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from trelliswork.data import Vocabulary
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN
-from trelliswork.models.transducers.semantic.forms import BESIDE, CLOSE, GROUP, OPEN, FormName
+from trelliswork.models.transducers.semantic.forms import BESIDE, CLOSE, OPEN, FormName
 from trelliswork.nn.decoders.constraints import PrefixConstraint
 from trelliswork.terms.brackets import BINDERS, LAMBDA
 
@@ -22,32 +22,44 @@ Arities = Mapping[str, Arity]
 VARIABLE = "$"
 TYPE = re.compile(r"[eti]|<.+>")
 SPECIAL = (UNKNOWN, BEGIN, END)
-MANY = 4  # items of a bracket: more are not counted
+MANY = 4  # arguments of a bracket: more are not counted, unless a head has as many
 
 
 def arities_in(trees: Iterable[Sequence[str]]) -> dict[str, Arity]:
-    """How many arguments each head of a bracket has: one number if it is always the same, else the fewest and more.
+    """How many arguments each head, the name before a bracket, has: one number if it is always the same, else the
+    fewest and more.
 
-    >>> arities_in(["( and ( f x ) ( f y ) )".split(), "( and a b c )".split()])
+    >>> arities_in(["and ( f ( x ) f ( y ) )".split(), "and ( a b c )".split()])
     {'f': (1, 1), 'and': (2, None)}
     """
     seen: defaultdict[str, set[int]] = defaultdict(set)
     for tree in trees:
-        path: list[list[str]] = [[]]
+        path: list[tuple[str, int]] = [("", 0)]
+        before = ""
         for symbol in tree:
             if symbol == OPEN:
-                path.append([])
+                path.append((before, 0))
             elif symbol != CLOSE:
-                path[-1].append(symbol)
+                path[-1] = (path[-1][0], path[-1][1] + 1)
             elif len(path) > 1:
-                head, *arguments = path.pop() or [OPEN]
-                seen[head].add(len(arguments))
-                path[-1].append(OPEN)  # a bracket, as one item of that around it
+                head, n = path.pop()
+                seen[head].add(n)
+            before = symbol
     return {head: (min(each), max(each) if len(each) == 1 else None) for head, each in seen.items()}
 
 
+def names_alone(trees: Iterable[Sequence[str]]) -> set[str]:
+    """The names that stand somewhere without a bracket behind them."""
+    return {
+        symbol
+        for tree in trees
+        for symbol, after in zip(tree, (*tree[1:], END), strict=True)
+        if after != OPEN and symbol not in (OPEN, CLOSE)
+    }
+
+
 class Frame(NamedTuple):
-    """An open bracket, or the root: its head, how many items it has, and the variables that it binds."""
+    """An open bracket, or the root: its head, how many arguments it has, and the variables that it binds."""
 
     head: str | None
     n: int
@@ -55,49 +67,55 @@ class Frame(NamedTuple):
 
 
 class Open(NamedTuple):
-    """The frames from the root to the innermost, and how many variables have been bound."""
+    """The frames from the root to the innermost, how many variables have been bound, and the name just written."""
 
     frames: tuple[Frame, ...]
     n_bound: int = 0
+    last: str | None = None
 
 
 class BracketConstraint(PrefixConstraint):
-    """Trees in brackets at most `deepest` - 1 levels deep, whose heads have the arities that are known.
+    """Trees f ( a g ( b ) ) at most `deepest` - 1 levels deep, whose heads have the arities that are known.
 
-    Lambda terms have one root; `lambda` and the binders introduce $0, $1, ... in this order, and no variable is free.
+    A head that is not among the names `alone` needs its bracket. Terms have one root; `lambda` and the binders
+    introduce $0, $1, ... in this order, and no variable is free. Plain brackets need nothing but to close and to hold
+    something.
     """
 
-    def __init__(self, symbols: Vocabulary, form: FormName, arities: Arities, deepest: int) -> None:
+    def __init__(
+        self, symbols: Vocabulary, form: FormName, arities: Arities, alone: Iterable[str], deepest: int
+    ) -> None:
         super().__init__(len(symbols), symbols.index(END))
         self.form, self.arities, self.deepest = form, arities, deepest
         known = {name: i for i, name in enumerate(symbols) if name not in SPECIAL}
         self.names = {name: i for name, i in known.items() if name not in (OPEN, CLOSE)}
         self.types = {name: i for name, i in known.items() if TYPE.fullmatch(name)}
-        self.many = 2 + max((most for _, most in arities.values() if most is not None), default=MANY)
         self.brackets = {name: symbols.index(name) for name in (OPEN, CLOSE) if name in symbols}
+        self.needing = frozenset() if form == "brackets" else frozenset(arities) - frozenset(alone)
+        self.many = 2 + max((most for _, most in arities.values() if most is not None), default=MANY)
 
     def start(self, row: int) -> Hashable:
         return Open((Frame(None, 0),))
 
     def distance(self, state: Hashable) -> int:
         assert isinstance(state, Open)
-        needed = sum(self._missing(frame) + 1 for frame in state.frames[1:])
-        return needed + (state.frames[0].n == 0) + 1
+        open_brackets = sum(self._missing(frame) + 1 for frame in state.frames[1:])
+        own = 2 + self._limits(state.last)[0] if state.last in self.needing else 0
+        return open_brackets + own + (state.frames[0].n == 0) + 1
 
     def _missing(self, frame: Frame) -> int:
-        """How many items a bracket lacks at least."""
-        if frame.n == 0:
-            return 1
-        least, _ = self._limits(frame)
-        return max(0, least + 1 - frame.n)
+        """How many arguments a bracket lacks at least."""
+        return max(0, self._limits(frame.head)[0] - frame.n)
 
-    def _limits(self, frame: Frame) -> Arity:
-        if self.form == "lambda" and frame.head == LAMBDA:
+    def _limits(self, head: str | None) -> Arity:
+        if self.form == "brackets":
+            return 1, None
+        if self.form == "lambda" and head == LAMBDA:
             return 3, 3
-        least, most = self.arities.get(frame.head or "", (0, None))
+        least, most = self.arities.get(head or "", (0, None))
         if self.form == "prolog":
-            least = max(least, 2 if frame.head == BESIDE else 1)
-        return (max(least, 2), most) if self._binds(frame.head) else (least, most)
+            least = max(least, 2 if head == BESIDE else 1)
+        return (max(least, 2), most) if self._binds(head) else (least, most)
 
     def _binds(self, head: str | None) -> bool:
         """Whether the first argument of a head is a variable that it binds."""
@@ -105,24 +123,33 @@ class BracketConstraint(PrefixConstraint):
 
     def successors(self, state: Hashable) -> Mapping[int, Hashable]:
         assert isinstance(state, Open)
-        frame = state.frames[-1]
-        found: dict[int, Hashable] = {}
+        frame, found = state.frames[-1], self._opened(state)
+        if state.last in self.needing:
+            return found
         if len(state.frames) > 1 and not self._missing(frame) and CLOSE in self.brackets:
-            found[self.brackets[CLOSE]] = state._replace(frames=state.frames[:-1])
+            found[self.brackets[CLOSE]] = Open(state.frames[:-1], state.n_bound)
         if self._is_full(state):
             return found
-        if self._binds(frame.head) and frame.n == 1:
+        if self._binds(frame.head) and frame.n == 0:
             return found | self._binding(state)
-        if frame.head == LAMBDA and self.form == "lambda" and frame.n == 2:
+        if frame.head == LAMBDA and self.form == "lambda" and frame.n == 1:
             return found | dict.fromkeys(self.types.values(), self._more(state))
-        return found | self._items(state)
+        return found | self._named(state)
+
+    def _opened(self, state: Open) -> dict[int, Hashable]:
+        """A bracket, behind a name that can have one; plain brackets may stand anywhere."""
+        may = self.form == "brackets" or state.last in self.arities
+        if not may or OPEN not in self.brackets or len(state.frames) >= self.deepest:
+            return {}
+        around = self._more(state).frames if self.form == "brackets" else state.frames
+        return {self.brackets[OPEN]: Open((*around, Frame(state.last, 0)), state.n_bound)}
 
     def _is_full(self, state: Open) -> bool:
         frame = state.frames[-1]
         if len(state.frames) == 1:
             return frame.n > 0 and self.form != "brackets"
-        most = self._limits(frame)[1]
-        return frame.n > 0 and most is not None and frame.n > most
+        most = self._limits(frame.head)[1]
+        return most is not None and frame.n >= most
 
     def _binding(self, state: Open) -> dict[int, Hashable]:
         """The next variable, which stays bound until the bracket closes."""
@@ -133,30 +160,19 @@ class BracketConstraint(PrefixConstraint):
         bound = Frame(frame.head, frame.n + 1, (*frame.bound, name))
         return {self.names[name]: Open((*state.frames[:-1], bound), state.n_bound + 1)}
 
-    def _items(self, state: Open) -> dict[int, Hashable]:
-        """A name, which is the head if it is the first of a bracket, or a bracket."""
-        frame, found = state.frames[-1], dict[int, Hashable]()
-        is_head = len(state.frames) > 1 and frame.n == 0
+    def _named(self, state: Open) -> dict[int, Hashable]:
+        """One more argument, or the root."""
         bound = {name for each in state.frames for name in each.bound}
-        for name, i in self.names.items():
-            if self._may_stand(name, is_head, bound):
-                found[i] = self._more(state, name if is_head else frame.head)
-        if OPEN in self.brackets and len(state.frames) < self.deepest and (not is_head or self.form == "brackets"):
-            inside = Frame(None, 0)
-            found[self.brackets[OPEN]] = Open((*self._more(state).frames, inside), state.n_bound)
-        return found
+        deep = len(state.frames) >= self.deepest
+        return {
+            i: self._more(state, name if name in self.arities else None)
+            for name, i in self.names.items()
+            if not (deep and name in self.needing)
+            and (self.form != "lambda" or not name.startswith(VARIABLE) or name in bound)
+        }
 
-    def _may_stand(self, name: str, is_head: bool, bound: set[str]) -> bool:
-        if self.form == "brackets":
-            return True
-        if is_head and name not in self.arities:
-            return False
-        if self.form == "lambda" and name.startswith(VARIABLE):
-            return name in bound
-        return is_head or name not in ((LAMBDA,) if self.form == "lambda" else (GROUP, BESIDE))
-
-    def _more(self, state: Open, head: str | None = None) -> Open:
-        """With one more item in the innermost bracket."""
+    def _more(self, state: Open, last: str | None = None) -> Open:
+        """With one more argument in the innermost bracket."""
         frame = state.frames[-1]
-        more = Frame(head or frame.head, min(frame.n + 1, self.many), frame.bound)
-        return state._replace(frames=(*state.frames[:-1], more))
+        more = Frame(frame.head, min(frame.n + 1, self.many), frame.bound)
+        return Open((*state.frames[:-1], more), state.n_bound, last)

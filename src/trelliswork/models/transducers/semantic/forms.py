@@ -2,7 +2,9 @@
 
 >>> form = LambdaForm()
 >>> " ".join(form.read("( lambda x e ( and ( to x denver : ci ) ( flight x ) ) )".split()))
-'( lambda $0 e ( and ( flight $0 ) ( to $0 denver:ci ) ) )'
+'lambda ( $0 e and ( flight ( $0 ) to ( $0 denver:ci ) ) )'
+
+Heads stand before their brackets: a hierarchical decoder then knows, outside of a bracket, what it has opened.
 """
 
 from __future__ import annotations
@@ -55,11 +57,11 @@ class LambdaForm(Form):
 
     def read(self, target: Sequence[str]) -> Symbols:
         term = parse_brackets(" ".join(closed(target)))
-        return tuple(bracketed(canonical(term), apart=False).split())
+        return heads_out(bracketed(canonical(term), apart=False).split())
 
     def written(self, symbols: Sequence[str]) -> Symbols:
         found: list[str] = []
-        for symbol in symbols:
+        for symbol in heads_in(symbols):
             name, colon, kind = symbol.partition(":")
             found += [name, colon, kind] if name and kind else [symbol]
         return tuple(found)
@@ -68,16 +70,38 @@ class LambdaForm(Form):
         return len(closed(target)) > len(target)
 
 
+def heads_out(symbols: Sequence[str]) -> Symbols:
+    """( f a ( g b ) ) as f ( a g ( b ) ): each head before its bracket.
+
+    >>> heads_out(["(", "f", "(", "g", "b", ")", ")"])
+    ('f', '(', 'g', '(', 'b', ')', ')')
+    """
+    found = list(symbols)
+    for i, symbol in enumerate(symbols[:-1]):
+        if symbol == OPEN:
+            found[i], found[i + 1] = found[i + 1], OPEN
+    return tuple(found)
+
+
+def heads_in(symbols: Sequence[str]) -> Symbols:
+    """The way back from `heads_out`."""
+    found = list(symbols)
+    for i, symbol in enumerate(symbols):
+        if symbol == OPEN and i:
+            found[i - 1], found[i] = OPEN, found[i - 1]
+    return tuple(found)
+
+
 GROUP, BESIDE = "&", "~"  # heads of brackets that have none, and of terms that no comma separates
 
 
 class PrologForm(Form):
-    """Prolog terms: f ( a , ( b , c ) ) is learned as ( f a ( & b c ) ), without commas; two terms side by side have ~.
+    """Prolog terms: f ( a , ( b , c ) ) is learned as f ( a & ( b c ) ), without commas; two terms side by side have ~.
 
     >>> form = PrologForm()
     >>> " ".join(form.read("( A , _loc ( A , mount rainier ) )".split()))
-    '( & A ( _loc A ( ~ mount rainier ) ) )'
-    >>> " ".join(form.written("( & A ( _loc A B ) )".split()))
+    '& ( A _loc ( A ~ ( mount rainier ) ) )'
+    >>> " ".join(form.written("& ( A _loc ( A B ) )".split()))
     '( A , _loc ( A , B ) )'
     """
 
@@ -92,12 +116,12 @@ class PrologForm(Form):
         found, at = _beside(target, 0)
         if at < len(target):
             raise TermError(f"expected one Prolog term; got {target[at]!r} behind it in {_shown(target)}")
-        return tuple(found)
+        return heads_out(found)
 
     def written(self, symbols: Sequence[str]) -> Symbols:
         found, heads, first = list[str](), [BESIDE], True
         before = ""
-        for symbol in symbols:
+        for symbol in heads_in(symbols):
             if before == OPEN:  # the head of a bracket, behind the comma that its bracket needs
                 heads.append(symbol)
                 found += {GROUP: [OPEN], BESIDE: []}.get(symbol, [symbol, OPEN])

@@ -23,7 +23,7 @@ from trelliswork.errors import DataError, TermError, TrellisworkError
 from trelliswork.models.base import PartProbability, count
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
 from trelliswork.models.transducers.semantic.config import TreeConfig
-from trelliswork.models.transducers.semantic.constraints import Arities, BracketConstraint, arities_in
+from trelliswork.models.transducers.semantic.constraints import Arities, BracketConstraint, arities_in, names_alone
 from trelliswork.models.transducers.semantic.forms import CLOSE, FORMS, OPEN, Form, form_of
 from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.base import Unrolled
@@ -92,6 +92,7 @@ class Seq2Tree(PairNetwork):
         target = Vocabulary.from_items(symbols, unknown=UNKNOWN, first=(BEGIN, END))
         limits = {
             "arities": arities_in(trees),
+            "alone": sorted(names_alone(trees)),
             "deepest": max(map(_depth, trees)) + 1 + DEEPER,
             "longest": int(LONGER * max(map(len, trees))) + 1,
         }
@@ -174,7 +175,8 @@ class Seq2Tree(PairNetwork):
         if not self.config.constrained:
             return None
         if self._constraint is None:
-            self._constraint = BracketConstraint(self.target, self.form.name, self.arities, self.limits["deepest"])
+            alone, deepest = self.limits["alone"], self.limits["deepest"]
+            self._constraint = BracketConstraint(self.target, self.form.name, self.arities, alone, deepest)
         return self._constraint
 
     @property
