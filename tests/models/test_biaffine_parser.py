@@ -13,7 +13,7 @@ import torch
 import trelliswork as tw
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.parsers import biaffine
+from trelliswork.models.parsers import best_labels
 from trelliswork.models.parsers.biaffine import BiaffineParser
 from trelliswork.models.parsers.config import ParserConfig
 from trelliswork.training import TrainingConfig, train
@@ -180,13 +180,48 @@ def test_batches_with_padding_learn_as_sentences_alone_do() -> None:
             assert loss(TRAIN).item() == pytest.approx(alone, rel=1e-4), name
 
 
-def test_labels_in_chunks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = parser()
-    whole = model.predict(WORDS)
-    monkeypatch.setattr(biaffine, "CHUNK", 1)
-    for a, b in zip(whole, model.predict(WORDS), strict=True):
-        assert a.value == b.value
-        assert a.probability == pytest.approx(b.probability, rel=1e-5)
+@pytest.mark.parametrize("decoding", ["best", "expected"])
+@pytest.mark.parametrize("pins", [None, [{0: (None, "obj"), 2: (1, None)}, {}, {}]])
+def test_the_answer_does_not_depend_on_when_labels_are_found(
+    monkeypatch: pytest.MonkeyPatch, decoding: str, pins: Any
+) -> None:
+    for seed in range(5):
+        model = parser(decoding=decoding)
+        with torch.no_grad():
+            torch.manual_seed(seed)
+            model.scorer.label_bilinear.weight.normal_(0, 5)  # labels matter more than arcs
+        found = model.predict(WORDS, pins=pins)
+        with monkeypatch.context() as patch:
+            patch.setattr(best_labels, "ROUNDS", 0)  # all labels at once,
+            patch.setattr(best_labels, "CHUNK", 1)  # one dependent at a time
+            every = model.predict(WORDS, pins=pins)
+        for a, b in zip(found, every, strict=True):
+            assert a.value == b.value
+            assert a.probability == pytest.approx(b.probability, rel=1e-5)
+
+
+def test_labels_are_found_where_they_matter_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, seen = parser(), 0
+    whole = model.scorer.labels_of_pairs
+
+    def counted(heads: torch.Tensor, dependents: torch.Tensor) -> torch.Tensor:
+        nonlocal seen
+        seen += len(heads)
+        return whole(heads, dependents)
+
+    with torch.no_grad():
+        model.scorer.arc_bilinear.weight.mul_(10_000)  # one head of each word is far better than the others
+    monkeypatch.setattr(model.scorer, "labels_of_pairs", counted)
+    model.predict(WORDS, top_k=0)
+    assert seen == sum(map(len, WORDS))
+
+
+@pytest.mark.parametrize("decoding", ["best", "expected"])
+def test_the_best_tree_is_the_first_of_several(decoding: str) -> None:
+    model = parser(decoding=decoding)
+    for one, two in zip(model.predict(WORDS, top_k=1), model.predict(WORDS, top_k=2), strict=True):
+        assert [each.value for each in one.alternatives] == [two.alternatives[0].value]
+        assert one.alternatives[0].probability == pytest.approx(two.alternatives[0].probability, rel=1e-4)
 
 
 def test_it_learns_and_is_stored(tmp_path: Path) -> None:

@@ -115,11 +115,9 @@ def where_torch_can() -> Iterator[None]:
             raise
 
 
-def test_torch_reads_where_that_is_as_fast_or_kernels_cannot(packed: list[Packing]) -> None:
+def test_torch_reads_few_sentences_and_what_kernels_cannot(packed: list[Packing]) -> None:
     mask = MASKS["ragged"]
     encoder, tokens = problem(mask, dtype=torch.float32)
-    with torch.no_grad():
-        encoder(tokens, mask)
     with torch.autocast("cpu", torch.bfloat16), where_torch_can():
         encoder(tokens, mask)
     encoder(tokens[:2], mask[:2])

@@ -17,7 +17,13 @@ Ask = Callable[[Sequence[Sentence], Pinned], list[Result]]
 
 
 def in_batches(
-    model: Any, sentences: Sequence[Sentence], pins: Pinned, answer: Ask[Result], *, empty: Callable[[], Result]
+    model: Any,
+    sentences: Sequence[Sentence],
+    pins: Pinned,
+    answer: Ask[Result],
+    *,
+    empty: Callable[[], Result],
+    budget: int = BUDGET,
 ) -> list[Result]:
     """Apply `answer` to batches of like length; results in the order given, `empty()` for no words."""
     if pins is not None and len(pins) != len(sentences):
@@ -25,9 +31,9 @@ def in_batches(
     results = [empty() for _ in sentences]
     filled = [i for i, sentence in enumerate(sentences) if len(sentence)]
     lengths = [len(sentences[i]) for i in filled]
-    work = min(sum(lengths), BUDGET) * model.n_parameters
+    work = min(sum(lengths), budget) * model.n_parameters
     with model.evaluating(), one_thread_if_small(work):
-        for batch in token_budget_batches(lengths, BUDGET, shuffle=False):
+        for batch in token_budget_batches(lengths, budget, shuffle=False):
             chosen = [filled[i] for i in batch]
             pinned = None if pins is None else [pins[i] for i in chosen]
             for i, result in zip(chosen, _sparing(answer, [sentences[i] for i in chosen], pinned), strict=True):

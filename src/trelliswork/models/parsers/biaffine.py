@@ -29,8 +29,9 @@ from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.parsers.arc_explanation import ArcExplanation
+from trelliswork.models.parsers.best_labels import BestLabels
 from trelliswork.models.parsers.config import ParserConfig
-from trelliswork.models.parsers.dependency_parser import DependencyParser, Parsed, Pins, heads_of
+from trelliswork.models.parsers.dependency_parser import Arc, DependencyParser, Parsed, Pins, heads_of
 from trelliswork.models.parsers.pins import allowed_arcs, pinned_labels
 from trelliswork.models.parsers.temperatures import fitted_temperatures
 from trelliswork.nn.dependency_crf import DependencyCRF
@@ -40,16 +41,14 @@ from trelliswork.nn.scorers.biaffine import BiaffineScorer
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-CHUNK = 1 << 23  # scores of labels in memory at a time
 INF = float("inf")
 
 
 class Scores(NamedTuple):
-    """Of a batch: `arcs` sum out the labels, and `best` is the log probability of the best label of each arc."""
+    """Of a batch: `arcs` sum out the labels."""
 
     arcs: Float[Tensor, "batch n+1 n+1"]
-    best: Float[Tensor, "batch n+1 n+1"]
-    labels: Int[Tensor, "batch n+1 n+1"]
+    labels: BestLabels
 
 
 class BiaffineParser(DependencyParser):
@@ -58,6 +57,7 @@ class BiaffineParser(DependencyParser):
     CONFIG = ParserConfig
     temperatures: Tensor
     explains = True
+    budget = 2048  # what the encoder holds of them then fits into the cache of a processor
 
     def __init__(
         self,
@@ -162,60 +162,60 @@ class BiaffineParser(DependencyParser):
     def parsed(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool) -> list[Parsed]:
         tokens = self.token_batch(self.encode(batch))
         vectors = self.encode_tokens(tokens)
-        nodes = self.scorer.nodes(vectors)
-        scores = self._scores(nodes, batch, pins)
+        scores = self._scores(self.scorer.nodes(vectors), batch, pins)
         trees = self.crf.distribution(scores.arcs, mask=tokens.mask)
         heads = self._best_heads(trees, scores, tokens)
-        words = torch.arange(1, heads.shape[1] + 1)
-        labels, log_shares = (each[torch.arange(len(heads))[:, None], heads, words] for each in scores[2:0:-1])
+        labels, log_shares = scores.labels.at(heads)
         lengths, tags = list(map(len, batch)), self.tags_of(vectors, list(map(len, batch)))
-        found = [
-            [(head, self.labels[label]) for head, label in zip(row[:n], of[:n], strict=True)]
-            for row, of, n in zip(heads.tolist(), labels.tolist(), lengths, strict=True)
-        ]
-        best = self._best_trees(vectors, tokens, batch, pins, top_k) if top_k else [()] * len(batch)
+        found = self._arcs_of(heads, labels, lengths)
+        best: Sequence[Sequence[tuple[list[Arc], float]]] = [()] * len(batch)
+        if top_k > 1 or (top_k and self.config.decoding != "best"):
+            best = self._best_trees(vectors, tokens, batch, pins, top_k)
+        if not (sure or top_k):
+            return [Parsed(arcs, tags=tags[i]) for i, arcs in enumerate(found)]
+        whole = (trees.log_prob(heads) + (log_shares * tokens.mask).sum(1)).exp().tolist()
+        if top_k == 1 and self.config.decoding == "best":
+            best = [[(arcs, share)] for arcs, share in zip(found, whole, strict=True)]
         if not sure:
             return [Parsed(arcs, best=best[i], tags=tags[i]) for i, arcs in enumerate(found)]
+        words = torch.arange(1, heads.shape[1] + 1)
         of_heads = trees.arc_marginals[torch.arange(len(heads))[:, None], heads, words]
-        whole = (trees.log_prob(heads) + (log_shares * tokens.mask).sum(1)).exp().tolist()
         both = zip((log_shares.exp() * of_heads).tolist(), of_heads.tolist(), lengths, strict=True)
         sure_of = [(arcs[:n], of[:n]) for arcs, of, n in both]
         return [Parsed(arcs, whole[i], *sure_of[i], best[i], tags[i]) for i, arcs in enumerate(found)]
 
+    def _arcs_of(self, heads: Tensor, labels: Tensor, lengths: Sequence[int]) -> list[list[Arc]]:
+        names = self.label_names
+        return [
+            [(head, names[label]) for head, label in zip(row[:n], of[:n], strict=True)]
+            for row, of, n in zip(heads.tolist(), labels.tolist(), lengths, strict=True)
+        ]
+
     def _scores(
         self, nodes: Float[Tensor, "batch n+1 d"], batch: Sequence[Sentence], pins: Sequence[Pins] | None
     ) -> Scores:
-        """Scores of all arcs with what their labels add, as far as the pins allow them."""
-        arcs, (best, labels) = self._arcs(nodes), self._best_labels(nodes)
+        """Scores of all arcs as far as the pins allow them, and their labels."""
+        arcs, labels = self._arcs(nodes), BestLabels(self.scorer, nodes, self.temperatures[1])
         if pins is None or not any(pins):
-            return Scores(arcs, best, labels)
+            return Scores(arcs, labels)
         arcs = torch.where(allowed_arcs(batch, pins, arcs.shape[-1] - 1).to(arcs.device), arcs, -INF)
         for row, word, label in pinned_labels(batch, pins, self.labels):
-            one = nodes[row : row + 1]
-            share = self._labels(one, one[:, word + 1 : word + 2]).log_softmax(-1)[0, :, 0, label]
-            arcs[row, :, word + 1] += share
-            best[row, :, word + 1], labels[row, :, word + 1] = 0.0, label
-        return Scores(arcs, best, labels)
-
-    def _best_labels(self, nodes: Float[Tensor, "batch n+1 d"]) -> tuple[Tensor, Tensor]:
-        """The log probability of the best label of each arc, and which it is; a few heads at a time."""
-        step = max(1, CHUNK // (nodes.shape[0] * nodes.shape[1] * len(self.labels)))
-        found = []
-        for heads in nodes.split(step, 1):
-            scores = self._labels(heads, nodes)
-            best, labels = scores.max(-1)
-            found.append((best - scores.logsumexp(-1), labels))
-        best, labels = (torch.cat(each, 1) for each in zip(*found, strict=True))
-        return best, labels
+            arcs[row, :, word + 1] += labels.fix(row, word, label)
+        return Scores(arcs, labels)
 
     def _best_heads(self, trees: DependencyTree, scores: Scores, tokens: TokenBatch) -> Int[Tensor, "batch n"]:
         """The heads of the answer."""
-        arcs = scores.arcs + scores.best
-        if self.config.decoding == "expected":
-            arcs = trees.arc_marginals * scores.best.exp()
-            arcs = torch.where(scores.arcs == -INF, scores.arcs, arcs)
-        found: Tensor = self.crf.distribution(arcs, mask=tokens.mask).argmax
-        return found
+        expected = trees.arc_marginals if self.config.decoding == "expected" else None
+
+        def search(rows: Int[Tensor, "rows"]) -> Int[Tensor, "rows n"]:
+            arcs, log_shares = scores.arcs[rows], scores.labels.log_shares[rows]
+            found = arcs + log_shares
+            if expected is not None:  # the marginal of an arc bounds that of an arc with a label
+                found = torch.where(arcs == -INF, arcs, expected[rows] * log_shares.exp())
+            heads: Tensor = self.crf.distribution(found, mask=tokens.mask[rows]).argmax
+            return heads
+
+        return scores.labels.best_heads(search, tokens.mask)
 
     def _best_trees(
         self,

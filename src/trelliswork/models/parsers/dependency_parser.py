@@ -16,7 +16,7 @@ from trelliswork.data import Sentence, Vocabulary, WordVectors
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.metrics.attachment import attachment
 from trelliswork.models.base import Alternative, Answer, Description, PartProbability, Report
-from trelliswork.models.batched import in_batches
+from trelliswork.models.batched import BUDGET, in_batches
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
@@ -56,6 +56,7 @@ class DependencyParser(WordNetwork):
 
     STRUCTURE: str
     learns_from = "heads"
+    budget = BUDGET  # tokens that are parsed at a time
 
     def __init__(
         self, config: Any, features: TokenFeatures, labels: Vocabulary, tags: Mapping[str, Vocabulary] | None = None
@@ -162,7 +163,7 @@ class DependencyParser(WordNetwork):
     ) -> list[Parsed]:
         return in_batches(
             self, sentences, pins, lambda batch, known: self.parsed(batch, known, top_k, sure),
-            empty=lambda: Parsed([], 1.0, best=[([], 1.0)] if top_k else ()),
+            empty=lambda: Parsed([], 1.0, best=[([], 1.0)] if top_k else ()), budget=self.budget,
         )  # fmt: skip
 
     def tag_scores(self, vectors: Float[Tensor, "*words d"]) -> dict[str, Float[Tensor, "*words tags"]]:

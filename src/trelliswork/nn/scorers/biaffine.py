@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from trelliswork.errors import ScoreError
 from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.nn.inputs.dropout import VariationalDropout
+from trelliswork.nn.scorers.bilinear_pairs import pair_scores
 from trelliswork.runtime.shapes import Float, Int
 
 
@@ -68,23 +69,38 @@ class BiaffineScorer(nn.Module):
         self, heads: Float[Tensor, "batch h d"], dependents: Float[Tensor, "batch m d"]
     ) -> Float[Tensor, "batch h m l"]:
         """Scores of the labels of all arcs between some nodes and others."""
-        return torch.einsum("bhd,bmyd->bhmy", self._of_heads(heads), self._turned(dependents))
+        return self.labels_between(self.as_heads(heads), self.as_dependents(dependents))
 
     def labels_at(
         self, nodes: Float[Tensor, "batch n+1 d"], heads: Int[Tensor, "batch n"]
     ) -> Float[Tensor, "batch n l"]:
         """Scores of the labels of each word's arc from the head that it has."""
-        chosen = self._of_heads(nodes)
-        chosen = chosen.gather(1, heads[..., None].expand(-1, -1, chosen.shape[-1]))
-        return torch.einsum("bmd,bmyd->bmy", chosen, self._turned(nodes[:, 1:]))
+        every, dependents = self.as_heads(nodes), self.as_dependents(nodes[:, 1:])
+        chosen = every.gather(1, heads[..., None].expand(-1, -1, every.shape[-1]))
+        return self.labels_of_pairs(chosen.flatten(0, 1), dependents.flatten(0, 1)).unflatten(0, heads.shape)
 
-    def _of_heads(self, nodes: Tensor) -> Tensor:
+    # The same in two steps: vectors of nodes, and scores of arcs between them
+
+    def as_heads(self, nodes: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch k"]:
+        """What labels see of a node as a head."""
         return _with_one(self.dropout(self.label_head(nodes).relu()))
 
-    def _turned(self, nodes: Tensor) -> Float[Tensor, "batch m l d"]:
-        """W_y v of each node as a dependent, for each label."""
-        dependents = _with_one(self.dropout(self.label_dependent(nodes).relu()))
-        return self.label_bilinear(dependents).unflatten(-1, (self.num_labels, -1))
+    def as_dependents(self, nodes: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch k"]:
+        """What labels see of a node as a dependent."""
+        return _with_one(self.dropout(self.label_dependent(nodes).relu()))
+
+    def labels_between(
+        self, heads: Float[Tensor, "batch h k"], dependents: Float[Tensor, "batch m k"]
+    ) -> Float[Tensor, "batch h m l"]:
+        """Scores of the labels of all arcs from heads to dependents."""
+        turned = self.label_bilinear(dependents).unflatten(-1, (self.num_labels, -1))
+        return torch.einsum("bhd,bmyd->bhmy", heads, turned)
+
+    def labels_of_pairs(
+        self, heads: Float[Tensor, "pairs k"], dependents: Float[Tensor, "pairs k"]
+    ) -> Float[Tensor, "pairs l"]:
+        """Scores of the labels of one arc for each pair."""
+        return pair_scores(heads, dependents, self.label_bilinear.weight)
 
 
 def _with_one(vectors: Tensor) -> Tensor:
