@@ -1,4 +1,12 @@
-"""Span F1 under both readings, token accuracy and confusion, calibration, significance."""
+"""Scores of predictions against gold answers.
+
+accuracy.py, spans.py                       tags, and the spans that they spell
+attachment*.py, brackets.py                 dependency trees, constituency trees
+aligned_words.py                            words of two tokenisations, side by side
+events.py, frame_graphs.py                  events and frames
+strings.py, string_kernels.py               strings: error rates and BLEU
+calibration.py, significance.py             are probabilities right, and is a difference luck?
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Decoders: from an encoded input and the symbols so far to what the output layer reads."""
+"""Decoders: from an encoded input and the symbols so far to what the output layer reads.
+
+base.py                             what every decoder is
+bahdanau.py, luong.py               recurrent, with attention.py
+transformer.py, cache.py            self-attention
+tree.py                             brackets, each a sequence of its own
+pointer.py                          copying from the source
+generation.py, truncation.py        greedy, beams and samples
+constraints.py, grammar_constraint.py    what may be generated
+"""
 
 from trelliswork.nn.decoders.attention import AdditiveScore, DotScore, GeneralScore, LocalWindow
 from trelliswork.nn.decoders.bahdanau import BahdanauDecoder

@@ -1,4 +1,12 @@
-"""Scorers: from one vector per token to scores of tags, `[batch, n, c]`, or of arcs, `[batch, n+1, n+1]`."""
+"""Scorers: from one vector per token to scores of tags, `[batch, n, c]`, of arcs, or of spans.
+
+linear.py, context.py, hidden_units.py, tensor.py    tags of tokens
+transitions.py                                       pairs of tags, by the tokens that they are at
+segments.py, spans.py                                segments and labelled spans
+biaffine.py                                          arcs and their labels
+roles.py, event_memory.py                            events
+bilinear_pairs.py, softplus_kernels.py               what two of them compute, without large arrays
+"""
 
 from __future__ import annotations
 
