@@ -219,6 +219,10 @@ def test_long_sentences_are_parsed_in_pieces() -> None:
     (answer,) = model.predict([("we", "sleep", ".") * 700])
     assert len(answer.value.words) == 2100 and answer.probability is None
     assert str(answer.value).startswith("(TOP (S (NP (PRP we)) (VP (VBP sleep)) (. .)) (S ")
+    model = TreebankGrammar.fit(TRAIN, replace(WHOLE, longest=80))
+    long = Sentence(("we", "sleep", ".") * 40, ("X",) * 120, brackets=((0, 120, "S"),))
+    assert len(model.predict([long])[0].value.children) == 3, "pieces of forty words"
+    assert "1 sentence of more than 80 words parsed in pieces" in model.readable_gold([long])[1][0]
 
 
 @pytest.mark.parametrize("name", ["grammar", "expecting"])

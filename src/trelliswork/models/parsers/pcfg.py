@@ -26,7 +26,7 @@ import numpy as np
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import ROOTS, tree_of
 from trelliswork.errors import ModelError, TrellisworkError
-from trelliswork.models.base import Description
+from trelliswork.models.base import Description, count
 from trelliswork.models.card import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.parsers.constituency_parser import ConstituencyParser, ParsedTree, Pins
@@ -38,6 +38,8 @@ from trelliswork.models.parsers.treebank_rules import RuleCounts, annotated, is_
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.runtime.bridge import Array
 from trelliswork.structures.grammar.closed import Chart, ClosedGrammar, Node
+
+PIECE = 40  # words at most of a piece of a sentence that is too long
 
 
 class TreebankGrammar(ConstituencyParser):
@@ -185,11 +187,20 @@ class TreebankGrammar(ConstituencyParser):
         """A long sentence piece by piece below one bracket, without a probability."""
         tags: list[str] = []
         brackets: list[Bracket] = [(0, len(words), ROOTS[0])]
-        for at in range(0, len(words), self.config.longest):
-            piece = self._one(words[at : at + self.config.longest], 0, False)
+        step = min(self.config.longest, PIECE)
+        for at in range(0, len(words), step):
+            piece = self._one(words[at : at + step], 0, False)
             tags += piece.tags
             brackets += [(at + start, at + end, label) for start, end, label in piece.brackets]
         return ParsedTree(tags, brackets)
+
+    def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
+        found, notes = super().readable_gold(gold, scheme)
+        n_long = sum(len(each) > self.config.longest for each in gold)
+        if n_long:
+            long = f"{count(n_long, 'sentence')} of more than {self.config.longest} words"
+            notes.append(f"note: {long} parsed in pieces of {PIECE} words, without a probability")
+        return found, notes
 
     # What it is
 

@@ -47,7 +47,7 @@ class GrammarConfig(Settings):
     ancestor_smoothing: float = setting(
         10.0, "Weight of the rules of a constituent below any farthest ancestor beside those below one.", at_least=0
     )
-    longest: int = setting(150, "Longer sentences are parsed in pieces of this many words.", at_least=1)
+    longest: int = setting(120, "Longer sentences are parsed in pieces.", at_least=1)
     decoding: Answered = setting(
         "expected", "The most probable tree, or that of the highest expected F1", choices=get_args(Answered),
         option=True,
