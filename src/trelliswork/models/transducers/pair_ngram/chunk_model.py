@@ -50,10 +50,10 @@ class ChunkModel:
 
     @classmethod
     def of(cls, aligned: Aligned, order: int) -> ChunkModel:
-        """Count the n-grams of alignments. Every source symbol may also vanish, so that every source has a target."""
+        """Count the n-grams of alignments. Symbols that are never alone may vanish: every source has a target."""
         symbols = {symbol for source, _ in aligned.chunks for symbol in source}
-        vanishing = {((symbol,), ()) for symbol in symbols} - set(aligned.chunks)
-        chunks: list[ChunkPair] = sorted([*aligned.chunks, *vanishing])
+        alone = {source[0] for source, _ in aligned.chunks if len(source) == 1}
+        chunks: list[ChunkPair] = sorted([*aligned.chunks, *(((symbol,), ()) for symbol in symbols - alone)])
         place = {chunk: i for i, chunk in enumerate(chunks)}
         renumbered = np.array([place[chunk] for chunk in aligned.chunks])
         ngrams = estimate([renumbered[each] for each in aligned.sequences], len(chunks), order)
