@@ -101,7 +101,7 @@ class ChunkModel:
         return log_z
 
     def align(self, source: Symbols, target: Symbols) -> Alignment:
-        """The best alignment with a target, and log p(target | source) by all of them; -inf if there is none."""
+        """The best alignment with a target, and log p(target | source) by all of them; -inf if there is none."""  # [S2, transliteration]
         trace, lattice, sums, choice = self._traced(source, target)
         if trace is None or sums[0] == -math.inf:
             return Alignment([], -math.inf)
