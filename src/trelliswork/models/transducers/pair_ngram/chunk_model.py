@@ -15,7 +15,7 @@ from trelliswork.models.transducers.pair_ngram.lattice_kernels import JointModel
 from trelliswork.structures.automata.ngram_arrays import NgramArrays, estimate, states_of
 
 Array = np.ndarray[Any, Any]
-MOST_EXPANSIONS = 200_000  # beginnings that are continued for one source, whatever its length
+MOST_EXPANSIONS = 100_000  # beginnings that are continued for one source, whatever its length
 LEAST_WIDTH = 10
 
 
