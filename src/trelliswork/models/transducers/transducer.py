@@ -20,6 +20,7 @@ from trelliswork.models.base import Alternative, Answer, Model, PartProbability,
 from trelliswork.models.batched import in_batches
 
 Symbols = tuple[str, ...]
+NO_THRESHOLD = "--threshold is for spans, and a transducer writes one string; leave it out"
 EXACT_MATCH, BLEU = "exact match", "bleu"
 
 
@@ -53,10 +54,13 @@ class Transducer(Model):
         top_k: int = 1,
         pins: Any = None,
         confidence: bool = True,
+        threshold: float | None = None,
     ) -> list[Answer]:
         """The target of each source. A text is one source; a list has several, as texts or as pairs that were read."""
         if pins is not None and any(pins):
             raise TrellisworkError(f"expected no pins, got some; the answers of a {type(self).__name__} have none")
+        if threshold is not None:
+            raise TrellisworkError(NO_THRESHOLD)
         pairs = self.sentences_of(inputs)
         found = self.transduce(pairs, top_k, confidence)
         return [self._answer(pair, each, top_k) for pair, each in zip(pairs, found, strict=True)]
@@ -112,7 +116,7 @@ class Transducer(Model):
     def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
         """Error rates of strings and of symbols."""
         if threshold is not None:
-            raise TrellisworkError("--threshold is for spans, and a transducer writes one string; leave it out")
+            raise TrellisworkError(NO_THRESHOLD)
         scores = self.evaluate(gold)
         shown = [name for name in ("word_error_rate", "symbol_error_rate", BLEU) if name in scores]
         return Report("\n".join(f"{name.replace('_', ' '):<24}{100 * scores[name]:6.2f}" for name in shown), scores)

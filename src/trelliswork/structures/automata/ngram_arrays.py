@@ -46,11 +46,11 @@ class _Level(NamedTuple):
     word: Array
     history: Array  # the node of all words but the last
     suffix: Array
-    count: Array
+    seen: Array  # how often
 
 
 def estimate(sequences: Sequence[Array], n_words: int, order: int) -> NgramArrays:
-    """An interpolated model of sequences of word numbers; words that were never seen get a share of the unigrams'."""
+    """An interpolated model of sequences of word numbers; words that were never seen get a share of the unigrams'."""  # [S2, n-gram]
     levels = _levels(sequences, n_words, order)
     counts = _continuations(levels, n_words)
     sizes = [1, *(len(level.word) for level in levels)]
@@ -117,7 +117,7 @@ def _continuations(levels: Sequence[_Level], n_words: int) -> list[Array]:
     offsets = np.cumsum([1, *(len(level.word) for level in levels)])
     counts, begins = [], np.arange(n_words + 2) == n_words + 1
     for i, level in enumerate(levels):
-        count = level.count.astype(np.float64)
+        count = level.seen.astype(np.float64)
         if i > 0:
             begins = begins[level.history - offsets[i - 1]]
         if i + 1 < len(levels):
@@ -134,7 +134,7 @@ def _discounted(history: Array, count: Array, n: int) -> tuple[Array, Array]:
     kind = np.minimum(count, 3).astype(np.int64)
     off = np.array([0.0, *discounts(count)])[kind]
     total = np.bincount(history, count, n)
-    left = np.bincount(history, off, n)
+    left: Array = np.bincount(history, off, n)
     left[total > 0] /= total[total > 0]
     return (count - off) / np.maximum(total, 1.0)[history], left
 
