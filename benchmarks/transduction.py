@@ -123,7 +123,7 @@ LANGUAGES = {  # Phonetisaurus 0.3.0 on the same test data
     "eng_us": 43.8, "bul": 23.2, "dut": 20.1, "geo": 0.0, "vie_hanoi": 61.7, "ady": 30.0, "ice": 36.0,
 }  # fmt: skip
 EDIT = {  # data, epochs, and the word error rate that is wanted
-    "dut": (12, 14.7), "bul": (12, 18.3), "vie_hanoi": (12, 2.5), "geo": (6, 0.0), "ice": (30, 16.0), "ady": (30, 24.0),
+    "dut": (12, 14.7), "bul": (12, 18.3), "vie_hanoi": (12, 2.5), "geo": (3, 0.0), "ice": (30, 16.0), "ady": (30, 24.0),
     "eng_us": (8, 42.5),
 }  # fmt: skip
 
