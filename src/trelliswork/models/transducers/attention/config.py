@@ -76,6 +76,8 @@ class AttentionConfig(Settings):
     coverage_penalty: float = setting(0.0, "How much targets that neglect the source are avoided.", at_least=0)
     longest: float = setting(0.0, "Symbols of a target for each one of its source and 5 more, at most.", at_least=0,
                              default_text="by the training pairs")  # fmt: skip
+    max_target: int = setting(0, "Symbols of a target, at most.", at_least=0,
+                              default_text="twice the longest of training")  # fmt: skip
     judge: Judge = setting("exact match", "The score that counts on dev data", choices=get_args(Judge), option=True)
 
     def __post_init__(self) -> None:
