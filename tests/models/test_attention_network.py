@@ -234,11 +234,12 @@ def test_samples_follow_a_changed_distribution() -> None:
     assert {pieces for pieces, _ in drawn} == {greedy}
 
 
-def test_answers_are_strings_of_a_constraint() -> None:
-    model = made()
+@pytest.mark.parametrize("kind", ["luong", "copy", "transformer"])
+def test_answers_are_strings_of_a_constraint(kind: str) -> None:
+    model = made(kind)
     language = Acceptor.from_strings([["a", "b"], ["c", "c", "c"]])
     model.constraint = lambda sources: AcceptorConstraint(language, model.target.to_list(), 2)
-    for answer in model.predict(["abc", "b"], top_k=5):
+    for answer in model.predict(["abc", "bz"], top_k=5):  # z is unknown, and could be copied
         assert {each.value for each in answer.alternatives} == {"ab", "ccc"}
 
 
