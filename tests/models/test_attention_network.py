@@ -234,12 +234,24 @@ def test_samples_follow_a_changed_distribution() -> None:
     assert {pieces for pieces, _ in drawn} == {greedy}
 
 
-def test_answers_are_strings_of_a_constraint() -> None:
-    model = made()
+@pytest.mark.parametrize("kind", ["luong", "copy", "transformer"])
+def test_answers_are_strings_of_a_constraint(kind: str) -> None:
+    model = made(kind)
     language = Acceptor.from_strings([["a", "b"], ["c", "c", "c"]])
     model.constraint = lambda sources: AcceptorConstraint(language, model.target.to_list(), 2)
-    for answer in model.predict(["abc", "b"], top_k=5):
+    for answer in model.predict(["abc", "bz"], top_k=5):  # z is unknown, and could be copied
         assert {each.value for each in answer.alternatives} == {"ab", "ccc"}
+
+
+@pytest.mark.parametrize("kind", ["luong", "transformer"])
+def test_a_very_long_source_has_a_target_like_those_of_training(kind: str) -> None:
+    """A search that followed the length of the source would take hours, and find nothing that was ever learned."""
+    model = made(kind)
+    assert model.config.max_target == 2 * 3 + 5
+    answer = model.predict(["abc" * 1000], top_k=2)[0]
+    assert len(answer.value) <= 11
+    short = model.predict(["a"])[0]
+    assert len(short.value) <= model.config.longest * (1 + 5)
 
 
 @pytest.mark.parametrize(

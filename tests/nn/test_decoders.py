@@ -200,6 +200,7 @@ def test_the_states_of_luong_are_the_equations(feeding: bool) -> None:
 
 
 @pytest.mark.parametrize("predictive", [True, False])
+@torch.no_grad()
 def test_local_windows_are_the_equations(predictive: bool) -> None:
     torch.manual_seed(4)
     window = LocalWindow(H, reach=2, predictive=predictive).double()

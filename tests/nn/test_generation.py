@@ -250,14 +250,14 @@ def _accepted(text: str) -> bool:
     return set(text) <= {"b"}
 
 
-def test_a_string_ends_in_time_where_that_is_possible(one: Case) -> None:
+def test_a_string_ends_in_time_where_that_is_possible(case: Case) -> None:
     names = ["<unk>", "<s>", "</s>", "a", "b"]
     language = Acceptor.from_strings([["a"] * 3, ["b"] * 7])
-    generation = one.generation(AcceptorConstraint(language, names, END))
+    generation = case.generation(AcceptorConstraint(language, names, END))
     found = beam_search(generation, generation.score, 1)
     assert [found_in(found, row)[0][0] for row in range(2)] == [(3, 3, 3), (3, 3, 3)]
     only = AcceptorConstraint(Acceptor.from_strings([["b"] * 7]), names, END)  # longer than any limit
-    generation = one.generation(only)
+    generation = case.generation(only)
     assert found_in(beam_search(generation, generation.score, 2), 0)[0][0] == (4,) * 7
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from trelliswork.models.networks.preset import Preset
 
-_LEARNING = {"epochs": 40, "patience": 8, "batch_tokens": 2000, "clip": 1.0}
+_LEARNING = {"epochs": 60, "patience": 10, "batch_tokens": 2000, "clip": 1.0}
 
 ATTENTION: dict[str, Preset] = {
     "seq2seq": Preset(
         "strings by recurrent networks with attention, searched with a beam",
         kind="AttentionNetwork",
-        learning={**_LEARNING, "lr": 1e-3},
+        learning={**_LEARNING, "lr": 2e-3},
     ),
     "transformer": Preset(
         "the same by a transformer",

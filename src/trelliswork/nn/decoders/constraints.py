@@ -80,14 +80,14 @@ class PrefixConstraint:
     def allowed(
         self, state: Int[Tensor, "batch beam"], room: Int[Tensor, "batch beam"]
     ) -> Bool[Tensor, "batch beam v"]:
-        found, places = np.unique(state.numpy(), return_inverse=True)
+        found, places = np.unique(state.cpu().numpy(), return_inverse=True)
         needed = np.stack([self._needed_of(int(number)) for number in found])[places.reshape(state.shape)]
-        limit = np.maximum(room.numpy()[..., None], needed.min(-1, keepdims=True))
-        return torch.from_numpy((needed <= limit) & (needed < NEVER))
+        limit = np.maximum(room.cpu().numpy()[..., None], needed.min(-1, keepdims=True))
+        return torch.from_numpy((needed <= limit) & (needed < NEVER)).to(state.device)
 
     def step(self, state: Int[Tensor, "batch beam"], symbols: Int[Tensor, "batch beam"]) -> Int[Tensor, "batch beam"]:
         pairs = zip(state.flatten().tolist(), symbols.flatten().tolist(), strict=True)
-        return torch.tensor([self._follow(*pair) for pair in pairs]).view(state.shape)
+        return torch.tensor([self._follow(*pair) for pair in pairs], device=state.device).view(state.shape)
 
     def _follow(self, number: int, symbol: int) -> int:
         return DONE if symbol == self.end else self._following_of(number).get(symbol, DONE)

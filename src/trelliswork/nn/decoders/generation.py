@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from trelliswork.nn.decoders.base import Decoder, Step
 from trelliswork.nn.decoders.constraints import Constraint
@@ -13,6 +13,8 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 
 State = tuple[Tensor, ...]
 LAST, LENGTH, HIDDEN, WEIGHTS, COVERED, PREFIX = range(6)  # places of a state; those of the decoder follow
+
+OVERTIME = 500  # symbols beyond the limit, where a constraint cannot end in time
 
 
 class Generator(Protocol):
@@ -57,18 +59,20 @@ class Generation:
 
     def initial(self) -> State:
         """The state of each input that has read the symbol before all others."""
-        batch, room = len(self.limits), int(self.limits.max()) + 1
+        batch, room = len(self.limits), int(self.limits.max()) + (1 if self.constraint is None else OVERTIME)
         last = torch.full((batch, 1), self.begin, device=self.limits.device)
         start = self.model.decoder.initial(self.memory, room)
         step = self.model.decoder.step(self.memory, start, self.model.embed(last))
-        prefix = torch.zeros_like(last) if self.constraint is None else self.constraint.initial(batch)
+        prefix = torch.zeros_like(last) if self.constraint is None else self.constraint.initial(batch).to(last.device)
         return self._joined(last, torch.zeros_like(last), step, torch.zeros_like(step.weights), prefix)
 
     def allowed(self, state: State) -> Bool[Tensor, "batch beam v"]:
         """All that the constraint allows; at the limit, where there is no constraint, only the end."""
         room = self.limits[:, None] - state[LENGTH]
         if self.constraint is not None:
-            return self.constraint.allowed(state[PREFIX], room)
+            allowed = self.constraint.allowed(state[PREFIX], room)
+            # Symbols beyond those that the constraint knows, such as unknown ones that would be copied, are not in it.
+            return nn.functional.pad(allowed, (0, self.n_decisions - allowed.shape[-1]))
         last = room[:, :, None] <= 1
         if not bool(last.any()):
             return ~last  # the same for all symbols

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 ROWS = 400  # hypotheses that are continued at a time
+LONGEST = 3.0  # symbols of a target for each one of its source, where no training has said better
 BEYOND = 5  # symbols that a source is counted with beside its own
 BEGIN, END = 1, 2  # places in target vocabularies
 Written = tuple[tuple[int, ...], float]  # pieces of a target, and its log probability
@@ -67,7 +68,8 @@ class AttentionSearch:
     def generation(self: Any, pairs: Sequence[EncodedPair], read: Any) -> Generation:
         """All targets that may be written."""
         n = torch.tensor([len(pair.source) for pair in pairs], device=self.device)
-        limits = torch.ceil(self.config.longest * (n + BEYOND)).long().clamp(min=1)
+        limits = torch.ceil((self.config.longest or LONGEST) * (n + BEYOND)).long()
+        limits = limits.clamp(1, self.config.max_target or None)
         constraint = None if self.constraint is None else self.constraint([pair.symbols for pair in pairs])
         model = SourceGenerator(self, read)
         return Generation(model, read.memory, begin=BEGIN, end=END, limits=limits, constraint=constraint)

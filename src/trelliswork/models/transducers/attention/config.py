@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from trelliswork.data.settings import Settings, setting
 from trelliswork.errors import TrellisworkError
-from trelliswork.training.search_space import Around, Numbers
+from trelliswork.training.search_space import Numbers
 
 Encoder = Literal["gru", "lstm", "transformer"]
 Decoder = Literal["luong", "bahdanau", "transformer"]
@@ -36,9 +36,8 @@ class AttentionConfig(Settings):
 
     encoder: Encoder = setting("gru", "What reads a source", choices=get_args(Encoder), option=True)
     decoder: Decoder = setting("luong", "What writes a target", choices=get_args(Decoder), option=True)
-    dim: int = setting(256, "Width of the vectors of symbols.", at_least=1, option=True, search=Around(2))
-    hidden: int = setting(256, "Hidden units of the decoder, and of the encoder in all.", at_least=2, option=True,
-                          search=Around(2))  # fmt: skip
+    dim: int = setting(256, "Width of the vectors of symbols.", at_least=1, option=True)
+    hidden: int = setting(256, "Hidden units of the decoder, and of the encoder in all.", at_least=2, option=True)
     layers: int = setting(1, "Layers of encoder and decoder.", at_least=1, option=True)
     heads: int = setting(4, "Heads of attention.", at_least=1, goes_with=_with("transformer"))
     feedforward: int = setting(4, "Width of a layer's network, as a multiple of the hidden units.", at_least=1,
@@ -76,6 +75,8 @@ class AttentionConfig(Settings):
     coverage_penalty: float = setting(0.0, "How much targets that neglect the source are avoided.", at_least=0)
     longest: float = setting(0.0, "Symbols of a target for each one of its source and 5 more, at most.", at_least=0,
                              default_text="by the training pairs")  # fmt: skip
+    max_target: int = setting(0, "Symbols of a target, at most.", at_least=0,
+                              default_text="twice the longest of training")  # fmt: skip
     judge: Judge = setting("exact match", "The score that counts on dev data", choices=get_args(Judge), option=True)
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.transducers.attention.answering import BEYOND, AttentionSearch
+from trelliswork.models.transducers.attention.answering import BEYOND, LONGEST, AttentionSearch
 from trelliswork.models.transducers.attention.building import make_decoder, make_encoder, make_output
 from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.attention.learning import LOSSES
@@ -77,6 +77,8 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         pieces = Pieces.learned(train, config.subwords)
         cut = [(pieces.cut(pair.words), pieces.cut(pair.target or ())) for pair in train]
         config = config if config.longest else replace(config, longest=_longest(cut))
+        if not config.max_target:
+            config = replace(config, max_target=2 * max((len(target) for _, target in cut), default=0) + BEYOND)
         first, least = (BEGIN, END), config.min_count
         sides = [(s for source, _ in cut for s in source), (s for _, target in cut for s in target)]
         if config.shared:
@@ -230,7 +232,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
 def _longest(pairs: Sequence[tuple[Symbols, Symbols]]) -> float:
     """Room for nearly all targets of training, and half as much again."""
     ratios = sorted((len(target) + 1) / (len(source) + BEYOND) for source, target in pairs)
-    return round(1.5 * ratios[int(0.999 * (len(ratios) - 1))], 3) if ratios else 3.0
+    return round(1.5 * ratios[int(0.999 * (len(ratios) - 1))], 3) if ratios else LONGEST
 
 
 def _vectors(n: int, dim: int) -> nn.Embedding:
