@@ -132,7 +132,9 @@ Items -> Item | Item ',' Items
 Item -> Expression | Expression 'AS' 'alias'
 Expression -> Term | Term 'operator' Expression
 Term -> 'column' | 'number' | 'value' | Aggregate | '(' Query ')' | '(' Expression ')'
-Aggregate -> 'aggregate' '(' Expression ')' | 'aggregate' '(' 'DISTINCT' Expression ')'
+Aggregate -> 'aggregate' '(' Plain ')' | 'aggregate' '(' 'DISTINCT' Plain ')'
+Plain -> PlainTerm | PlainTerm 'operator' Plain
+PlainTerm -> 'column' | 'number' | 'value'
 Sources -> Source | Source ',' Sources | Source Joins
 Source -> 'table' | 'table' 'AS' 'alias' | '(' Query ')' 'AS' 'alias'
 Joins -> Join | Join Joins
