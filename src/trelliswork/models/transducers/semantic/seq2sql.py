@@ -56,8 +56,11 @@ class Seq2SQL(Seq2Tree):
         config = config or SqlConfig()
         if config.database is None:
             raise TrellisworkError("expected the database that questions are about, got none; add --database FILE")
-        schema = Database(config.database).schema
-        return super().from_data(train, replace(config, form="sql"), format=format, seed=seed, schema=schema)
+        return super().from_data(train, replace(config, form="sql"), format=format, seed=seed)
+
+    @classmethod
+    def limits_of(cls, trees: Sequence[Symbols], config: Any) -> dict[str, Any]:
+        return {**super().limits_of(trees, config), "schema": Database(config.database).schema}
 
     @cached_property
     def database(self) -> Database | None:

@@ -21,14 +21,14 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.errors import DataError, TermError, TrellisworkError
-from trelliswork.models.base import PartProbability, count
+from trelliswork.models.base import PartProbability, Report, count
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
 from trelliswork.models.transducers.semantic.config import TreeConfig
 from trelliswork.models.transducers.semantic.constraints import Arities, BracketConstraint, arities_in, names_alone
 from trelliswork.models.transducers.semantic.forms import CLOSE, FORMS, OPEN, Form, FormName, form_of
 from trelliswork.models.transducers.semantic.sql import SqlForm
 from trelliswork.models.transducers.transducer import Symbols, Transduced
-from trelliswork.nn.decoders.base import Unrolled
+from trelliswork.nn.decoders.base import Decoder, Unrolled
 from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.generation import Generation
 from trelliswork.nn.decoders.tree import TreeDecoder
@@ -53,6 +53,7 @@ class Seq2Tree(PairNetwork):
 
     CONFIG, STRUCTURE = TreeConfig, "hierarchical decoder with attention (Seq2Tree)"
     config: TreeConfig
+    decoder: Decoder
     flags: Tensor  # of each symbol, whether it opens or closes a bracket
     never: Tensor  # symbols that are not generated
     search = "beam"
@@ -80,13 +81,7 @@ class Seq2Tree(PairNetwork):
 
     @classmethod
     def from_data(
-        cls,
-        train: Sequence[Sentence],
-        config: Any = None,
-        *,
-        format: PairFormat | None = None,
-        seed: int = 0,
-        **limits: Any,
+        cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0
     ) -> Self:
         """A new model of the words and symbols of some pairs; the form of targets is chosen by them, if it is open."""
         config = config or TreeConfig()
@@ -99,15 +94,20 @@ class Seq2Tree(PairNetwork):
         source = Vocabulary.from_items(words, min_count=config.min_count, unknown=UNKNOWN)
         symbols = (symbol for tree in trees for symbol in tree)
         target = Vocabulary.from_items(symbols, unknown=UNKNOWN, first=(BEGIN, END))
-        limits |= {
+        limits = cls.limits_of(trees, config)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return cls(config, format or PairFormat("blanks", "blanks", "none"), source, target, limits)
+
+    @classmethod
+    def limits_of(cls, trees: Sequence[Symbols], config: Any) -> dict[str, Any]:
+        """What of the training data bounds the trees that are written."""
+        return {
             "arities": arities_in(trees),
             "alone": sorted(names_alone(trees)),
             "deepest": max(map(_depth, trees)) + 1 + DEEPER,
             "longest": int(LONGER * max(map(len, trees))) + 1,
         }
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return cls(config, format or PairFormat("blanks", "blanks", "none"), source, target, limits)
 
     # Learning
 
@@ -237,6 +237,14 @@ class Seq2Tree(PairNetwork):
         ]
         share = sum(right) / max(1, len(right))
         return {"metric": "exact match", "score": share, "exact match": share, "n": len(right)}
+
+    def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
+        """The shares of questions that are right."""
+        if threshold is not None:
+            raise TrellisworkError("--threshold is for spans, and a meaning is one string; leave it out")
+        scores = self.evaluate(gold)
+        shown = [name for name in ("exact match", "answer") if name in scores]
+        return Report("\n".join(f"{name:<24}{100 * scores[name]:6.2f}" for name in shown), scores)
 
     # What it is
 
