@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy.measure import ROOT, trelliswork
+from benchmarks.questions import make_logic, make_queries
 from benchmarks.report import RESULTS, table
 from trelliswork.data import atomic_write
 from trelliswork.data.files import numbered_lines
@@ -140,6 +141,13 @@ class Run:
     evaluate: str = ""  # options of `evaluate`
 
 
+GEO = Data("GeoQuery in Prolog, names left open", make_logic, {"exact match": "exact match"})
+ATIS = Data(
+    "ATIS as lambda terms, up to names of variables and order of conjuncts (own split)",
+    partial(copy_files, {part: f"semantic_parsing/atis_lambda_{part}.tsv" for part in ("train", "dev", "test")}),
+    {"exact match": "exact match"},
+)
+QUERIES = Data("GeoQuery in SQL, names left open", make_queries, {"answer": "answer", "exact match": "exact match"})
 RUNS = (
     Run("cmudict/pair-ngram", CMUDICT, "--model pair-ngram --many-to-many",
         {"word error rate": 25.9, "symbol error rate": 6.25}),
@@ -158,13 +166,17 @@ RUNS = (
         {"BLEU": 35}),
     Run("multi30k/transformer", MULTI30K, f"--model transformer {TRANSLATION} --epochs 20 --batch-tokens 3000",
         {"BLEU": 36}),
+    Run("geoquery/seq2tree", GEO, "--model seq2tree --epochs 50 --dropout 0.4", {"exact match": 85}),
+    Run("atis/seq2tree", ATIS, "--model seq2tree --epochs 20 --batch-tokens 1000", {"exact match": 78}),
+    Run("geoquery-sql/seq2sql", QUERIES, "--model seq2sql --database {folder}/geography.sqlite --epochs 55 --dropout 0.4",
+        {"answer": 75}),
 )  # fmt: skip
 
 
 def command(run: Run, seed: int) -> str:
     """What is typed in a folder with the files."""
     seeds = f" --seed {seed}" if seed else ""
-    return f"trelliswork train train.tsv --dev dev.tsv {run.options}{seeds} --out model"
+    return f"trelliswork train train.tsv --dev dev.tsv {run.options.format(folder='.')}{seeds} --out model"
 
 
 def measure(run: Run, seed: int, data: Path, work: Path) -> Result:
@@ -172,7 +184,7 @@ def measure(run: Run, seed: int, data: Path, work: Path) -> Result:
     run.data.make(data, work)
     began = time.perf_counter()
     seconds = trelliswork(
-        "train", work / "train.tsv", "--dev", work / "dev.tsv", *run.options.split(), "--seed", str(seed), "--out",
+        "train", work / "train.tsv", "--dev", work / "dev.tsv", *run.options.format(folder=work).split(), "--seed", str(seed), "--out",
         work / "model",
     )  # fmt: skip
     found: Result = {"name": run.name, "seed": seed, "command": command(run, seed), "seconds": round(seconds)}

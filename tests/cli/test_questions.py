@@ -21,6 +21,9 @@ def test_it_trains_and_predicts(tmp_path: Path, cli: Cli) -> None:
     source, target, *_ = out.splitlines()[0].split("\t")
     assert source == "show the river in var0"
     FORMS["prolog"].read(target.split())  # what comes out always reads
+    status, out, err = cli("evaluate", model, file)
+    assert status == 0, err
+    assert "exact match" in out
 
 
 def test_brackets_that_do_not_close_are_said_with_their_line(tmp_path: Path, cli: Cli) -> None:

@@ -32,8 +32,8 @@ from trelliswork.models.transducers.edit.config import EditConfig
 from trelliswork.models.transducers.edit.presets import EDIT
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.presets import ATTENTION
-from trelliswork.models.transducers.semantic.config import TreeConfig
-from trelliswork.models.transducers.semantic.presets import TREES
+from trelliswork.models.transducers.semantic.config import SqlConfig, TreeConfig
+from trelliswork.models.transducers.semantic.presets import QUERIES, TREES
 from trelliswork.training.config import TrainingConfig
 
 if TYPE_CHECKING:
@@ -196,6 +196,12 @@ FAMILIES = (
         "trelliswork.models.transducers.semantic.recipe:TreeRecipe",
         phrases_of(TREES),
         (PairFiles,), (TreeConfig,), (TrainingConfig, Machine), TREES,
+    ),
+    Family(
+        "Questions to databases",
+        "trelliswork.models.transducers.semantic.recipe:QueryRecipe",
+        phrases_of(QUERIES),
+        (PairFiles,), (SqlConfig,), (TrainingConfig, Machine), QUERIES,
     ),
     Family(
         "Over features",

@@ -42,6 +42,7 @@ KINDS = {
     "MultiTagger": "trelliswork.models.taggers.networks.multi_tagger:MultiTagger",
     "PairNgram": "trelliswork.models.transducers.pair_ngram.model:PairNgram",
     "Segmenter": "trelliswork.models.taggers.networks.segmenter:Segmenter",
+    "Seq2SQL": "trelliswork.models.transducers.semantic.seq2sql:Seq2SQL",
     "Seq2Tree": "trelliswork.models.transducers.semantic.seq2tree:Seq2Tree",
     "SpanParser": "trelliswork.models.parsers.span_cky:SpanParser",
     "Tagger": "trelliswork.models.taggers.networks.tagger:Tagger",

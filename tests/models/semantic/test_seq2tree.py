@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +165,8 @@ def test_lambda_terms_that_mean_the_same_are_learned_as_one() -> None:
 
 def strings_of(constraint: BracketConstraint, names: list[str], longest: int) -> set[tuple[str, ...]]:
     """All strings that the constraint accepts."""
-    found, waiting = set(), [((), constraint.start(0))]
+    found: set[tuple[str, ...]] = set()
+    waiting: list[tuple[tuple[str, ...], Hashable]] = [((), constraint.start(0))]
     while waiting:
         prefix, state = waiting.pop()
         if constraint.distance(state) == 1:

@@ -14,14 +14,47 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from trelliswork.errors import ConstraintError
 from trelliswork.structures.grammar.rules import Rule, is_word, read_rules
 
 Item: TypeAlias = tuple[int, int, int]  # rule, symbols of it that are read, the column in which it began
-Column: TypeAlias = frozenset[Item]
-Columns: TypeAlias = tuple[Column, ...]  # one for each prefix of what was read, the empty one first
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """The items behind one prefix.
+
+    `after` has the fewest words from the end of a symbol that began here to that of the string; `distance` those from
+    here.
+    """
+
+    items: frozenset[Item]
+    after: dict[str, float]
+    distance: float
+
+
+class Prefix:
+    """What was read: a column for each prefix of it, the empty one first. Equal if all items are."""
+
+    __slots__ = ("_hash", "columns")
+
+    def __init__(self, columns: tuple[Column, ...]) -> None:
+        self.columns = columns
+        self._hash = hash((len(columns), columns[-1].items))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Prefix) or self._hash != other._hash or len(self.columns) != len(other.columns):
+            return False
+        pairs = zip(reversed(self.columns), reversed(other.columns), strict=True)
+        return all(one is two or one.items == two.items for one, two in pairs)
+
+
 NEVER = float("inf")
 
 
@@ -45,56 +78,61 @@ class PrefixGrammar:
             )
         # symbols from which no string comes are never begun
         self.rules = [rule for rule in given if self._length(rule.right) < NEVER]
+        self._rests = [[self._length(rule.right[at:]) for at in range(len(rule.right) + 1)] for rule in self.rules]
         self._by_left: defaultdict[str, list[int]] = defaultdict(list)
         for number, rule in enumerate(self.rules):
             self._by_left[rule.left].append(number)
-        self.start: Columns = (self._closed({(rule, 0, 0) for rule in self._by_left[self.top]}, ()),)
+        self.start = Prefix((self._closed({(rule, 0, 0) for rule in self._by_left[self.top]}, ()),))
 
-    def following(self, state: Columns) -> set[str]:
+    def following(self, state: Prefix) -> set[str]:
         """The words that may come next."""
-        found = (self._next(item) for item in state[-1])
+        found = (self._next(item) for item in state.columns[-1].items)
         return {symbol[1:-1] for symbol in found if symbol is not None and is_word(symbol)}
 
-    def is_complete(self, state: Columns) -> bool:
+    def is_complete(self, state: Prefix) -> bool:
         """Whether what was read is a string of the grammar."""
         return any(
             self.rules[rule].left == self.top and at == len(self.rules[rule].right) and began == 0
-            for rule, at, began in state[-1]
+            for rule, at, began in state.columns[-1].items
         )
 
-    def step(self, state: Columns, word: str) -> Columns:
+    def step(self, state: Prefix, word: str) -> Prefix:
         """After one more word, which must be one that may follow."""
         quoted = (f"'{word}'", f'"{word}"')
-        moved = {(rule, at + 1, began) for rule, at, began in state[-1] if self._next((rule, at, began)) in quoted}
+        moved = {
+            (rule, at + 1, began)
+            for rule, at, began in state.columns[-1].items
+            if self._next((rule, at, began)) in quoted
+        }
         if not moved:
             known = ", ".join(sorted(self.following(state))[:8]) or "the end"
-            raise ConstraintError(f"expected one of {known} after {len(state) - 1} words; got {word!r}")
-        return (*state, self._closed(moved, state))
+            raise ConstraintError(f"expected one of {known} after {len(state.columns) - 1} words; got {word!r}")
+        return Prefix((*state.columns, self._closed(moved, state.columns)))
 
-    def distance(self, state: Columns) -> float:
+    def distance(self, state: Prefix) -> float:
         """The fewest words that complete what was read."""
-        after = self._after(state)
-        return min(
-            self._length(self.rules[rule].right[at:]) + after[self.rules[rule].left, began]
-            for rule, at, began in state[-1]
-        )
+        return state.columns[-1].distance
 
-    def _after(self, state: Columns) -> dict[tuple[str, int], float]:
-        """For each symbol that began in a column, the fewest words from its end to that of the string."""
-        begun = {(self.rules[rule].left, began) for column in state for rule, _, began in column}
-        waits = [
-            ((symbol, here), self._length(self.rules[rule].right[at + 1 :]), (self.rules[rule].left, began))
-            for here, column in enumerate(state)
-            for rule, at, began in column
-            if (symbol := self._next((rule, at, began))) is not None and (symbol, here) in begun
-        ]
-        found = dict.fromkeys(begun, NEVER) | {(self.top, 0): 0}
+    def _after(self, items: frozenset[Item], before: tuple[Column, ...]) -> dict[str, float]:
+        """`after` of a new column, by that of the columns before it."""
+        here, found, waits = len(before), dict[str, float](), list[tuple[str, float, str]]()
+        if here == 0:
+            found[self.top] = 0
+        for rule, at, began in items:
+            symbol, left = self._next((rule, at, began)), self.rules[rule].left
+            if symbol is None or is_word(symbol):
+                continue
+            rest = self._rests[rule][at + 1]
+            if began == here:
+                waits.append((symbol, rest, left))
+            else:
+                found[symbol] = min(found.get(symbol, NEVER), rest + before[began].after[left])
         changed = True
         while changed:
             changed = False
-            for symbol, rest, around in waits:
-                if rest + found[around] < found[symbol]:
-                    found[symbol], changed = rest + found[around], True
+            for symbol, rest, left in waits:
+                if rest + found.get(left, NEVER) < found.get(symbol, NEVER):
+                    found[symbol], changed = rest + found[left], True
         return found
 
     def _next(self, item: Item) -> str | None:
@@ -105,14 +143,14 @@ class PrefixGrammar:
     def _length(self, symbols: Iterable[str]) -> float:
         return sum(1 if is_word(symbol) else self.lengths.get(symbol, NEVER) for symbol in symbols)
 
-    def _closed(self, items: set[Item], before: Columns) -> Column:
+    def _closed(self, items: set[Item], before: tuple[Column, ...]) -> Column:
         """With all that may begin here, and all that has ended here."""
         here, found, waiting = len(before), set(items), list(items)
         while waiting:
             rule, _, began = item = waiting.pop()
             symbol = self._next(item)
             if symbol is None:
-                around = found if began == here else before[began]
+                around = found if began == here else before[began].items
                 left = self.rules[rule].left
                 new = [(r, a + 1, o) for r, a, o in list(around) if self._next((r, a, o)) == left]
             elif is_word(symbol):
@@ -121,7 +159,13 @@ class PrefixGrammar:
                 new = [(number, 0, here) for number in self._by_left[symbol]]
             waiting += [each for each in new if each not in found]
             found.update(new)
-        return frozenset(found)
+        done = frozenset(found)
+        after = self._after(done, before)
+        rests = (
+            self._rests[rule][at] + (after if began == here else before[began].after)[self.rules[rule].left]
+            for rule, at, began in done
+        )
+        return Column(done, after, min(rests))
 
 
 def _written(rule: Rule, words: Container[str]) -> bool:

@@ -19,14 +19,26 @@ class TreeConfig(Settings):
     form: FormName = setting(
         "auto", "What targets are; equal meanings are learned as one", choices=get_args(FormName), option=True
     )
-    word_dim: int = setting(150, "Width of word vectors.", at_least=1, option=True, search=Around(2))
-    hidden: int = setting(200, "Hidden units of the decoder.", at_least=2, option=True, search=Around(2))
+    word_dim: int = setting(100, "Width of word vectors.", at_least=1, option=True, search=Around(2))
+    hidden: int = setting(128, "Hidden units of the decoder.", at_least=2, option=True, search=Around(2))
     layers: int = setting(1, "Layers of the encoder.", at_least=1, option=True)
     dropout: float = setting(
-        0.5, "Share of vectors dropped.", at_least=0, below=1, option=True, search=Numbers(0.2, 0.6, step=0.1)
+        0.3, "Share of vectors dropped.", at_least=0, below=1, option=True, search=Numbers(0.2, 0.6, step=0.1)
     )
-    word_dropout: float = setting(0.1, "Share of words read as unknown in training.", at_least=0, below=1, option=True)
+    word_dropout: float = setting(0.05, "Share of words read as unknown in training.", at_least=0, below=1, option=True)
     min_count: int = setting(2, "Words seen fewer times than this are unknown.", at_least=1, option=True)
     smoothing: float = setting(0.0, "Share of the loss spread over all symbols.", at_least=0, below=1, option=True)
     beam: int = setting(5, "Hypotheses kept while decoding.", at_least=1, option=True)
     constrained: bool = setting(True, "Decode well-formed targets alone.", option=True, off="unconstrained")
+
+
+@dataclass(frozen=True)
+class SqlConfig(TreeConfig):
+    """What a Seq2SQL network is made of: Seq2Tree, and the database that its queries are tried on."""
+
+    form: FormName = setting("sql", "What targets are.", choices=("sql",))
+    database: str | None = setting(
+        None, "SQLite database that questions are about; it is only read.", option=True, metavar="FILE"
+    )
+    guided: bool = setting(True, "Prefer queries that run and find something.", option=True, off="unguided")
+    seconds: float = setting(1.0, "Longest time that a query may take.", above=0)

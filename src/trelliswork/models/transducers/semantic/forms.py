@@ -17,7 +17,7 @@ from trelliswork.terms import bracketed, canonical, parse_brackets
 from trelliswork.terms.brackets import LAMBDA, closed, nested
 
 Symbols = tuple[str, ...]
-FormName = Literal["auto", "brackets", "lambda", "prolog"]
+FormName = Literal["auto", "brackets", "lambda", "prolog", "sql"]
 OPEN, CLOSE = "(", ")"
 
 

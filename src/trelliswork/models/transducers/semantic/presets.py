@@ -8,6 +8,13 @@ TREES: dict[str, Preset] = {
     "seq2tree": Preset(
         "meanings in brackets by a hierarchical decoder",
         kind="Seq2Tree",
-        learning={"epochs": 60, "patience": 30, "batch_tokens": 800, "lr": 2e-3},
+        learning={"epochs": 40, "patience": 20, "batch_tokens": 400, "lr": 3e-3},
+    ),
+}
+QUERIES: dict[str, Preset] = {
+    "seq2sql": Preset(
+        "SQL that parses and runs, by the same decoder",
+        kind="Seq2SQL",
+        learning={"epochs": 40, "patience": 20, "batch_tokens": 400, "lr": 3e-3},
     ),
 }

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from trelliswork.models.transducers.recipe import PairRecipe
-from trelliswork.models.transducers.semantic.presets import TREES
+from trelliswork.models.transducers.semantic.presets import QUERIES, TREES
 
 
 class TreeRecipe(PairRecipe):
     """Seq2Tree networks."""
 
     PRESETS = TREES
+
+
+class QueryRecipe(PairRecipe):
+    """Seq2SQL networks."""
+
+    PRESETS = QUERIES

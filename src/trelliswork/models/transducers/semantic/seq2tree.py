@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
@@ -20,13 +21,15 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.errors import DataError, TermError, TrellisworkError
-from trelliswork.models.base import PartProbability, count
+from trelliswork.models.base import PartProbability, Report, count
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
 from trelliswork.models.transducers.semantic.config import TreeConfig
 from trelliswork.models.transducers.semantic.constraints import Arities, BracketConstraint, arities_in, names_alone
-from trelliswork.models.transducers.semantic.forms import CLOSE, FORMS, OPEN, Form, form_of
+from trelliswork.models.transducers.semantic.forms import CLOSE, FORMS, OPEN, Form, FormName, form_of
+from trelliswork.models.transducers.semantic.sql import SqlForm
 from trelliswork.models.transducers.transducer import Symbols, Transduced
-from trelliswork.nn.decoders.base import Unrolled
+from trelliswork.nn.decoders.base import Decoder, Unrolled
+from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.generation import Generation
 from trelliswork.nn.decoders.tree import TreeDecoder
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
@@ -41,6 +44,7 @@ SHOWN = {
     "brackets": "trees in brackets",
     "lambda": "lambda terms, up to names of variables and order of conjuncts",
     "prolog": "Prolog terms",
+    "sql": "SQL",
 }
 
 
@@ -49,6 +53,7 @@ class Seq2Tree(PairNetwork):
 
     CONFIG, STRUCTURE = TreeConfig, "hierarchical decoder with attention (Seq2Tree)"
     config: TreeConfig
+    decoder: Decoder
     flags: Tensor  # of each symbol, whether it opens or closes a bracket
     never: Tensor  # symbols that are not generated
     search = "beam"
@@ -57,7 +62,7 @@ class Seq2Tree(PairNetwork):
         self, config: TreeConfig, format: PairFormat, source: Vocabulary, target: Vocabulary, limits: Mapping[str, Any]
     ) -> None:
         super().__init__(config, format, source, target)
-        self.form: Form = FORMS[config.form]
+        self.form: Form = form_named(config.form)
         self.limits = dict(limits)  # of the training data: arities of heads, levels and length of trees
         self.inputs = nn.Embedding(len(source), config.word_dim)
         self.encoder = RecurrentEncoder(config.word_dim, hidden=config.hidden // 2, layers=config.layers)
@@ -73,7 +78,6 @@ class Seq2Tree(PairNetwork):
         self.register_buffer("flags", torch.tensor(flags), persistent=False)
         self.register_buffer("never", torch.tensor(never), persistent=False)
         self.n_outputs = len(target)
-        self._constraint: BracketConstraint | None = None
 
     @classmethod
     def from_data(
@@ -85,20 +89,25 @@ class Seq2Tree(PairNetwork):
             raise TrellisworkError("expected pairs to build a model from, got none; check the data")
         targets = [pair.target or () for pair in train]
         config = replace(config, form=form_of(targets) if config.form == "auto" else config.form)
-        trees = [_read(FORMS[config.form], pair) for pair in train]
+        trees = [_read(form_named(config.form), pair) for pair in train]
         words = (word for pair in train for word in pair.words)
         source = Vocabulary.from_items(words, min_count=config.min_count, unknown=UNKNOWN)
         symbols = (symbol for tree in trees for symbol in tree)
         target = Vocabulary.from_items(symbols, unknown=UNKNOWN, first=(BEGIN, END))
-        limits = {
+        limits = cls.limits_of(trees, config)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return cls(config, format or PairFormat("blanks", "blanks", "none"), source, target, limits)
+
+    @classmethod
+    def limits_of(cls, trees: Sequence[Symbols], config: Any) -> dict[str, Any]:
+        """What of the training data bounds the trees that are written."""
+        return {
             "arities": arities_in(trees),
             "alone": sorted(names_alone(trees)),
             "deepest": max(map(_depth, trees)) + 1 + DEEPER,
             "longest": int(LONGER * max(map(len, trees))) + 1,
         }
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return cls(config, format or PairFormat("blanks", "blanks", "none"), source, target, limits)
 
     # Learning
 
@@ -169,15 +178,13 @@ class Seq2Tree(PairNetwork):
 
     # Answers
 
-    @property
-    def constraint(self) -> BracketConstraint | None:
+    @cached_property
+    def constraint(self) -> Constraint | None:
         """What may be written."""
         if not self.config.constrained:
             return None
-        if self._constraint is None:
-            alone, deepest = self.limits["alone"], self.limits["deepest"]
-            self._constraint = BracketConstraint(self.target, self.form.name, self.arities, alone, deepest)
-        return self._constraint
+        alone, deepest = self.limits["alone"], self.limits["deepest"]
+        return BracketConstraint(self.target, self.form.name, self.arities, alone, deepest)
 
     @property
     def arities(self) -> Arities:
@@ -231,6 +238,14 @@ class Seq2Tree(PairNetwork):
         share = sum(right) / max(1, len(right))
         return {"metric": "exact match", "score": share, "exact match": share, "n": len(right)}
 
+    def report(self, gold: Sequence[Sentence], *, threshold: float | None = None) -> Report:
+        """The shares of questions that are right."""
+        if threshold is not None:
+            raise TrellisworkError("--threshold is for spans, and a meaning is one string; leave it out")
+        scores = self.evaluate(gold)
+        shown = [name for name in ("exact match", "answer") if name in scores]
+        return Report("\n".join(f"{name:<24}{100 * scores[name]:6.2f}" for name in shown), scores)
+
     # What it is
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
@@ -248,8 +263,13 @@ class Seq2Tree(PairNetwork):
     @classmethod
     def from_stored(cls, config: Mapping[str, Any]) -> Self:
         source, target = (Vocabulary.from_list(config[side], unknown=UNKNOWN) for side in ("source", "target"))
-        settings, format = TreeConfig.from_dict(config["settings"]), PairFormat(**config["format"])
+        settings, format = cls.CONFIG.from_dict(config["settings"]), PairFormat(**config["format"])
         return cls(settings, format, source, target, config["limits"])
+
+
+def form_named(name: FormName) -> Form:
+    """The form of a name that is settled."""
+    return SqlForm() if name == "sql" else FORMS[name]
 
 
 def _depth(tree: Symbols) -> int:

@@ -1,0 +1,52 @@
+"""Files of questions and their meanings for `benchmarks.transduction`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from pathlib import Path
+
+from trelliswork.data.database import Database
+
+FOLDER = "semantic_parsing"
+DATABASE = "geography.sqlite"
+KINDS = {
+    "state": ("STATE", "STATE_NAME"), "capital": ("STATE", "CAPITAL"), "city": ("CITY", "CITY_NAME"),
+    "river": ("RIVER", "RIVER_NAME"), "mountain": ("MOUNTAIN", "MOUNTAIN_NAME"), "lake": ("LAKE", "LAKE_NAME"),
+    "high": ("HIGHLOW", "HIGHEST_POINT"), "low": ("HIGHLOW", "LOWEST_POINT"),
+}  # fmt: skip
+
+
+def make_logic(data: Path, folder: Path) -> None:
+    """GeoQuery: behind each name that is left open, such as var0, what the database has under that name."""
+    kinds = kinds_of_names(Database(data / FOLDER / DATABASE))
+    for part in ("train", "dev", "test"):
+        lines = []
+        for line in (data / FOLDER / f"geo_logic_{part}.tsv").read_text(encoding="utf-8").splitlines():
+            question, form, names = line.split("\t")
+            values: dict[str, str] = json.loads(names)
+            words = [with_kind(word, values, kinds) for word in question.split()]
+            lines.append(f"{' '.join(words)}\t{form}\n")
+        (folder / f"{part}.tsv").write_text("".join(lines), encoding="utf-8")
+
+
+def kinds_of_names(database: Database) -> dict[str, str]:
+    """Which columns have a value, as one word: new york is <city+state>."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for kind, (table, column) in KINDS.items():
+        for (value,) in database.answer(f"SELECT DISTINCT {column} FROM {table}") or ():
+            found[str(value).lower()].add(kind)
+    return {value: f"<{'+'.join(sorted(each))}>" for value, each in found.items()}
+
+
+def with_kind(word: str, values: dict[str, str], kinds: dict[str, str]) -> str:
+    """A name with its kind behind it, other words as they are."""
+    return f"{word} {kinds.get(values[word].lower(), '<unknown>')}" if word in values else word
+
+
+def make_queries(data: Path, folder: Path) -> None:
+    """GeoQuery with SQL, and its database."""
+    for part in ("train", "dev", "test"):
+        shutil.copy(data / FOLDER / f"geo_sql_{part}.tsv", folder / f"{part}.tsv")
+    shutil.copy(data / FOLDER / DATABASE, folder / DATABASE)

@@ -1,0 +1,154 @@
+"""From questions to SQL: queries that the grammar and the schema allow, and that the database can answer.
+
+    >>> model = Seq2SQL.from_data(pairs, SqlConfig(database="geography.sqlite"))       # doctest: +SKIP
+    >>> train(model, pairs, dev_pairs, out="queries")                                  # doctest: +SKIP
+    >>> tw.load("queries").predict("how many rivers are there in state_name0")         # doctest: +SKIP
+
+The decoder is that of Seq2Tree: a subquery is a bracket. Execution-guided: of the queries of a beam, the answer is the
+most probable one that runs and finds something.
+
+Zhong, Xiong and Socher (2017), Seq2SQL: generating structured queries from natural language using reinforcement
+learning; Wang et al. (2018), Robust text-to-SQL generation with execution-guided decoding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+from typing import Any, Self
+
+from trelliswork.data import PairFormat, Sentence, Vocabulary
+from trelliswork.data.database import Database, Rows
+from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.models.transducers.network import END
+from trelliswork.models.transducers.semantic.config import SqlConfig
+from trelliswork.models.transducers.semantic.constraints import SPECIAL
+from trelliswork.models.transducers.semantic.seq2tree import Seq2Tree
+from trelliswork.models.transducers.semantic.sql import classes_of, sql_grammar
+from trelliswork.models.transducers.transducer import Symbols, Transduced
+from trelliswork.nn.decoders.constraints import Constraint
+from trelliswork.nn.decoders.grammar_constraint import GrammarConstraint
+
+PLACEHOLDER = re.compile(r"([\"'])([A-Za-z_]+?)(\d+)\1")  # "state_name0" stands for any value of STATE_NAME
+N_EXAMPLES = 3  # values that are tried for each
+
+
+class Seq2SQL(Seq2Tree):
+    """Seq2Tree over SQL with a database; what it writes always parses, and names what the schema has."""
+
+    CONFIG, STRUCTURE = SqlConfig, "hierarchical decoder of SQL with attention, guided by execution"
+    config: SqlConfig
+
+    def __init__(
+        self, config: SqlConfig, format: PairFormat, source: Vocabulary, target: Vocabulary, limits: Mapping[str, Any]
+    ) -> None:
+        super().__init__(config, format, source, target, limits)
+        self.schema: dict[str, tuple[str, ...]] = {name: tuple(each) for name, each in limits["schema"].items()}
+
+    @classmethod
+    def from_data(
+        cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0
+    ) -> Self:
+        """A new model of pairs of questions and queries; the settings name the database."""
+        config = config or SqlConfig()
+        if config.database is None:
+            raise TrellisworkError("expected the database that questions are about, got none; add --database FILE")
+        return super().from_data(train, replace(config, form="sql"), format=format, seed=seed)
+
+    @classmethod
+    def limits_of(cls, trees: Sequence[Symbols], config: Any) -> dict[str, Any]:
+        return {**super().limits_of(trees, config), "schema": Database(config.database).schema}
+
+    @cached_property
+    def database(self) -> Database | None:
+        """What queries are tried on; None where the file is not."""
+        try:
+            return Database(self.config.database or "", seconds=self.config.seconds)
+        except DataError:
+            return None
+
+    @cached_property
+    def constraint(self) -> Constraint | None:
+        """SQL that names what the schema has."""
+        if not self.config.constrained:
+            return None
+        classes = classes_of((name for name in self.target if name not in SPECIAL), self.schema)
+        return GrammarConstraint(sql_grammar(classes), self.target.to_list(), self.target.index(END), classes)
+
+    # Answers
+
+    def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
+        """The queries that run and find something come first, the others behind them."""
+        if self.database is None or not self.config.guided:
+            return super().transduced(batch, top_k, sure)
+        found = super().transduced(batch, max(top_k, self.config.beam), False)
+        ranked = [sorted(each.best, key=lambda query: not self._answers(query[0])) for each in found]
+        trees = [self.form.read(queries[0][0]) for queries in ranked]
+        parts = self._parts(batch, trees) if sure else [()] * len(batch)
+        return [Transduced(queries[:top_k], each) for queries, each in zip(ranked, parts, strict=True)]
+
+    def _answers(self, query: Symbols) -> bool:
+        """Whether a query finds something, with one value or another for what it leaves open."""
+        return any(answer not in (None, (), ((None,),)) for answer in self.answers(query))
+
+    def answers(self, query: Symbols, values: Mapping[str, str] | None = None) -> list[Rows | None]:
+        """What the database answers; names that `values` do not have are tried with examples of their columns."""
+        if self.database is None:
+            raise TrellisworkError(f"expected the database {self.config.database}, got no such file; copy it there")
+        text = filled(self.format.join_target(query), values or {})
+        names = sorted({found[2].upper() for found in PLACEHOLDER.finditer(text)} & self.columns)
+        if not names:
+            return [self.database.answer(text)]
+        tries = zip(*(self._examples(name) for name in names), strict=False)
+        return [self.database.answer(_with_examples(text, dict(zip(names, each, strict=True)))) for each in tries]
+
+    @cached_property
+    def columns(self) -> set[str]:
+        """The names of all columns."""
+        return {column for each in self.schema.values() for column in each}
+
+    def _examples(self, column: str) -> list[str]:
+        assert self.database is not None
+        tables = (table for table, columns in self.schema.items() if column in columns)
+        query = f'SELECT DISTINCT "{column}" FROM "{next(tables)}" WHERE "{column}" IS NOT NULL'
+        return [str(row[0]) for row in islice(self.database.answer(query) or (), N_EXAMPLES)]
+
+    def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
+        """The share of questions whose query is answered as the right one is, and of those whose query is the same."""
+        scores = super().evaluate(gold)
+        if self.database is None:
+            return scores
+        found = [each.best[0][0] for each in self.transduce(gold)]
+        right = [
+            self.form.compared(query) == self.form.compared(pair.target or ()) or self._agree(query, pair.target or ())
+            for query, pair in zip(found, gold, strict=True)
+        ]
+        share = sum(right) / max(1, len(right))
+        return {**scores, "metric": "answer", "score": share, "answer": share}
+
+    def _agree(self, query: Symbols, right: Symbols) -> bool:
+        """Whether two queries with the same open names are answered alike."""
+        expected = self.answers(right)
+        return None not in expected and self.answers(query) == expected
+
+
+def filled(query: str, values: Mapping[str, str]) -> str:
+    """A query with the values of names that are left open.
+
+    >>> filled('SELECT x FROM y WHERE z = "state_name0"', {"state_name0": "texas"})
+    'SELECT x FROM y WHERE z = "texas"'
+    """
+    return re.sub(r"([\"'])(\w+)\1", lambda found: _quoted(values.get(found[2], found[2]), found[1]), query)
+
+
+def _quoted(value: str, mark: str) -> str:
+    return mark + value.replace(mark, mark + mark) + mark
+
+
+def _with_examples(query: str, examples: Mapping[str, str]) -> str:
+    return PLACEHOLDER.sub(
+        lambda found: _quoted(examples[found[2].upper()], found[1]) if found[2].upper() in examples else found[0], query
+    )

@@ -1,0 +1,151 @@
+"""Seq2SQL: queries that always parse, aliases of subqueries, and the choice of what the database can answer."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trelliswork as tw
+from trelliswork.data import Sentence
+from trelliswork.errors import ConstraintError, TrellisworkError
+from trelliswork.models.transducers.semantic.config import SqlConfig
+from trelliswork.models.transducers.semantic.seq2sql import Seq2SQL, filled
+from trelliswork.models.transducers.semantic.sql import SqlForm, classes_of, sql_grammar
+
+SCHEMA = {"CITY": ("CITY_NAME", "STATE_NAME", "POPULATION"), "RIVER": ("RIVER_NAME", "TRAVERSE", "LENGTH")}
+SMALL: dict[str, Any] = {"word_dim": 8, "hidden": 8, "dropout": 0.0, "word_dropout": 0.0, "min_count": 1}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "places.sqlite"
+    with sqlite3.connect(path) as made:
+        for table, columns in SCHEMA.items():
+            made.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
+        made.execute(
+            "INSERT INTO CITY VALUES ('austin', 'texas', 900), ('waco', 'texas', 100), ('reno', 'nevada', 200)"
+        )
+        made.execute("INSERT INTO RIVER VALUES ('red', 'texas', 1000)")
+    return path
+
+
+def pair(source: str, target: str) -> Sentence:
+    return Sentence(tuple(source.split()), target=tuple(target.split()), file="pairs.tsv", line=1)
+
+
+BIGGEST = (
+    "SELECT CITYalias0.CITY_NAME FROM CITY AS CITYalias0 WHERE CITYalias0.POPULATION = ( SELECT MAX( "
+    'CITYalias1.POPULATION ) FROM CITY AS CITYalias1 WHERE CITYalias1.STATE_NAME = "state_name0" ) ;'
+)
+PAIRS = [
+    pair("biggest city in state_name0", BIGGEST),
+    pair("how many rivers", "SELECT COUNT( RIVERalias0.RIVER_NAME ) FROM RIVER AS RIVERalias0 ;"),
+    pair("cities of state_name0",
+         'SELECT CITYalias0.CITY_NAME FROM CITY AS CITYalias0 WHERE CITYalias0.STATE_NAME = "state_name0" ;'),
+    pair("rivers of state_name0",
+         'SELECT RIVERalias0.RIVER_NAME FROM RIVER AS RIVERalias0 WHERE RIVERalias0.TRAVERSE = "state_name0" ;'),
+]  # fmt: skip
+
+
+def test_a_subquery_numbers_its_own_aliases() -> None:
+    form = SqlForm()
+    read = form.read(BIGGEST.split())
+    assert "CITYalias1" not in read and read.count("CITYalias0") == 2
+    assert " ".join(form.written(read)).count("MAX( CITYalias0.POPULATION )") == 1
+    inner = "SELECT A FROM CITY AS CITYalias0 WHERE X = ( SELECT B FROM CITY AS CITYalias1 WHERE CITYalias0.Y = Z )"
+    assert " ".join(form.read(inner.split())) == inner  # a name from outside would be hidden
+    twice = "SELECT X FROM CITY AS CITYalias4 , CITY AS CITYalias2 WHERE CITYalias2.X = CITYalias4.X"
+    renamed = "SELECT X FROM CITY AS CITYalias0 , CITY AS CITYalias1 WHERE CITYalias1.X = CITYalias0.X"
+    assert " ".join(form.read(twice.split())) == renamed
+    assert form.compared(twice.split()) == form.compared(renamed.split())
+
+
+def accepts(text: str) -> bool:
+    symbols = text.split()
+    classes = classes_of(symbols, SCHEMA)
+    try:
+        grammar = sql_grammar(classes)
+        state = grammar.start
+        for symbol in symbols:
+            state = grammar.step(state, classes.get(symbol, "nothing"))
+    except ConstraintError:
+        return False
+    return grammar.is_complete(state)
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("SELECT CITY_NAME FROM CITY", True),
+        ("SELECT CITY_NAME FROM CITY AS CITYalias0 WHERE CITYalias0.POPULATION > 5 AND NOT CITY_NAME IS NULL", True),
+        ("SELECT COUNT ( DISTINCT CITY_NAME ) FROM CITY GROUP BY STATE_NAME HAVING COUNT ( CITY_NAME ) > 2", True),
+        ("SELECT CITY_NAME FROM CITY ORDER BY POPULATION DESC LIMIT 1", True),
+        ("SELECT LENGTH FROM RIVER WHERE TRAVERSE NOT IN ( SELECT STATE_NAME FROM CITY )", True),
+        ("SELECT CITYalias0.LENGTH FROM CITY AS CITYalias0", False),  # no such column of this table
+        ("SELECT ELEVATION FROM CITY", False),
+        ("SELECT CITY_NAME FROM MOUNTAIN", False),
+        ("SELECT CITY_NAME FROM CITY WHERE", False),
+        ("SELECT FROM CITY", False),
+        ("SELECT CITY_NAME FROM CITY LIMIT CITY_NAME", False),
+        ("SELECT ( CITY_NAME FROM CITY", False),
+        ("SELECT MAX ( COUNT ( CITY_NAME ) ) FROM CITY", False),
+    ],
+)
+def test_the_grammar_knows_sql_and_the_schema(text: str, fits: bool) -> None:
+    assert accepts(text) == fits
+
+
+def test_what_it_writes_always_parses_whatever_its_weights(file: Path) -> None:
+    for seed in range(3):
+        model = Seq2SQL.from_data(PAIRS, SqlConfig(database=str(file), guided=False, beam=4, **SMALL), seed=seed)
+        for found in model.transduced([("how", "many"), ("rivers",)], 4, sure=False):
+            for query, _ in found.best:
+                text = " ".join(model.form.read(query))
+                assert accepts(text), text
+
+
+def test_a_query_that_runs_and_finds_something_comes_first(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Seq2SQL.from_data(PAIRS, SqlConfig(database=str(file), beam=8, **SMALL), seed=1)
+    plain = Seq2SQL.from_data(PAIRS, SqlConfig(database=str(file), beam=8, guided=False, **SMALL), seed=1)
+    tried = {query: i % 3 == 2 for i, (query, _) in enumerate(plain.transduced([("rivers",)], 8, sure=False)[0].best)}
+    monkeypatch.setattr(model, "_answers", lambda query: tried[query])
+    found = [query for query, _ in model.transduced([("rivers",)], 8, sure=True)[0].best]
+    expected = sorted(tried, key=lambda query: not tried[query])  # in order of probability otherwise
+    assert found == expected
+    assert found[0] != next(iter(tried))
+
+
+def test_open_names_are_tried_with_values_of_their_columns(file: Path) -> None:
+    model = Seq2SQL.from_data(PAIRS, SqlConfig(database=str(file), **SMALL))
+    cities = PAIRS[2].target or ()
+    assert model.answers(cities) == [(("reno",),), (("austin",), ("waco",))]  # those of nevada and of texas
+    assert model.answers(cities, {"state_name0": "texas"}) == [(("austin",), ("waco",))]
+    assert model._answers(cities)
+    assert not model._answers((*["SELECT", "CITY_NAME", "FROM", "CITY", "WHERE", "CITY_NAME", "="], '"nowhere"'))
+    assert not model._answers(("SELECT", "X"))
+    assert filled('x = "a0" AND y = "b"', {"a0": 'say "hi"'}) == 'x = "say ""hi""" AND y = "b"'
+
+
+def test_scores_count_answers_and_it_comes_back_from_disk(file: Path, tmp_path: Path) -> None:
+    model = Seq2SQL.from_data(PAIRS, SqlConfig(database=str(file), **SMALL), seed=2)
+    scores = model.evaluate(PAIRS)
+    assert scores["metric"] == "answer" and scores["score"] >= scores["exact match"]
+    model.save(tmp_path / "m")
+    loaded: Any = tw.load(tmp_path / "m")
+    assert loaded.predict("how many rivers")[0].value == model.predict("how many rivers")[0].value
+    file.unlink()
+    moved: Any = tw.load(tmp_path / "m")
+    assert moved.database is None  # it still writes queries
+    assert moved.predict("how many rivers")[0].value.endswith(";")
+    with pytest.raises(TrellisworkError, match="got no such file"):
+        moved.answers(("SELECT",))
+
+
+def test_a_database_is_needed(tmp_path: Path) -> None:
+    with pytest.raises(TrellisworkError, match="add --database FILE"):
+        Seq2SQL.from_data(PAIRS)
+    with pytest.raises(TrellisworkError, match="got no such file"):
+        Seq2SQL.from_data(PAIRS, SqlConfig(database=str(tmp_path / "none.sqlite")))
