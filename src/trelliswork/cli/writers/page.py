@@ -7,7 +7,7 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 
-from trelliswork.cli.writers.base import Writer, answers_by_task, marked_spans
+from trelliswork.cli.writers.base import Writer, answers_by_task, in_a_line, marked_spans
 from trelliswork.data import Sentence
 from trelliswork.data.raw_sentences import spaces_after
 from trelliswork.models.base import Answer
@@ -66,7 +66,8 @@ class PageWriter(Writer):
 
     def _marked(self, sentence: Sentence, answer: Answer, task: str) -> str:
         if not isinstance(answer.value, list):
-            return f"{escape(' '.join(sentence.words))} {self._mark(str(answer.value), escape(str(answer.value)), '')}"
+            shown = in_a_line(answer.value)
+            return f"{escape(' '.join(sentence.words))} {self._mark(shown, escape(shown), '')}"
         gaps = [" " if space else "" for space in spaces_after(sentence)] if sentence.offsets else []
         gaps = [*(gaps or [" "] * (len(sentence) - 1)), ""]
         pieces = self._tags if self.schemes[task] == "plain" else self._spans
