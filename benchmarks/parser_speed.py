@@ -54,6 +54,7 @@ class Contest:
     name: str
     about: str
     peers: tuple[Peer, ...]
+    ours: str = "our_parser.py"
 
 
 CONTESTS = (
@@ -61,6 +62,12 @@ CONTESTS = (
         Peer("udpipe", "UDPipe 1: parser alone, tags are read from the file", "udpipe_parser.py", 1.0),
         Peer("spacy", "spaCy 3: parser alone, HashEmbedCNN of width 96 and depth 4", "spacy_parser.py", 1.0),
     )),
+    Contest("biaffine", "BiLSTM 2 x 300 over words and characters, arcs 300, labels 100, no tags; the best tree", (
+        Peer("supar", "supar 1.1: the same sizes; greedy heads, MST if they are no tree", "supar_parser.py", 4.0),
+    )),
+    Contest("biaffine-training", "the same, one pass: exact likelihood of trees, batches of 5,000 tokens", (
+        Peer("supar", "supar 1.1: the same sizes and batches; losses of single heads", "supar_training.py", 2.0),
+    ), ours="our_training.py"),
 )  # fmt: skip
 
 
@@ -124,7 +131,7 @@ def trained(peer: Peer, python: str, place: Place) -> Path | None:
 def measure(contest: Contest, model: Path, place: Place, rounds: int) -> Row:
     """Medians of interleaved rounds, and of the ratios within them."""
     with ExitStack() as stack:
-        runs = {"ours": stack.enter_context(served(sys.executable, "our_parser.py", model, place))}
+        runs = {"ours": stack.enter_context(served(sys.executable, contest.ours, model, place))}
         for peer in contest.peers:
             python = place.python_of(peer)
             if python is None:

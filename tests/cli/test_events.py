@@ -33,6 +33,10 @@ def test_a_model_is_trained_asked_scored_and_shown(cli: Cli, events: Path, tmp_p
         parts = {"frames", "mentions", "slots"} if name == "sling" else {"entities", "events"}
         assert set(found.pop("value")) == parts
         assert found == json.loads(given)  # everything else comes back as it was
+    for format in ("conll", "pretty"):  # a line for each sentence, with its value as JSON
+        lines = cli("predict", out, test, "--format", format).out.splitlines()
+        assert [set(json.loads(line.split("\t")[1])) for line in lines] == [parts] * 6
+    assert "no tags for CSV; add --format jsonl" in cli("predict", out, test, "--format", "csv").err
     scored = cli("evaluate", out, test)
     assert scored.status == 0 and "precision" in scored.out
     assert "parameters" in cli("info", out).out

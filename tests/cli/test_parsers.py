@@ -22,7 +22,7 @@ from trelliswork.data import Choices, Sentence, Vocabulary, read_treebank
 from trelliswork.data.files import read_bytes
 from trelliswork.data.kept_lines import KeptLines
 from trelliswork.models import load
-from trelliswork.models.base import Answer, arc_columns
+from trelliswork.models.base import Answer, PartProbability, arc_columns
 from trelliswork.text import Token, read_documents
 
 
@@ -365,7 +365,9 @@ def test_explain_shows_other_heads(cli: Cli, parser: Path, new: Path, tmp_path: 
 
 def test_info_export_and_tune(cli: Cli, parser: Path, bank: Path, tmp_path: Path) -> None:
     info = cli("info", parser).out
-    assert "a parser by pairs of words" in info and "plain text" in info and "word FORM, tag DEPREL" in info
+    assert (
+        "a parser by pairs of words" in info and "plain text" in info and "word FORM, head HEAD, label DEPREL" in info
+    )
     answer = cli("export", parser, tmp_path / "onnx", "--onnx")
     assert answer.status == 2 and "got a TableParser; train one, say --model window" in answer.err
     assert cli("export", parser, tmp_path / "python", "--python").status == 2
@@ -379,9 +381,13 @@ def test_info_export_and_tune(cli: Cli, parser: Path, bank: Path, tmp_path: Path
 TREEBANKS = sorted((Path(__file__).parents[2].parent / "shared/data").glob("*/*.conllu*"))
 
 
+@pytest.mark.parametrize("sure", [False, True])
 @pytest.mark.parametrize("file", TREEBANKS or [None], ids=lambda file: "none" if file is None else file.name)
-def test_real_treebanks_come_back_but_for_what_is_predicted(parser: Path, tmp_path: Path, file: Path | None) -> None:
-    """Byte for byte: comments, tokens of several words, empty nodes, enhanced dependencies, all other columns."""
+def test_real_treebanks_come_back_but_for_what_is_predicted(tmp_path: Path, file: Path | None, sure: bool) -> None:
+    """Byte for byte: comments, tokens of several words, empty nodes, enhanced dependencies, all other columns.
+
+    With probabilities, these come last in MISC.
+    """
     if file is None:
         pytest.skip("no treebanks beside the project")
     plain = tmp_path / "given.conllu"
@@ -393,13 +399,15 @@ def test_real_treebanks_come_back_but_for_what_is_predicted(parser: Path, tmp_pa
     inputs = Inputs(str(plain), "conll", Choices(numbered=True), KeptLines())
     inputs.format, sentences = open_new(str(plain), "conll", inputs.choices, inputs.kept.keep)  # type: ignore[union-attr]
     writer = writer_for(None, inputs, model, 0, sys.stdout)
-    for sentence, answer in answers(model, sentences, Question()):
+    for sentence, answer in answers(model, sentences, Question(confidence=sure)):
         written.append(writer.write(sentence, answer))
     after = "".join([*written, writer.end()])
     before_rows, after_rows = ([line.split("\t") for line in each.split("\n")] for each in (text, after))
     for before, found in zip(before_rows, after_rows, strict=True):
         if before[0].isdigit():
             wanted = [*before[:6], "0" if before[0] == "1" else "1", f"l{before[0]}", *before[8:]]
+            if sure:
+                wanted[9] = f"{'' if before[9] == '_' else before[9] + '|'}HeadProb=0.5000|ArcProb=0.2500"
             assert found == wanted
         else:
             assert found == before
@@ -413,4 +421,11 @@ class FlatParser(TableParser):
 
     def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
         trees = [[(min(i, 1), f"l{i + 1}") for i in range(len(each))] for each in inputs]
-        return [Answer(tree, None, columns=arc_columns(tree)) for tree in trees]
+        parts = [
+            [PartProbability(i, i + 1, label, 0.25, head, 0.5) for i, (head, label) in enumerate(tree)]
+            for tree in trees if confidence
+        ]  # fmt: skip
+        return [
+            Answer(tree, None, columns=arc_columns(tree), parts=parts[i] if confidence else ())
+            for i, tree in enumerate(trees)
+        ]

@@ -19,7 +19,7 @@ FOLDER = ROOT / "docs" / "tutorials"
 INDEX = FOLDER / "README.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 PICTURE = re.compile(r"!\[[^\]]+\]\(([^)]+)\)")
-TRAINS = re.compile(r"\.fit\(|\btrain\(|torch\.optim|\.backward\(\)")
+TRAINS = re.compile(r"trelliswork\(f?\"train |\.fit\(|\btrain\(|torch\.optim|\.backward\(\)")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 

@@ -26,7 +26,7 @@ NumberedLine = tuple[int, str]
 _BLANKS = re.compile(r"[ \t]+")
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # CoNLL-U: a multiword token 1-2 or an empty node 1.1
 _NOT_TOKENS = ("-DOCSTART-", "#")
-_TEXT = "# text = "
+_TEXT, _IDENT = "# text = ", "# sent_id = "
 _IDS = tuple(map(str, range(1, 1001)))
 _DELIMITER_NAMES = {"\t": "tab-separated", " ": "space-separated", None: "separated by white space"}
 
@@ -47,13 +47,16 @@ class ColumnFormat:
     scheme: str | None = None
     comments: bool = False
     conllu: bool = False
+    head_column: int | None = None  # of a treebank, whose tags are the labels of arcs
 
     def describe(self) -> str:
         """One line for people."""
         kind = "CoNLL-U, " if self.conllu else ""
         layout = _DELIMITER_NAMES.get(self.delimiter, f"separated by {self.delimiter!r}")
         named = [f"word = {self.word_column}"]
-        if self.tag_column is not None:
+        if self.head_column is not None:
+            named += [f"head = {self.head_column}", f"label = {self.tag_column}"]
+        elif self.tag_column is not None:
             named.append(f"tag = {self.tag_column}" + (f" ({self.scheme})" if self.scheme else ""))
         if self.feature_columns:
             named.append("features = " + ", ".join(map(str, self.feature_columns)))
@@ -90,7 +93,9 @@ def read_lines(
     """
     n_sentences = 0
     texts: list[str] = []  # the comment of a CoNLL-U sentence that has its text
-    for block in blocks(lines, format, texts if format.conllu and not with_tags else None):
+    idents: list[str] = []  # the one that has its id
+    noted = (texts, idents) if format.conllu and not with_tags else None
+    for block in blocks(lines, format, noted):
         sentence = _regular(block, file, format, with_tags)
         if sentence is not None and texts:
             sentence = placed(sentence, texts.pop(), {})
@@ -101,7 +106,7 @@ def read_lines(
             if not rows:
                 continue
             if format.conllu and numbered:
-                _check_ids(rows, file, format)
+                _check_ids(rows, file, format, idents)
             sentence = sentence_of(rows, file, format, with_tags)
             if texts:
                 sentence = placed(sentence, texts[-1], dict(_multiword_forms(every, format.word_column)))
@@ -112,15 +117,16 @@ def read_lines(
         raise DataError(file, "expected at least one sentence, got none; the file is empty")
 
 
-def _check_ids(rows: Sequence[tuple[int, list[str]]], file: str, format: ColumnFormat) -> None:
+def _check_ids(rows: Sequence[tuple[int, list[str]]], file: str, format: ColumnFormat, idents: Sequence[str]) -> None:
+    where = f"sentence {idents[-1]}: " if idents else ""
     for i, (number, columns) in enumerate(rows, 1):
         if columns[0] != str(i):
-            problem = (
-                f"expected word {i}, got the id {columns[0]!r}; number the words of a sentence from 1, without gaps"
-            )
-            raise DataError(file, problem, line=number)
+            problem = f"expected word {i}, got the id {columns[0]!r}"
+            fix = "number the words of a sentence from 1, without gaps"
+            raise DataError(file, f"{where}{problem}; {fix}", line=number)
         if len(columns) != format.n_columns:
-            raise DataError(file, f"expected {format.n_columns} columns, got {len(columns)}", line=number)
+            problem = f"expected the {format.n_columns} columns of CoNLL-U, separated by tabs, got {len(columns)}"
+            raise DataError(file, f"{where}{problem}; mend the line, or end the sentence before it", line=number)
 
 
 def _multiword_forms(rows: Sequence[tuple[int, list[str]]], column: int) -> Iterator[tuple[int, tuple[int, str]]]:
@@ -132,11 +138,11 @@ def _multiword_forms(rows: Sequence[tuple[int, list[str]]], column: int) -> Iter
 
 
 def blocks(
-    lines: Iterable[NumberedLine], format: ColumnFormat, texts: list[str] | None = None
+    lines: Iterable[NumberedLine], format: ColumnFormat, noted: tuple[list[str], list[str]] | None = None
 ) -> Iterator[list[NumberedLine]]:
     """Token lines, grouped by the blank lines between them; comments and document marks are dropped.
 
-    `texts` has the text of a CoNLL-U sentence, if a comment says it, when its block is there.
+    `noted` has the text and the id of a CoNLL-U sentence, if comments say them, when its block is there.
     """
     block: list[NumberedLine] = []
     for numbered in lines:
@@ -147,8 +153,10 @@ def blocks(
                 block = []
         elif not (line.startswith(_NOT_TOKENS) and (line[0] == "-" or format.is_comment(line))):
             block.append(numbered)
-        elif texts is not None and line.startswith(_TEXT):
-            texts[:] = [line.removeprefix(_TEXT)]
+        elif noted is not None:
+            for before, found in zip((_TEXT, _IDENT), noted, strict=True):
+                if line.startswith(before):
+                    found[:] = [line.removeprefix(before)]
     if block:
         yield block
 

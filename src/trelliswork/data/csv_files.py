@@ -92,7 +92,7 @@ def open_csv(
     columns = Header(names, file, choices)
     word, tag = columns.word, columns.tag(with_tags)
     format = CsvFormat(
-        delimiter, len(names), word, tag, columns.features(tag), None, False, False, names, columns.sentence
+        delimiter, len(names), word, tag, columns.features(tag), names=names, sentence_column=columns.sentence
     )
     sample = list(itertools.islice(rows, SAMPLE_LINES))
     if choices.feature_columns is None:

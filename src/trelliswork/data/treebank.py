@@ -29,7 +29,9 @@ HEAD, DEPREL = CONLLU_NAMES.index("HEAD"), CONLLU_NAMES.index("DEPREL")
 GOLD = {name: CONLLU_NAMES.index(name) for name in ("UPOS", "XPOS", "FEATS")}
 ANSWERS = ("HEAD", "DEPREL", "DEPS")  # what a parser learns, and so cannot read
 NOTHING = "_"
-TREEBANK = ColumnFormat("\t", N_COLUMNS, 2, DEPREL + 1, scheme="plain", comments=True, conllu=True)
+TREEBANK = ColumnFormat(
+    "\t", N_COLUMNS, 2, DEPREL + 1, scheme="plain", comments=True, conllu=True, head_column=HEAD + 1
+)
 LEAVE_OUT = "correct it, or leave the sentence out"
 
 _PART = re.compile(r"(\d+)([-.])(\d+)")

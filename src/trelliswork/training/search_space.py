@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +38,9 @@ class Numbers:
         """What Optuna's trial says."""
         if self.whole:
             return trial.suggest_int(name, int(self.low), int(self.high), log=self.log, step=int(self.step or 1))
-        value = trial.suggest_float(name, self.low, self.high, log=self.log, step=self.step)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Fixed parameter")  # the first one need not be a whole number of steps
+            value = trial.suggest_float(name, self.low, self.high, log=self.log, step=self.step)
         return value if self.step is None else round(value, 10)  # 0.3, not 0.30000000000000004
 
     def label(self, value: Any) -> Any:

@@ -81,7 +81,9 @@ def _layout_rows(layout: dict[str, Any] | None) -> list[tuple[str, str]]:
         return str(names[i - 1]) if i and i <= len(names) else str(i)
 
     features = ", ".join(map(shown, layout.get("feature_columns") or ())) or "none"
-    columns = f"word {shown(layout.get('word_column'))}, tag {shown(layout.get('tag_column'))}, features {features}"
+    tag, head = shown(layout.get("tag_column")), layout.get("head_column")
+    answer = f"tag {tag}" if head is None else f"head {shown(head)}, label {tag}"
+    columns = f"word {shown(layout.get('word_column'))}, {answer}, features {features}"
     return [("columns", columns)]
 
 

@@ -112,6 +112,9 @@ def space_of(ctx: typer.Context, options: Mapping[str, Any]) -> Space:
         space = default_space(options)
         given |= set() if file is None else set(read_config(file, options["model"], (SPACE,)))
     left = {name: choice for name, choice in space.items() if name not in given}
+    if not space:
+        problem = f"expected settings to choose, got none: {options['model']} has no usual ones"
+        raise TrellisworkError(f"{problem}; name some in a section [space] of the file of settings")
     if not left:
         raise TrellisworkError(
             f"expected settings to choose, got all of {', '.join(space)} as given; leave some out, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -103,5 +104,10 @@ def one_line(sentence: Sentence, answer: Answer) -> str:
     """The input and its value, or each of the best values with its probability; for values that are no list of tags."""
     text = sentence.text if answer.is_string and sentence.text else " ".join(sentence.words)
     if not answer.alternatives:
-        return f"{text}\t{answer.value}\n"
-    return "".join(f"{text}\t{each.value}\t{each.probability:.6f}\n" for each in answer.alternatives)
+        return f"{text}\t{in_a_line(answer.value)}\n"
+    return "".join(f"{text}\t{in_a_line(each.value)}\t{each.probability:.6f}\n" for each in answer.alternatives)
+
+
+def in_a_line(value: Any) -> str:
+    """A value as text; one of several parts, such as events, as JSON."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, Mapping) else str(value)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 
-from trelliswork.cli.writers.base import Writer, answers_by_task, marked_spans
+from trelliswork.cli.writers.base import Writer, answers_by_task, in_a_line, marked_spans
 from trelliswork.data import Sentence
 from trelliswork.data.raw_sentences import spaces_after
 from trelliswork.models.base import Answer
@@ -66,9 +66,10 @@ class PageWriter(Writer):
 
     def _marked(self, sentence: Sentence, answer: Answer, task: str) -> str:
         if not isinstance(answer.value, list):
+            shown = in_a_line(answer.value)
             text = sentence.text if answer.is_string and sentence.text else " ".join(sentence.words)
             picture = f'<div class="tree">{answer.draw().svg}</div>' if answer.is_string and answer.parts else ""
-            return f"{escape(text)} {self._mark(str(answer.value), escape(str(answer.value)), '')}{picture}"
+            return f"{escape(text)} {self._mark(shown, escape(shown), '')}{picture}"
         gaps = [" " if space else "" for space in spaces_after(sentence)] if sentence.offsets else []
         gaps = [*(gaps or [" "] * (len(sentence) - 1)), ""]
         pieces = self._tags if self.schemes[task] == "plain" else self._spans

@@ -15,7 +15,7 @@ def network_described(
 ) -> Description:
     """A network over words under some structure."""
     encoder = ENCODERS.get(model.config.encoder, f"a {model.config.encoder} network")
-    under = f"a {structure}"
+    under = f"{'an' if structure[0] in 'aeio' else 'a'} {structure}"
     if getattr(model.config, "normalization", "global") == "local":
         under = f"local normalisation{structure.partition(' CRF')[2]}"
     sizes = {name: f"{len(items):,} entries" for name, items in model.features.vocabularies.items()}

@@ -209,11 +209,22 @@ class DependencyParser(WordNetwork):
         return report_of(gold, [arcs_of(each) for each in gold], arcs, sure, self._tag_scores(gold, found))
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        unknown = Counter(label for each in dev for label in labels_of(each) if label not in self.labels)
-        if not unknown:
+        return self._unknown_labels(dev, "labels of the dev sentences")
+
+    def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
+        return list(gold), self._unknown_labels(gold, "labels")
+
+    def _unknown_labels(self, gold: Sequence[Sentence], what: str) -> list[str]:
+        """A note about labels that training never saw, with the place of the first."""
+        found = [
+            (label, each, i) for each in gold for i, label in enumerate(labels_of(each)) if label not in self.labels
+        ]
+        if not found:
             return []
-        worst = ", ".join(label for label, _ in unknown.most_common(5))
-        return [f"note: labels of the dev sentences that training never saw count as mistakes: {worst}"]
+        worst = ", ".join(label for label, _ in Counter(label for label, _, _ in found).most_common(5))
+        _, sentence, i = found[0]
+        place = f" (the first at {sentence.file}:{sentence.line_of(i)})" if sentence.file else ""
+        return [f"note: {what} that training never saw count as mistakes: {worst}{place}; train on sentences with them"]
 
     # What it is
 

@@ -49,7 +49,7 @@ class Tagging:
 
 
 class ChainScorer:
-    """ρ = emission + transition from the last tag, the scores of `LinearChain`: in a full beam, it."""  # [S4.304]
+    """ρ = emission + transition from the last tag, the scores of `LinearChain`: in a full beam, it."""  # [S4.302-304]
 
     def __init__(
         self,

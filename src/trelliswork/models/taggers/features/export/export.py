@@ -130,7 +130,10 @@ def _short(weight: float) -> float:
 def _exportable(model: Any, target: str) -> FeatureTagger:
     """Refuse what is not one chain of labels whose attributes have names."""
     if not isinstance(model, FeatureTagger):
-        raise ModelError(f"{target} is for models over features; got a {type(model).__name__}; use --onnx for networks")
+        raise ModelError(
+            f"{target} is for models over features; got a {type(model).__name__}; "
+            "networks that tag can be written with --onnx, parsers and models of events not at all"
+        )
     crf, parameters = model.crf, model.crf.parameters
     problem = ""
     if isinstance(parameters, HiddenParameters):
