@@ -86,7 +86,7 @@ def _detail(given: str) -> Detail:
     known: tuple[Detail, ...] = get_args(Detail)
     if given not in known:
         raise TrellisworkError(f"--detail must be one of {', '.join(known)}; got {given!r}")
-    return known[known.index(given)]  # type: ignore[arg-type]
+    return known[known.index(given)]
 
 
 def layout_in(options: Mapping[str, Any]) -> Choices:

@@ -15,7 +15,7 @@ Charniak (1996), Tree-bank grammars; Johnson (1998), PCFG models of linguistic t
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -66,7 +66,7 @@ class TreebankGrammar(ConstituencyParser):
         self.words = GrammarWords(self.counts, place)
         self.tag_names, self._of_tag = self._columns(lambda symbol: symbol in self.words.symbols)
         self.labels, self._of_label = self._columns(lambda symbol: symbol not in self.words.symbols)
-        self._above = Counter[tuple[str | None, str | None]]()  # how often a label is right above another
+        self._above: dict[tuple[str | None, str | None], float] = defaultdict(float)  # a label right above another
         for (a, b), n in self.counts.unary.items():
             self._above[label_of(a), label_of(b)] += n
 
