@@ -149,7 +149,7 @@ ATIS = Data(
 )
 QUERIES = Data("GeoQuery in SQL, names left open", make_queries, {"answer": "answer", "exact match": "exact match"})
 RUNS = (
-    Run("cmudict/pair-ngram", CMUDICT, "--model pair-ngram --many-to-many",
+    Run("cmudict/pair-ngram", CMUDICT, "--model pair-ngram",
         {"word error rate": 25.9, "symbol error rate": 6.25}),
     Run("arabic/pair-ngram", ARABIC, "--model pair-ngram --target-chunk 3 --length-penalty 0.5",
         {"word error rate": 75.1, "symbol error rate": 23.0}),

@@ -65,14 +65,14 @@ def test_a_word_list_a_column_and_a_pipe(
 
 
 def test_the_k_best_are_lines_and_a_lexicon_has_no_probabilities(model: Path, tmp_path: Path, cli: Any) -> None:
-    words = write(tmp_path, "bat\nshe\nsho\n", "words.txt")
+    words = write(tmp_path, "bat\nshe\n", "words.txt")
     best = [line.split("\t") for line in cli("predict", model, words, "--top-k", 3).out.splitlines()]
-    assert [line[0] for line in best] == ["bat", "she", "she", "sho", "sho"], "there are no more"
-    assert len({tuple(line[:2]) for line in best}) == 5
-    assert float(best[1][2]) > float(best[2][2]) and float(best[1][2]) + float(best[2][2]) == pytest.approx(1, abs=2e-6)
+    assert [line[0] for line in best] == ["bat"] * 3 + ["she"] * 3
+    assert len({tuple(line[:2]) for line in best}) == 6
+    assert [float(line[2]) for line in best[:3]] == sorted((float(line[2]) for line in best[:3]), reverse=True)
     one = [line.split("\t") for line in cli("predict", model, words).out.splitlines()]
-    assert [best[0], best[1], best[3]] == one, "the same first answer whatever K"
-    assert cli("predict", model, "--lexicon", words).out == "bat\tB A T\nshe\tS E\nsho\tS O\n"
+    assert [best[0], best[3]] == one, "the same first answer whatever K"
+    assert cli("predict", model, "--lexicon", words).out == "bat\tB A T\nshe\tS E\n"
     several = cli("predict", model, "--lexicon", words, "--top-k", 3).out.splitlines()
     assert several == ["\t".join(line[:2]) for line in best]
 

@@ -50,10 +50,10 @@ class ChunkModel:
 
     @classmethod
     def of(cls, aligned: Aligned, order: int) -> ChunkModel:
-        """Count the n-grams of alignments. Symbols that are never alone may vanish: every source has a target."""
+        """Count the n-grams of alignments. Every source symbol may also vanish, so that every source has a target."""
         symbols = {symbol for source, _ in aligned.chunks for symbol in source}
-        alone = {source[0] for source, _ in aligned.chunks if len(source) == 1}
-        chunks: list[ChunkPair] = sorted([*aligned.chunks, *(((symbol,), ()) for symbol in symbols - alone)])
+        vanishing: set[ChunkPair] = {((symbol,), ()) for symbol in symbols} - set(aligned.chunks)
+        chunks = sorted([*aligned.chunks, *vanishing])
         place = {chunk: i for i, chunk in enumerate(chunks)}
         renumbered = np.array([place[chunk] for chunk in aligned.chunks])
         ngrams = estimate([renumbered[each] for each in aligned.sequences], len(chunks), order)
@@ -101,7 +101,8 @@ class ChunkModel:
         return log_z
 
     def align(self, source: Symbols, target: Symbols) -> Alignment:
-        """The best alignment with a target, and log p(target | source) by all of them; -inf if there is none."""  # [S2, transliteration]
+        """The best alignment with a target, and log p(target | source) by all of them; -inf if there is none."""
+        # [S2, transliteration]
         trace, lattice, sums, choice = self._traced(source, target)
         if trace is None or sums[0] == -math.inf:
             return Alignment([], -math.inf)
