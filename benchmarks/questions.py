@@ -11,11 +11,11 @@ from trelliswork.data.database import Database
 
 FOLDER = "semantic_parsing"
 DATABASE = "geography.sqlite"
-KINDS = {
-    "state": ("STATE", "STATE_NAME"), "capital": ("STATE", "CAPITAL"), "city": ("CITY", "CITY_NAME"),
-    "river": ("RIVER", "RIVER_NAME"), "mountain": ("MOUNTAIN", "MOUNTAIN_NAME"), "lake": ("LAKE", "LAKE_NAME"),
-    "high": ("HIGHLOW", "HIGHEST_POINT"), "low": ("HIGHLOW", "LOWEST_POINT"),
-}  # fmt: skip
+KINDS = (
+    ("state", "STATE", "STATE_NAME"), ("capital", "STATE", "CAPITAL"), ("city", "CITY", "CITY_NAME"),
+    ("river", "RIVER", "RIVER_NAME"), ("mountain", "MOUNTAIN", "MOUNTAIN_NAME"), ("lake", "LAKE", "LAKE_NAME"),
+    ("place", "HIGHLOW", "HIGHEST_POINT"), ("place", "HIGHLOW", "LOWEST_POINT"),
+)  # fmt: skip
 
 
 def make_logic(data: Path, folder: Path) -> None:
@@ -34,7 +34,7 @@ def make_logic(data: Path, folder: Path) -> None:
 def kinds_of_names(database: Database) -> dict[str, str]:
     """Which columns have a value, as one word: new york is <city+state>."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for kind, (table, column) in KINDS.items():
+    for kind, table, column in KINDS:
         for (value,) in database.answer(f"SELECT DISTINCT {column} FROM {table}") or ():
             found[str(value).lower()].add(kind)
     return {value: f"<{'+'.join(sorted(each))}>" for value, each in found.items()}

@@ -168,8 +168,8 @@ RUNS = (
         {"BLEU": 36}),
     Run("geoquery/seq2tree", GEO, "--model seq2tree --epochs 50 --dropout 0.4", {"exact match": 85}),
     Run("atis/seq2tree", ATIS, "--model seq2tree --epochs 20 --batch-tokens 1000", {"exact match": 78}),
-    Run("geoquery-sql/seq2sql", QUERIES, "--model seq2sql --database {folder}/geography.sqlite --epochs 55 --dropout 0.4",
-        {"answer": 75}),
+    Run("geoquery-sql/seq2sql", QUERIES,
+        "--model seq2sql --database {folder}/geography.sqlite --epochs 55 --dropout 0.4", {"answer": 75}),
 )  # fmt: skip
 
 
@@ -183,10 +183,10 @@ def measure(run: Run, seed: int, data: Path, work: Path) -> Result:
     """Train, then score on dev and test; the speed is that of `predict` on the sources of test."""
     run.data.make(data, work)
     began = time.perf_counter()
+    options = run.options.format(folder=work).split()
     seconds = trelliswork(
-        "train", work / "train.tsv", "--dev", work / "dev.tsv", *run.options.format(folder=work).split(), "--seed", str(seed), "--out",
-        work / "model",
-    )  # fmt: skip
+        "train", work / "train.tsv", "--dev", work / "dev.tsv", *options, "--seed", str(seed), "--out", work / "model"
+    )
     found: Result = {"name": run.name, "seed": seed, "command": command(run, seed), "seconds": round(seconds)}
     found["elapsed"] = round(time.perf_counter() - began)
     for part in ("dev", "test"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import trelliswork as tw
 from trelliswork.data import Sentence
@@ -149,3 +150,39 @@ def test_a_database_is_needed(tmp_path: Path) -> None:
         Seq2SQL.from_data(PAIRS)
     with pytest.raises(TrellisworkError, match="got no such file"):
         Seq2SQL.from_data(PAIRS, SqlConfig(database=str(tmp_path / "none.sqlite")))
+
+
+def mean_reward(model: Seq2SQL, pair: Sentence, n: int = 40) -> float:
+    torch.manual_seed(5)
+    encoded = model.eval().encode([pair], with_tags=True)[0]
+    with torch.no_grad():
+        drawn = model.drawn([encoded.source], n)
+    rewards = [model._reward(query, encoded) for query in drawn.decisions[0].tolist()]
+    assert set(rewards) <= {-2.0, -1.0, 1.0}
+    return sum(rewards) / n
+
+
+def test_learning_by_reward_raises_the_expected_reward(file: Path) -> None:
+    """Not always by the query that was given: others have the same answer."""
+    model = Seq2SQL.from_data(PAIRS, SqlConfig(database=str(file), reward_epochs=1, n_samples=8, **SMALL), seed=1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    found = []
+    for epoch, data, steps in ((1, PAIRS, 40), (2, PAIRS[1:2], 12)):  # by likelihood, then by reward
+        model.begin_epoch(epoch, 2)
+        assert model.by_reward == (epoch == 2)
+        torch.manual_seed(0)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            model.train().loss(data).backward()
+            optimizer.step()
+        found.append(mean_reward(model, PAIRS[1]))
+    assert found[1] > found[0] + 0.1
+
+
+def test_drawn_queries_have_the_probabilities_of_what_may_be_written(file: Path) -> None:
+    model = Seq2SQL.from_data(PAIRS, SqlConfig(database=str(file), **SMALL), seed=1).eval()
+    drawn = model.drawn([torch.tensor([1, 2])], 3)
+    assert bool((drawn.scores <= 0).all()) and bool(drawn.finished.all())
+    for query in drawn.decisions[0].tolist():
+        symbols = [model.target[i] for i in query if i >= 0][:-1]
+        assert accepts(" ".join(symbols))

@@ -1,7 +1,11 @@
 """From questions to meanings: trees and queries.
 
 forms.py         what targets are: lambda terms, Prolog terms, other brackets; and what is the same
-constraints.py   what comes out always closes its brackets
-config.py        settings
+constraints.py   what comes out always reads
 seq2tree.py      the network with a hierarchical decoder
+sql.py           SQL as a form of targets, and its grammar
+seq2sql.py       the same network with a database
+config.py        settings
+presets.py       networks by name
+recipe.py        how they are trained by name
 """

@@ -41,4 +41,8 @@ class SqlConfig(TreeConfig):
         None, "SQLite database that questions are about; it is only read.", option=True, metavar="FILE"
     )
     guided: bool = setting(True, "Prefer queries that run and find something.", option=True, off="unguided")
+    reward_epochs: int = setting(
+        0, "Epochs at the end that learn by the answers of the database (REINFORCE).", at_least=0, option=True
+    )
+    n_samples: int = setting(4, "Queries drawn for each question in these epochs.", at_least=2)
     seconds: float = setting(1.0, "Longest time that a query may take.", above=0)

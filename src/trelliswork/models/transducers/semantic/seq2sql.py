@@ -18,12 +18,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from torch import Tensor
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.data.database import Database, Rows
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.transducers.network import END
+from trelliswork.models.transducers.network import END, EncodedPair
 from trelliswork.models.transducers.semantic.config import SqlConfig
 from trelliswork.models.transducers.semantic.constraints import SPECIAL
 from trelliswork.models.transducers.semantic.seq2tree import Seq2Tree
@@ -31,6 +34,12 @@ from trelliswork.models.transducers.semantic.sql import classes_of, sql_grammar
 from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.grammar_constraint import GrammarConstraint
+from trelliswork.nn.query_parts import execution_reward, reinforce_loss
+from trelliswork.structures.beam import sample
+from trelliswork.structures.beam.search import Hypotheses
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 PLACEHOLDER = re.compile(r"([\"'])([A-Za-z_]+?)(\d+)\1")  # "state_name0" stands for any value of STATE_NAME
 N_EXAMPLES = 3  # values that are tried for each
@@ -46,6 +55,7 @@ class Seq2SQL(Seq2Tree):
         self, config: SqlConfig, format: PairFormat, source: Vocabulary, target: Vocabulary, limits: Mapping[str, Any]
     ) -> None:
         super().__init__(config, format, source, target, limits)
+        self.by_reward = False
         self.schema: dict[str, tuple[str, ...]] = {name: tuple(each) for name, each in limits["schema"].items()}
 
     @classmethod
@@ -77,6 +87,40 @@ class Seq2SQL(Seq2Tree):
             return None
         classes = classes_of((name for name in self.target if name not in SPECIAL), self.schema)
         return GrammarConstraint(sql_grammar(classes), self.target.to_list(), self.target.index(END), classes)
+
+    # Learning by reward
+
+    def begin_epoch(self, epoch: int, n_epochs: int) -> None:
+        """The last epochs learn by reward, as many as the settings say."""
+        self.by_reward = self.database is not None and epoch > n_epochs - self.config.reward_epochs
+
+    def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Float[Tensor, ""]:
+        """-log p(query | question), or, in epochs that learn by reward, an estimate of minus the expected reward."""
+        if not (self.by_reward and self.training):
+            return super().loss(batch)
+        pairs = self.encoded(batch)
+        drawn = self.drawn([pair.source for pair in pairs], self.config.n_samples)
+        rewards = [
+            [self._reward(query, pair) for query in row]
+            for row, pair in zip(drawn.decisions.tolist(), pairs, strict=True)
+        ]
+        return reinforce_loss(drawn.scores, torch.tensor(rewards, device=self.device))
+
+    def drawn(self, sources: Sequence[Int[Tensor, " n"]], n_samples: int) -> Hypotheses[Any]:
+        """Queries drawn from what the constraint allows; their scores are their log probabilities."""
+        generation = self.generation(sources)
+        return sample(generation, generation.score, n_samples)
+
+    def _reward(self, query: Sequence[int], pair: EncodedPair) -> float:
+        """By the answers of the database, with examples for what is left open."""
+        assert pair.target is not None
+        found, right = (self._tried(each) for each in (query, pair.target.tolist()))
+        return execution_reward(None if None in found else found, right)
+
+    def _tried(self, query: Sequence[int]) -> list[Rows | None]:
+        end = self.target.index(END)
+        symbols = tuple(self.target[i] for i in query if i >= 0 and i != end)
+        return self.answers(self.form.written(symbols))
 
     # Answers
 

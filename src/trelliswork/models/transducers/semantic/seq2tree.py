@@ -191,12 +191,17 @@ class Seq2Tree(PairNetwork):
         """How many arguments heads have: the fewest and the most."""
         return {head: (least, most) for head, (least, most) in self.limits["arities"].items()}
 
+    def generation(self, sources: Sequence[Int[Tensor, " n"]]) -> Generation:
+        """All that may be written for some sources, symbol by symbol."""
+        limits = torch.full((len(sources),), self.limits["longest"], device=self.device)
+        begin, end = (self.target.index(name) for name in (BEGIN, END))
+        return Generation(
+            self, self._memory(sources), begin=begin, end=end, limits=limits, constraint=self.constraint
+        )  # fmt: skip
+
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
         sources = [torch.tensor(self.source.indices(words), dtype=torch.long) for words in batch]
-        generation = Generation(
-            self, self._memory(sources), begin=self.target.index(BEGIN), end=self.target.index(END),
-            limits=torch.full((len(batch),), self.limits["longest"], device=self.device), constraint=self.constraint,
-        )  # fmt: skip
+        generation = self.generation(sources)
         found = beam_search(generation, generation.score, max(self.config.beam, top_k))
         trees = [self._ranked(*row) for row in zip(found.decisions.tolist(), found.scores.tolist(), strict=True)]
         parts = self._parts(batch, [next(iter(each)) for each in trees]) if sure else [()] * len(batch)
