@@ -8,8 +8,8 @@ from our_parser import train
 from served import commands
 
 from trelliswork.data.treebank import read_treebank
-from trelliswork.models.parsers.biaffine import BiaffineParser
-from trelliswork.models.parsers.config import ParserConfig
+from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
+from trelliswork.models.parsers.dependency.config import ParserConfig
 from trelliswork.models.parsers.presets import PRESETS
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training import TrainingConfig

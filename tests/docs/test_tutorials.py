@@ -45,7 +45,7 @@ def test_a_page_runs_and_shows_what_comes_out(page: Path, tmp_path: Path) -> Non
 
 
 def test_the_index_lists_every_page_and_nothing_else() -> None:
-    linked = set(re.findall(r"\]\((\w+)\.md\)", INDEX.read_text(encoding="utf-8")))
+    linked = set(re.findall(r"\]\(([\w-]+)\.md\)", INDEX.read_text(encoding="utf-8")))
     there = {page.stem for page in pages()}
     assert linked == there
 

@@ -21,10 +21,10 @@ from trelliswork.models.base import Alternative, Answer, Description, PartProbab
 from trelliswork.models.batched import in_batches
 from trelliswork.models.loading import KINDS
 from trelliswork.models.networks.stored_network import StoredNetwork
-from trelliswork.models.parsers.arc_explanation import ArcExplanation
-from trelliswork.models.parsers.dependency_parser import arcs_of
-from trelliswork.models.parsers.head_pins import head_pin
-from trelliswork.models.parsers.reporting import report_of
+from trelliswork.models.parsers.dependency.arc_explanation import ArcExplanation
+from trelliswork.models.parsers.dependency.head_pins import head_pin
+from trelliswork.models.parsers.dependency.parser import arcs_of
+from trelliswork.models.parsers.dependency.reporting import report_of
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
 from trelliswork.nn import DependencyCRF
 from trelliswork.training import TrainingConfig, train

@@ -13,9 +13,9 @@ import torch
 import trelliswork as tw
 from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
-from trelliswork.models.parsers import best_labels
-from trelliswork.models.parsers.biaffine import BiaffineParser
-from trelliswork.models.parsers.config import ParserConfig
+from trelliswork.models.parsers.dependency import best_labels
+from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
+from trelliswork.models.parsers.dependency.config import ParserConfig
 from trelliswork.training import TrainingConfig, train
 from trelliswork.training.objectives import OBJECTIVES, make_objective
 

@@ -13,8 +13,8 @@ import trelliswork as tw
 from tests.oracles import transitions
 from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, TrellisworkError
-from trelliswork.models.parsers.transition import TransitionParser
-from trelliswork.models.parsers.transition_config import TransitionConfig
+from trelliswork.models.parsers.transition.config import TransitionConfig
+from trelliswork.models.parsers.transition.parser import TransitionParser
 from trelliswork.training import TrainingConfig, train
 
 SMALL: dict[str, Any] = dict(

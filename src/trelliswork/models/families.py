@@ -16,12 +16,12 @@ from trelliswork.models.events.frame_config import FrameConfig
 from trelliswork.models.events.presets import FRAME_PRESETS as FRAMES
 from trelliswork.models.events.presets import PRESETS as EVENTS
 from trelliswork.models.networks.preset import Preset
-from trelliswork.models.parsers.config import ParserConfig
-from trelliswork.models.parsers.pcfg_config import GrammarConfig
+from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
+from trelliswork.models.parsers.constituency.span_config import SpanConfig
+from trelliswork.models.parsers.dependency.config import ParserConfig
 from trelliswork.models.parsers.presets import CONSTITUENCY, TRANSITION_PRESETS
 from trelliswork.models.parsers.presets import PRESETS as PARSERS
-from trelliswork.models.parsers.span_config import SpanConfig
-from trelliswork.models.parsers.transition_config import TransitionConfig
+from trelliswork.models.parsers.transition.config import TransitionConfig
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.presets import PRESETS
@@ -151,13 +151,13 @@ FAMILIES = (
     ),
     Family(
         "Constituency parsers",
-        "trelliswork.models.parsers.span_recipe:SpanRecipe",
+        "trelliswork.models.parsers.constituency.span_recipe:SpanRecipe",
         phrases_of(CONSTITUENCY),
         (VectorFile,), (SpanConfig,), (TrainingConfig, Machine), CONSTITUENCY,
     ),
     Family(
         "Grammars",
-        "trelliswork.models.parsers.pcfg_recipe:GrammarRecipe",
+        "trelliswork.models.parsers.constituency.pcfg_recipe:GrammarRecipe",
         {"pcfg": "constituency trees by the rules of a treebank, counted in seconds"},
         (), (GrammarConfig,),
     ),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 KINDS = {
     "AttentionNetwork": "trelliswork.models.transducers.attention.network:AttentionNetwork",
     "AttributeTagger": "trelliswork.models.taggers.features.attribute_tagger:AttributeTagger",
-    "BiaffineParser": "trelliswork.models.parsers.biaffine:BiaffineParser",
+    "BiaffineParser": "trelliswork.models.parsers.dependency.biaffine:BiaffineParser",
     "CharacterTokeniser": "trelliswork.models.tokenisers.tokeniser:CharacterTokeniser",
     "EditTransducer": "trelliswork.models.transducers.edit.transducer:EditTransducer",
     "Ensemble": "trelliswork.models.taggers.ensemble:Ensemble",
@@ -44,10 +44,10 @@ KINDS = {
     "Segmenter": "trelliswork.models.taggers.networks.segmenter:Segmenter",
     "Seq2SQL": "trelliswork.models.transducers.semantic.seq2sql:Seq2SQL",
     "Seq2Tree": "trelliswork.models.transducers.semantic.seq2tree:Seq2Tree",
-    "SpanParser": "trelliswork.models.parsers.span_cky:SpanParser",
+    "SpanParser": "trelliswork.models.parsers.constituency.span_cky:SpanParser",
     "Tagger": "trelliswork.models.taggers.networks.tagger:Tagger",
-    "TransitionParser": "trelliswork.models.parsers.transition:TransitionParser",
-    "TreebankGrammar": "trelliswork.models.parsers.pcfg:TreebankGrammar",
+    "TransitionParser": "trelliswork.models.parsers.transition.parser:TransitionParser",
+    "TreebankGrammar": "trelliswork.models.parsers.constituency.pcfg:TreebankGrammar",
     "VectorTagger": "trelliswork.models.taggers.networks.vector_tagger:VectorTagger",
 }
 COLUMN_TAGGERS = "trelliswork.models.taggers.column_taggers:ColumnTaggers"

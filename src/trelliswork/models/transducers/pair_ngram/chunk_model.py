@@ -52,7 +52,8 @@ class ChunkModel:
     def of(cls, aligned: Aligned, order: int) -> ChunkModel:
         """Count the n-grams of alignments. Every source symbol may also vanish, so that every source has a target."""
         symbols = {symbol for source, _ in aligned.chunks for symbol in source}
-        vanishing: set[ChunkPair] = {((symbol,), ()) for symbol in symbols} - set(aligned.chunks)
+        every: set[ChunkPair] = {((symbol,), ()) for symbol in symbols}
+        vanishing = every - set(aligned.chunks)
         chunks = sorted([*aligned.chunks, *vanishing])
         place = {chunk: i for i, chunk in enumerate(chunks)}
         renumbered = np.array([place[chunk] for chunk in aligned.chunks])

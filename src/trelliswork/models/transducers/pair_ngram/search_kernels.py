@@ -30,7 +30,7 @@ class Items(NamedTuple):
     until: Array  # int32: where those of the chunk end
     share: Array  # float64
     next: Array  # int32: the next item of the same beginning
-    count: Array  # int64 [1]
+    used: Array  # int64 [1]
 
 
 class Beginnings(NamedTuple):
@@ -41,7 +41,7 @@ class Beginnings(NamedTuple):
     length: Array  # int32
     log_prob: Array  # float64
     head: Array  # int32: its first item
-    count: Array  # int64 [1]
+    used: Array  # int64 [1]
 
 
 class Entries(NamedTuple):
@@ -61,12 +61,12 @@ def _grown(array):
 
 @kernel(EXACT)
 def _more_items(x):
-    return Items(_grown(x.state), _grown(x.pending), _grown(x.until), _grown(x.share), _grown(x.next), x.count)
+    return Items(_grown(x.state), _grown(x.pending), _grown(x.until), _grown(x.share), _grown(x.next), x.used)
 
 
 @kernel(EXACT)
 def _more_beginnings(x):
-    return Beginnings(_grown(x.parent), _grown(x.symbol), _grown(x.length), _grown(x.log_prob), _grown(x.head), x.count)
+    return Beginnings(_grown(x.parent), _grown(x.symbol), _grown(x.length), _grown(x.log_prob), _grown(x.head), x.used)
 
 
 @kernel(EXACT)
@@ -142,8 +142,8 @@ def _add(items, entries, round, place, written):
     if entries.round[at] == round.numbers[0]:
         items.share[entries.item[at]] += share
     else:
-        made = items.count[0]
-        items.count[0] += 1
+        made = items.used[0]
+        items.used[0] += 1
         round.numbers[2] += 1
         entries.key[at], entries.round[at], entries.item[at] = key, round.numbers[0], made
         items.state[made], items.pending[made], items.until[made], items.share[made] = state, pending, until, share
@@ -202,7 +202,7 @@ def _size_of(items, head):
 @kernel(EXACT)
 def _roomy(items, entries, round, more):
     """Items and entries with room for more."""
-    while items.count[0] + more > items.state.shape[0]:
+    while items.used[0] + more > items.state.shape[0]:
         items = _more_items(items)
     while 2 * (round.numbers[2] + more) > entries.key.shape[0]:
         entries = _more_entries(entries, round.numbers[0])
@@ -246,12 +246,12 @@ def _continue(model, lattice, steps, items, entries, round, head):
 def _enter(tree, heap, n_heap, made, head):
     """A longer beginning, (parent, symbol, log probability), in the tree and in the queue."""
     parent, symbol, log_prob = made
-    number = tree.count[0]
+    number = tree.used[0]
     if number == tree.parent.shape[0]:
         tree = _more_beginnings(tree)
     if n_heap == heap.shape[0]:
         heap = _grown(heap)
-    tree.count[0] += 1
+    tree.used[0] += 1
     tree.parent[number], tree.symbol[number], tree.length[number] = parent, symbol, tree.length[parent] + 1
     tree.log_prob[number], tree.head[number] = log_prob, head
     _push(heap, n_heap, tree.log_prob, number)

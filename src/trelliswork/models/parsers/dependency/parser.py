@@ -20,8 +20,8 @@ from trelliswork.models.batched import BUDGET, in_batches
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
-from trelliswork.models.parsers.head_pins import head_pin
-from trelliswork.models.parsers.reporting import report_of
+from trelliswork.models.parsers.dependency.head_pins import head_pin
+from trelliswork.models.parsers.dependency.reporting import report_of
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch
 

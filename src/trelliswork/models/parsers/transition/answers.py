@@ -10,8 +10,8 @@ from torch import Tensor
 
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.parsers.dependency_parser import Arc, Parsed, Pins
-from trelliswork.models.parsers.pins import allowed_arcs, pinned_labels
+from trelliswork.models.parsers.dependency.parser import Arc, Parsed, Pins
+from trelliswork.models.parsers.dependency.pins import allowed_arcs, pinned_labels
 from trelliswork.nn.transitions.kernels import Pinned
 from trelliswork.runtime.shapes import Float, Int
 

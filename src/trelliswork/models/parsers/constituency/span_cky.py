@@ -33,9 +33,9 @@ from trelliswork.models.base import Description
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
-from trelliswork.models.parsers.constituency_parser import ConstituencyParser, ParsedTree, Pins
-from trelliswork.models.parsers.derivations import Bracket, ChainLabels, brackets_of
-from trelliswork.models.parsers.span_config import SpanConfig
+from trelliswork.models.parsers.constituency.derivations import Bracket, ChainLabels, brackets_of
+from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins
+from trelliswork.models.parsers.constituency.span_config import SpanConfig
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.spans import SpanScorer

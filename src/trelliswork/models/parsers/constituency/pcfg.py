@@ -29,12 +29,12 @@ from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Description, count
 from trelliswork.models.card import model_card
 from trelliswork.models.loading import with_kept
-from trelliswork.models.parsers.constituency_parser import ConstituencyParser, ParsedTree, Pins
-from trelliswork.models.parsers.derivations import Bracket, brackets_of
-from trelliswork.models.parsers.expected_brackets import expected_brackets
-from trelliswork.models.parsers.grammar_words import GrammarWords
-from trelliswork.models.parsers.pcfg_config import GrammarConfig
-from trelliswork.models.parsers.treebank_rules import RuleCounts, annotated, is_tag, label_of, word_of
+from trelliswork.models.parsers.constituency.derivations import Bracket, brackets_of
+from trelliswork.models.parsers.constituency.expected_brackets import expected_brackets
+from trelliswork.models.parsers.constituency.grammar_words import GrammarWords
+from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins
+from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
+from trelliswork.models.parsers.constituency.treebank_rules import RuleCounts, annotated, is_tag, label_of, word_of
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.runtime.bridge import Array
 from trelliswork.structures.grammar.closed import Chart, ClosedGrammar, Node
@@ -67,8 +67,8 @@ class TreebankGrammar(ConstituencyParser):
         self.tag_names, self._of_tag = self._columns(lambda symbol: symbol in self.words.symbols)
         self.labels, self._of_label = self._columns(lambda symbol: symbol not in self.words.symbols)
         self._above: dict[tuple[str | None, str | None], float] = defaultdict(float)  # a label right above another
-        for (a, b), n in self.counts.unary.items():
-            self._above[label_of(a), label_of(b)] += n
+        for (a, b), times in self.counts.unary.items():
+            self._above[label_of(a), label_of(b)] += times
 
     def _columns(self, belongs: Callable[[int], bool]) -> tuple[list[str], Array]:
         """The names of some symbols, and for each symbol the place of its name among them, or -1."""

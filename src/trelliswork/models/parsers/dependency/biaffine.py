@@ -28,12 +28,12 @@ from trelliswork.data.arcs import is_projective
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence
-from trelliswork.models.parsers.arc_explanation import ArcExplanation
-from trelliswork.models.parsers.best_labels import BestLabels
-from trelliswork.models.parsers.config import ParserConfig
-from trelliswork.models.parsers.dependency_parser import Arc, DependencyParser, Parsed, Pins, heads_of
-from trelliswork.models.parsers.pins import allowed_arcs, pinned_labels
-from trelliswork.models.parsers.temperatures import fitted_temperatures
+from trelliswork.models.parsers.dependency.arc_explanation import ArcExplanation
+from trelliswork.models.parsers.dependency.best_labels import BestLabels
+from trelliswork.models.parsers.dependency.config import ParserConfig
+from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, Parsed, Pins, heads_of
+from trelliswork.models.parsers.dependency.pins import allowed_arcs, pinned_labels
+from trelliswork.models.parsers.dependency.temperatures import fitted_temperatures
 from trelliswork.nn.dependency_crf import DependencyCRF
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.biaffine import BiaffineScorer

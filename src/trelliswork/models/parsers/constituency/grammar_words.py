@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from trelliswork.models.parsers.treebank_rules import RuleCounts, label_of, word_of
-from trelliswork.models.parsers.word_tags import WordTags
+from trelliswork.models.parsers.constituency.treebank_rules import RuleCounts, label_of, word_of
+from trelliswork.models.parsers.constituency.word_tags import WordTags
 from trelliswork.runtime.bridge import Array
 
 Class = tuple[str, str | None]  # a tag, and the one word that it is for

@@ -7,8 +7,8 @@ from typing import Any
 
 from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.parsers.pcfg import TreebankGrammar
-from trelliswork.models.parsers.pcfg_config import GrammarConfig
+from trelliswork.models.parsers.constituency.pcfg import TreebankGrammar
+from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
 from trelliswork.models.taggers.features.recipe import LearningResult
 

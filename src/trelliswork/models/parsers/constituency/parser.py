@@ -16,7 +16,7 @@ from trelliswork.metrics.calibration import calibration
 from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
 from trelliswork.models.batched import in_batches
 from trelliswork.models.examined import Examined, Example
-from trelliswork.models.parsers.derivations import Bracket, brackets_of
+from trelliswork.models.parsers.constituency.derivations import Bracket, brackets_of
 
 Pins = Sequence[tuple[int, int, str | None]]  # constituents that are known, end exclusive; a label of None is unknown
 _PIN = re.compile(r"(\d{1,9})(?::(.+))?")

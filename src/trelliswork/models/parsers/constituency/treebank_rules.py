@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from trelliswork.models.parsers.pcfg_config import GrammarConfig, Side
+from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig, Side
 from trelliswork.structures.grammar.tree import MARKER, Tree
 
 ABOVE = "^"  # between a label and those above it

@@ -14,10 +14,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence, token_budget_batches
 from trelliswork.models.batched import BUDGET
-from trelliswork.models.parsers.dependency_parser import heads_of, labels_of
+from trelliswork.models.parsers.dependency.parser import heads_of, labels_of
 
 if TYPE_CHECKING:
-    from trelliswork.models.parsers.biaffine import BiaffineParser
+    from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
 
 WIDEST = math.log(8)  # temperatures are sought in 1/8 .. 8
 

@@ -26,9 +26,9 @@ from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.arcs import is_projective
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.networks.features import TokenFeatures
-from trelliswork.models.parsers.dependency_parser import DependencyParser, Parsed, Pins, heads_of
-from trelliswork.models.parsers.transition_answers import Searched, answers, pinned_rows, probabilities_of
-from trelliswork.models.parsers.transition_config import TransitionConfig
+from trelliswork.models.parsers.dependency.parser import DependencyParser, Parsed, Pins, heads_of
+from trelliswork.models.parsers.transition.answers import Searched, answers, pinned_rows, probabilities_of
+from trelliswork.models.parsers.transition.config import TransitionConfig
 from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions import ParsingUnit, TaggingUnit

@@ -1,0 +1,1 @@
+"""Dependency trees: what parsers of them share, and the graph-based one."""

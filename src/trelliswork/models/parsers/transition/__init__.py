@@ -1,0 +1,1 @@
+"""Dependency trees that are built decision by decision."""
