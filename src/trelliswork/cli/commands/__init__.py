@@ -24,7 +24,10 @@ COMMANDS = {
     "evaluate": Listed("evaluate", "Score a model on a tagged file."),
     "predict": Listed("predict", "Tag new text, with confidences and alternatives if wanted."),
     "tag": Listed("predict", "The same as predict."),
-    "explain": Listed("explain", "Show which features voted for which tag, or which other heads words may have."),
+    "explain": Listed(
+        "explain",
+        "Show which features voted for which tag, which other heads words may have, or how strings are aligned.",
+    ),
     "check": Listed("check", "Look at tagged files before training on them."),
     "info": Listed("info", "Show what a model is."),
     "convert": Listed("convert", "Turn a CRFsuite model into a Trelliswork model."),
