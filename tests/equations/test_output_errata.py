@@ -52,7 +52,7 @@ def test_the_sampled_mean_is_an_approximation() -> None:
 
 
 def test_the_output_reads_the_new_state() -> None:
-    """Erratum 50: p(y_i) = g(y_{i-1}, s_i, c_i), and the layer that is to be g has s_{i-1} in place of s_i."""
+    """Erratum 42: p(y_i) = g(y_{i-1}, s_i, c_i), and the layer that is to be g has s_{i-1} in place of s_i."""
     torch.manual_seed(3)
     decoder, h = BahdanauDecoder(2, D, hidden=D).double(), torch.randn(1, 3, D).double()
     memory, y = decoder.remember(h, torch.ones(1, 3, dtype=torch.bool)), torch.randn(1, 1, 2).double()
@@ -71,7 +71,7 @@ def test_the_output_reads_the_new_state() -> None:
 
 
 def test_the_weighted_gradients_are_those_of_the_drawn_words() -> None:
-    """Erratum 51: Σ_j v(x_j) ∇s(w', h) names a word that is not summed over; it is ∇s(x_j, h)."""
+    """Erratum 43: Σ_j v(x_j) ∇s(w', h) names a word that is not summed over; it is ∇s(x_j, h)."""
     torch.manual_seed(4)
     layer, h = SampledSoftmaxLayer(D, V, n_samples=100_000, method="importance"), torch.randn(D)
     drawn = layer.draw()
@@ -86,7 +86,7 @@ def test_the_weighted_gradients_are_those_of_the_drawn_words() -> None:
 
 
 def test_a_zipfian_distribution_has_the_exponent_above_too() -> None:
-    """Erratum 51: (1 / w) / Σ 1 / w'^s does not sum to 1 unless s = 1."""
+    """Erratum 43: (1 / w) / Σ 1 / w'^s does not sum to 1 unless s = 1."""
     s, ranks = 2.0, range(1, V + 1)
     total = sum(1 / w**s for w in ranks)
     assert abs(sum(1 / w / total for w in ranks) - 1) > 0.5
@@ -95,7 +95,7 @@ def test_a_zipfian_distribution_has_the_exponent_above_too() -> None:
 
 
 def test_what_nce_minimises_has_a_minus() -> None:
-    """Erratum 52: Σ [log h(w) + Σ log(1 - h(n))] is to be maximised: made small, it tells data from noise worst."""
+    """Erratum 44: Σ [log h(w) + Σ log(1 - h(n))] is to be maximised: made small, it tells data from noise worst."""
     torch.manual_seed(5)
     layer, h, targets = NCELayer(D, V, n_samples=3), torch.randn(4, D), torch.tensor([0, 1, 2, 3])
     torch.manual_seed(6)
@@ -117,7 +117,7 @@ def test_what_nce_minimises_has_a_minus() -> None:
 
 
 def test_the_gradient_of_a_softmax_has_both_of_its_outputs() -> None:
-    """Erratum 53: ∂ softmax_d / ∂ x_j = softmax_d (δ_dj - softmax_j); printed is softmax_d twice."""
+    """Erratum 45: ∂ softmax_d / ∂ x_j = softmax_d (δ_dj - softmax_j); printed is softmax_d twice."""
     x = torch.randn(5, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
     mask = torch.ones(1, 5, dtype=torch.bool)
     found = torch.autograd.functional.jacobian(lambda x: align(x[None, None], mask)[0, 0], x)
