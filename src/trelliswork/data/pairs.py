@@ -22,6 +22,7 @@ from trelliswork.errors import DataError
 Units = Literal["auto", "characters", "blanks"]
 NormalForm = Literal["auto", "NFC", "NFD", "none"]
 TAB = "\t"
+MANY, SHORT = 3, 2  # symbols of a text, characters of a symbol, on average
 SHOWN_UNITS = {"characters": "characters", "blanks": "symbols between blanks"}
 
 
@@ -77,9 +78,19 @@ def _cut(text: str, units: Units) -> tuple[str, ...]:
 
 
 def _units(texts: Iterable[str]) -> Units:
-    """Blanks, if at least half of the texts have some."""
-    blank = [" " in text.strip() for text in texts]
-    return "blanks" if 2 * sum(blank) >= len(blank) > 0 else "characters"
+    """Blanks, if they are in at least half of the texts and what is between them is many or short.
+
+    So phones and the words of sentences are symbols, and the parts of a name or the syllables of a word are not.
+
+    >>> _units(["K AE T", "D AO G"]), _units(["a man sleeps", "two dogs run"]), _units(["an ninh", "van xuoi"])
+    ('blanks', 'blanks', 'characters')
+    """
+    cut = [text.split() for text in texts]
+    if 2 * sum(len(parts) > 1 for parts in cut) < len(cut):
+        return "characters"
+    n_parts = sum(map(len, cut))
+    many, short = n_parts >= MANY * len(cut), sum(len(part) for parts in cut for part in parts) <= SHORT * n_parts
+    return "blanks" if many or short else "characters"
 
 
 @dataclass(frozen=True)
