@@ -240,7 +240,8 @@ def column_factors(lattice, i, factors):
 
 @kernel(EXACT)
 def sum_up(model, lattice):
-    """Fill beta, from the end to the beginning; log of the sum over all targets and alignments."""  # [S2, transliteration]
+    """Fill beta, from the end to the beginning; log of the sum over all targets and alignments."""
+    # [S2, transliteration]
     n = lattice.heads.shape[0] - 1
     _end_sums(model, lattice, n)
     row_of, widest, n_rows = np.empty(lattice.node.shape[0], np.int32), 0, 0
