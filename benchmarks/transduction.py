@@ -120,7 +120,7 @@ MULTI30K = Data(
     "Multi30k, English to German, tokenised and in lower case as given, test 2016", make_multi30k, {"BLEU": "bleu"}
 )
 TRANSLATION = "--subwords 4000 --shared --tied --length-penalty 1 --judge bleu"
-CHUNKS = {"dut": " --target-chunk 3", "vie_hanoi": " --target-chunk 3"}  # chosen on dev
+CHUNKS = {"dut": " --target-chunk 3", "vie_hanoi": " --target-chunk 3 --source-units characters"}  # chosen on dev
 LANGUAGES = {  # Phonetisaurus 0.3.0 on the same test data
     "eng_us": 43.8, "bul": 23.2, "dut": 20.1, "geo": 0.0, "vie_hanoi": 61.7, "ady": 30.0, "ice": 36.0,
 }  # fmt: skip

@@ -134,6 +134,19 @@ def test_mixed_normal_forms_are_told_and_made_alike(tmp_path: Path, cli: Any) ->
         assert cli("predict", tmp_path / "model", "--lexicon", words).out.split("\t")[1] == "B E T\n"
 
 
+def test_the_normal_form_that_is_better_on_dev_is_kept_and_reported(tmp_path: Path, cli: Any) -> None:
+    """Accents of letters that were never seen together are known in NFD alone."""
+    lines = [line for letter in "aeo" for line in (f"{letter}\t{letter.upper()}", f"b{letter}b\tB {letter.upper()} B")]
+    lines += [f"b{letter}\u0301\tB {letter.upper()} 1" for letter in "ae"] * 2
+    train = write(tmp_path, "\n".join(lines) + "\n", "train.tsv")
+    dev = write(tmp_path, "bo\u0301\tB O 1\n", "dev.tsv")
+    answer = cli("train", train, "--dev", dev, "--model", "pair-ngram", "--out", tmp_path / "model")
+    assert answer.status == 0, answer.err
+    assert "Unicode normal form NFD, the better one on the dev data (NFC 0.00, NFD 100.00 exact match)" in answer.err
+    assert "word error rate           0.00" in answer.out, "judged by the same pairs"
+    assert cli("predict", tmp_path / "model", "--lexicon", write(tmp_path, "\u00f3\n", "w.txt")).out == "\u00f3\tO 1\n"
+
+
 def test_settings_are_options_and_can_be_searched(files: Path, tmp_path: Path, cli: Any) -> None:
     given = ["--order", 2, "--source-chunk", 1, "--target-chunk", 1, "--many-to-many", "--unalignable", "skip"]
     run = ["train", files / "train.tsv", "--dev", files / "dev.tsv", "--model", "pair-ngram", *given]

@@ -51,7 +51,6 @@ class _Level(NamedTuple):
 
 def estimate(sequences: Sequence[Array], n_words: int, order: int) -> NgramArrays:
     """An interpolated model of sequences of word numbers; words that were never seen get a share of the unigrams'."""
-
     # [S2, n-gram]
     levels = _levels(sequences, n_words, order)
     counts = _continuations(levels, n_words)
