@@ -38,6 +38,8 @@ def answers(
     model: Model, sentences: Iterable[Sentence], question: Question, *, batch: int = BATCH
 ) -> Iterator[Answered]:
     """The sentences with their answers, in order; memory is that of one batch."""
+    if question.threshold is not None and model.learns_from != "tags":
+        raise TrellisworkError("--threshold is for the spans of a tagger, and this model finds none; leave it out")
     stream, number, file = iter(sentences), 0, ""
     while group := list(itertools.islice(stream, batch)):
         file = group[0].file

@@ -54,13 +54,10 @@ class Transducer(Model):
         top_k: int = 1,
         pins: Any = None,
         confidence: bool = True,
-        threshold: float | None = None,
     ) -> list[Answer]:
         """The target of each source. A text is one source; a list has several, as texts or as pairs that were read."""
         if pins is not None and any(pins):
             raise TrellisworkError(f"expected no pins, got some; the answers of a {type(self).__name__} have none")
-        if threshold is not None:
-            raise TrellisworkError(NO_THRESHOLD)
         pairs = self.sentences_of(inputs)
         found = self.transduce(pairs, top_k, confidence)
         return [self._answer(pair, each, top_k) for pair, each in zip(pairs, found, strict=True)]
