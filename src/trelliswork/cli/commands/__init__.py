@@ -28,7 +28,7 @@ COMMANDS = {
         "explain",
         "Show which features voted for which tag, which other heads words may have, or how strings are aligned.",
     ),
-    "check": Listed("check", "Look at tagged files before training on them."),
+    "check": Listed("check", "Look at files before training on them."),
     "info": Listed("info", "Show what a model is."),
     "convert": Listed("convert", "Turn a CRFsuite model into a Trelliswork model."),
     "export": Listed("export", "Write a model for programs without Trelliswork."),
