@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ NETWORK = ["--epochs", "1", *SMALL]
 PYRAMID = ["--epochs", "1", "--segment-dim", "4", *SMALL[2:]]  # without an encoder, whose width would come first
 FEATURES = ["--max-iterations", "4", "--hidden-units", "3"]
 OTHER_FILES = {"heads": "train.conllu", "brackets": "train.mrg", "events": "train.jsonl"}
+OF_PAIRS = {"seq2tree": "terms.tsv", "seq2sql": "queries.tsv"}  # others: pairs.tsv
 FUNCTION = "def attributes(sentence):\n    return [{'word': word} for word in sentence.words]\n"
 
 
@@ -70,15 +73,32 @@ def settings_of(model: str) -> list[str]:
     """Settings that make a model small; models that count and tokenisers have none."""
     if model in PRESETS:
         return PYRAMID if PRESETS[model].network.get("encoder") == "none" else NETWORK
+    if recipe_class(model).learns_from == "pairs":
+        database = ["--database", "facts.sqlite"] if model == "seq2sql" else []
+        return [*database, *(["--epochs", "1", "--hidden", "8"] if family_of(model).presets else [])]
     if recipe_class(model).learns_from in OTHER_FILES:
         return [*(NETWORK if family_of(model).presets else ()), "--tokeniser", "rules"]
     return [] if model in ("hmm", "naive-bayes", TOKENISER) else FEATURES
 
 
+def write_pairs(folder: Path) -> None:
+    """Strings, questions with terms, and questions with the database that they are about."""
+    (folder / "pairs.tsv").write_text("ab\tA B\nba\tB A\nb\tB\n" * 4)
+    (folder / "terms.tsv").write_text("which river\triver ( a )\nwhich town\ttown ( b )\n" * 4)
+    (folder / "queries.tsv").write_text("which town\tSELECT NAME FROM TOWN ;\nhow large\tSELECT SIZE FROM TOWN ;\n" * 4)
+    with contextlib.closing(sqlite3.connect(folder / "facts.sqlite")) as database:
+        database.execute("CREATE TABLE TOWN (NAME TEXT, SIZE INTEGER)")
+        database.execute("INSERT INTO TOWN VALUES ('ulm', 3)")
+        database.commit()
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_the_settings_of_every_model_make_it_again(cli: Cli, files: Path, model: str) -> None:
     file = {"tags": "t.conll", "text": "t.conllu"}.get(learns_from := recipe_class(model).learns_from, "")
-    if not file:
+    if learns_from == "pairs":
+        file = OF_PAIRS.get(model, "pairs.tsv")
+        write_pairs(files)
+    elif not file:
         corpus, file = builtin_corpus(sizes=(12, 3, 3)), OTHER_FILES[learns_from]
         write_treebank(corpus, files)
         write_events(corpus, files)

@@ -96,6 +96,7 @@ SHORTER = {
     "train en.conllu": SMALL,
     "train zh.conllu": ["--max-iterations", "20"],
     "train ner.jsonl": SMALL,
+    "train train.tsv --dev dev.tsv --model edit": ["--epochs", "1", "--hidden", "8"],
     "train ud-train.conllu": [*SMALL, "--arc-dim", "8", "--label-dim", "8"],
     "convert old.crfsuite": ["--out", "converted"],
 }
@@ -113,6 +114,7 @@ PRINTED = {
     "train ud-train.conllu": "next:  trelliswork predict parser FILE",
     "evaluate parser": "CLAS",
     "train trees.mrg": "next:  trelliswork predict grammar FILE",
+    "train train.tsv": "next:  trelliswork predict pronounce",
 }
 
 
@@ -138,6 +140,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Path(f"{part}.conllu").rename(f"ud-{part}.conllu")
     Path("train.mrg").rename("trees.mrg")
     Path("story.txt").write_text("Orion visited Vernford. Ann smiled.\n")
+    for part in ("train", "dev"):
+        Path(f"{part}.tsv").write_text("cat\tK AE T\nbat\tB AE T\ntab\tT AE B\n" * 4)
+    Path("words.txt").write_text("cab\n")
     return tmp_path
 
 

@@ -214,6 +214,5 @@ def test_sentences_without_trees_are_refused() -> None:
     unseen = replace(TRAIN[0], brackets=((0, 6, "XX"),))
     with pytest.raises(TrellisworkError, match=r"expected one of the labels .*; got 'XX'"):
         parser().loss([unseen])
-    assert parser().notes(TRAIN, [unseen]) == [
-        "note: labels of the dev sentences that training never saw count as mistakes: XX"
-    ]
+    (note,) = parser().notes(TRAIN, [unseen])
+    assert note.startswith("note: labels that training never saw count as mistakes, here with their first places: XX (")

@@ -87,8 +87,11 @@ def config_text(settings: Mapping[str, Any], name: str = CONFIG_FILE) -> str:
     named = {MODEL_NAME if key == "model" else key: value for key, value in settings.items() if value is not None}
     code = named.get("features")  # a file never chooses code, so it must be given again
     text = _HEAD.format(name=name, features=f" --features {code}" if code else "")
+    others = _keys(config for each in FAMILIES for config in each.data).keys() - _keys(
+        family_of(settings["model"]).data
+    )
     for section, known in known_settings(settings["model"]).items():
-        lines = [f"{key} = {_toml(named[key])}" for key in known if key in named]
+        lines = [f"{key} = {_toml(named[key])}" for key in known if key in named and key not in others]
         text += "\n".join(["", f"[{section}]", *lines, ""]) if lines else ""
     return text
 

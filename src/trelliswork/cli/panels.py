@@ -93,9 +93,9 @@ class Columns(Settings):
         1, "Leave out training sentences with a tag that the training data has fewer times than this.", option=True,
         at_least=1, metavar="N",
     )  # fmt: skip
-    detail: Detail = setting(
-        "labels", "What is read of trees in brackets, each with those before it", option=True,
-        choices=get_args(Detail),
+    detail: Detail | None = setting(
+        None, "What is read of trees in brackets, each with those before it", option=True,
+        choices=get_args(Detail), default_text="labels",
     )  # fmt: skip
     scheme: str | None = setting(None, "How tags spell spans: IOB1, IOB2, IOBES or plain.", option=True)
 

@@ -21,7 +21,7 @@ from trelliswork.training.interrupts import Interrupts
 
 HELD_OUT = 10  # one document, or sentence, in this many is held out when there is no dev file
 FOR_TAGGERS = {
-    "resume": None, "tensorboard": None, "seeds": 1, "predict_columns": False, "min_tag_count": 1, "detail": "labels",
+    "resume": None, "tensorboard": None, "seeds": 1, "predict_columns": False, "min_tag_count": 1, "detail": None,
 }  # fmt: skip
 
 

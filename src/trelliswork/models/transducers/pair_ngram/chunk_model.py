@@ -17,6 +17,7 @@ from trelliswork.structures.automata.ngram_arrays import NgramArrays, estimate, 
 Array = np.ndarray[Any, Any]
 MOST_EXPANSIONS = 100_000  # beginnings that are continued for one source, whatever its length
 LEAST_WIDTH = 10
+MOST_CELLS = 4_000_000  # source times target symbols of pairs whose alignments are all summed
 
 
 class Targets(NamedTuple):
@@ -102,7 +103,10 @@ class ChunkModel:
         return log_z
 
     def align(self, source: Symbols, target: Symbols) -> Alignment:
-        """The best alignment with a target, and log p(target | source) by all of them; -inf if there is none."""
+        """The best alignment with a target, and log p(target | source) by all of them; -inf if there is none.
+
+        Of pairs of more than `MOST_CELLS` source times target symbols, the alignments near the diagonal count.
+        """
         # [S2, transliteration]
         trace, lattice, sums, choice = self._traced(source, target)
         if trace is None or sums[0] == -math.inf:
@@ -128,7 +132,10 @@ class ChunkModel:
         if not source or -1 in numbers:
             return None, None, np.array([-math.inf]), np.empty(0)
         lattice, _ = self._lattice(source)
-        trace = trace_kernels.trace(self.joint, lattice, np.array(numbers, np.int32))
+        band = len(target)  # all alignments; of longer pairs those near the diagonal
+        if len(source) * len(target) > MOST_CELLS:
+            band = MOST_CELLS // (2 * len(source))
+        trace = trace_kernels.trace(self.joint, lattice, np.array(numbers, np.int32), band)
         n = len(trace.state)
         sums, best, choice = np.empty(n), np.empty(n), np.empty(n, np.int64)
         trace_kernels.follow(lattice, trace, len(target), sums, best, choice)

@@ -43,8 +43,11 @@ def _writes(model, pair, target, j):
 
 
 @kernel(EXACT)
-def trace(model, lattice, target):
-    """All places and arcs of the alignments with a target, and of beginnings that lead nowhere."""
+def trace(model, lattice, target, band):
+    """All places and arcs of the alignments with a target, and of beginnings that lead nowhere.
+
+    Where i source symbols are read, what is written is at most `band` symbols away from i / n of the target.
+    """
     n, m = lattice.heads.shape[0] - 1, np.int64(target.shape[0])
     keys, values = np.full(1024, NONE, np.int64), np.empty(1024, np.int32)
     state, written, following = np.empty(512, np.int32), np.empty(512, np.int32), np.empty(512, np.int32)
@@ -66,6 +69,8 @@ def trace(model, lattice, target):
                     continue
                 goes = steps.to[k]
                 size = model.target_first[steps.pair[k] + 1] - model.target_first[steps.pair[k]]
+                if abs((j + size) * n - np.int64(lattice.position[goes]) * m) > band * n:
+                    continue
                 key = np.int64(goes) * (m + 1) + j + size
                 at = find(keys, key)
                 if keys[at] == NONE:
