@@ -200,10 +200,11 @@ def test_symbols_never_seen_are_said_and_passed_over(model: Path, tmp_path: Path
 
 
 def test_long_sources_are_answered(model: Path, tmp_path: Path, cli: Any) -> None:
-    answer = cli("predict", model, "--lexicon", write(tmp_path, "ba" * 5000 + "\n", "words.txt"))
+    """Longer ones: tests/models/test_pair_ngram.py."""
+    answer = cli("predict", model, "--lexicon", write(tmp_path, "ba" * 50 + "\n", "words.txt"))
     symbols = answer.out.split("\t")[1].split()
     assert answer.status == 0 and symbols == ["B", "A"] * (len(symbols) // 2)
-    assert 9_900 < len(symbols) <= 10_000  # over all alignments, some letters are likely to be silent
+    assert 90 < len(symbols) <= 100  # over all alignments, some letters may be silent
 
 
 def test_what_does_not_fit_is_refused(model: Path, files: Path, tmp_path: Path, cli: Any) -> None:
