@@ -102,7 +102,7 @@ SHORTER = {
 }
 PRINTED = {
     "train chunks.txt": "next:  trelliswork predict chunker FILE --confidence",
-    "explain": "written: votes.html",
+    "explain chunker": "written: votes.html",
     "convert": "converted",
     "train train.conll": "next:   trelliswork predict chunker FILE --confidence   (all together)",
     "tune": "next:  trelliswork evaluate search/best FILE",
