@@ -137,4 +137,6 @@ def _judge(
     else:
         report = loaded.report(gold, threshold=threshold)
     sizes = f"{count(len(units), 'sentence')}, {count(sum(map(len, units)), 'token')}"
+    if loaded.learns_from == "pairs":
+        sizes = GOLD_FILES["pairs"].size(gold)
     return Judged(folder, report, loaded.knows), sizes

@@ -104,7 +104,8 @@ def one_line(sentence: Sentence, answer: Answer) -> str:
     """The input and its value, or each of the best values with its probability; for values that are no list of tags."""
     text = sentence.text if answer.is_string and sentence.text else " ".join(sentence.words)
     if not answer.alternatives:
-        return f"{text}\t{in_a_line(answer.value)}\n"
+        known = f"\t{answer.probability:.6f}" if answer.is_string and answer.parts else ""
+        return f"{text}\t{in_a_line(answer.value)}{known}\n"
     return "".join(f"{text}\t{in_a_line(each.value)}\t{each.probability:.6f}\n" for each in answer.alternatives)
 
 
