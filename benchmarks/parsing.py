@@ -10,25 +10,20 @@ or of --data.
 
 from __future__ import annotations
 
-import argparse
 import json
-import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accuracy.measure import ROOT, trelliswork
-from benchmarks.report import RESULTS, table
-from trelliswork.data import atomic_write
+from benchmarks.accuracy.measure import trelliswork
+from benchmarks.report import table
+from benchmarks.trained_runs import Result, cells, main
 
-STORE = RESULTS / "parsing.json"
 VECTORS = "embeddings_glove/glove6b_100d_top60k.txt.gz"
 GLOVE = f"--vectors {VECTORS}"
-Result = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -88,6 +83,8 @@ def command(run: Run, seed: int) -> str:
 def measure(run: Run, seed: int, data: Path, work: Path) -> Result:
     """Train, then score on dev and test."""
     bank = run.treebank
+    if not (data / bank.train).exists():
+        sys.exit(f"{data / bank.train}: expected a treebank, got nothing; use --data")
     options = [str(data / each) if each == VECTORS else each for each in run.options.split()]
     began = time.perf_counter()
     seconds = trelliswork(
@@ -106,17 +103,6 @@ def measure(run: Run, seed: int, data: Path, work: Path) -> Result:
     return found
 
 
-def stored() -> list[Result]:
-    return json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else []
-
-
-def keep(result: Result) -> None:
-    """Into the file with all results, in place of one of the same name and seed."""
-    found = {(each["name"], each["seed"]): each for each in stored()} | {(result["name"], result["seed"]): result}
-    with atomic_write(STORE) as file:
-        file.write(json.dumps([found[key] for key in sorted(found)], indent=1) + "\n")
-
-
 def value(scores: Mapping[str, Any], key: str) -> float:
     """A score in percent, by a dotted key."""
     for part in key.split("."):
@@ -132,11 +118,8 @@ def rows(results: Sequence[Result]) -> list[list[str]]:
             if not own:
                 continue
             test, dev = ([value(each[part], key) for each in own] for part in ("test", "dev"))
-            goal = f"{run.goals[title]:g}" if title in run.goals else ""
-            seeds = ", ".join(str(each["seed"]) for each in own)
-            spread = f" ± {statistics.stdev(test):.2f}" if len(test) > 1 else ""
-            shown = f"{statistics.mean(test):.2f}{spread}"
-            found.append([run.name, title, shown, f"{statistics.mean(dev):.2f}", goal, seeds])
+            seeds = [each["seed"] for each in own]
+            found.append([run.name, title, *cells(test, dev, run.goals.get(title), seeds)])
     return found
 
 
@@ -176,24 +159,5 @@ def _further(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.parsing", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the treebanks")
-    parser.add_argument("--only", nargs="+", choices=[run.name for run in RUNS], metavar="NAME", help="these runs")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--page", action="store_true", help="only write the page anew")
-    options = parser.parse_args()
-    known = {(each["name"], each["seed"]) for each in stored()}
-    for run in [] if options.page else RUNS:
-        if run.name not in options.only if options.only else (run.name, options.seed) in known:
-            continue
-        if not (options.data / run.treebank.train).exists():
-            sys.exit(f"{options.data / run.treebank.train}: expected a treebank, got nothing; use --data")
-        with tempfile.TemporaryDirectory() as work:
-            keep(measure(run, options.seed, options.data, Path(work)))
-    (RESULTS / "parsing.md").write_text(page(stored()), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    main("parsing", __doc__, RUNS, measure, page)

@@ -11,28 +11,23 @@ writes train.tsv, dev.tsv and test.tsv.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import re
 import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from benchmarks.accuracy.measure import ROOT, trelliswork
+from benchmarks.accuracy.measure import trelliswork
 from benchmarks.questions import make_logic, make_queries
-from benchmarks.report import RESULTS, table
-from trelliswork.data import atomic_write
+from benchmarks.report import table
+from benchmarks.trained_runs import Result, cells, main
 from trelliswork.data.files import numbered_lines
 
-STORE = RESULTS / "transduction.json"
-Result = dict[str, Any]
 Make = Callable[[Path, Path], None]  # from the folder of all data to train.tsv, dev.tsv and test.tsv in another
 
 ERRORS = {"word error rate": "word_error_rate", "symbol error rate": "symbol_error_rate"}
@@ -198,17 +193,6 @@ def measure(run: Run, seed: int, data: Path, work: Path) -> Result:
     return found
 
 
-def stored() -> list[Result]:
-    return json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else []
-
-
-def keep(result: Result) -> None:
-    """Into the file with all results, in place of one of the same name and seed."""
-    found = {(each["name"], each["seed"]): each for each in stored()} | {(result["name"], result["seed"]): result}
-    with atomic_write(STORE) as file:
-        file.write(json.dumps([found[key] for key in sorted(found)], indent=1) + "\n")
-
-
 def rows(results: Sequence[Result]) -> list[list[str]]:
     """A line for each score of each run that was measured."""
     found = []
@@ -218,11 +202,8 @@ def rows(results: Sequence[Result]) -> list[list[str]]:
             if not own or key not in own[0]["test"]:
                 continue
             test, dev = ([100 * float(each[part][key]) for each in own] for part in ("test", "dev"))
-            goal = f"{run.goals[title]:g}" if title in run.goals else ""
-            seeds = ", ".join(str(each["seed"]) for each in own)
-            spread = f" ± {statistics.stdev(test):.2f}" if len(test) > 1 else ""
-            shown = f"{statistics.mean(test):.2f}{spread}"
-            found.append([*run.name.split("/", 1), title, shown, f"{statistics.mean(dev):.2f}", goal, seeds])
+            seeds = [each["seed"] for each in own]
+            found.append([*run.name.split("/", 1), title, *cells(test, dev, run.goals.get(title), seeds)])
     return found
 
 
@@ -249,22 +230,5 @@ def page(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.transduction", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of all data")
-    parser.add_argument("--only", nargs="+", choices=[run.name for run in RUNS], metavar="NAME", help="these runs")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--page", action="store_true", help="only write the page anew")
-    options = parser.parse_args()
-    known = {(each["name"], each["seed"]) for each in stored()}
-    for run in [] if options.page else RUNS:
-        if run.name not in options.only if options.only else (run.name, options.seed) in known:
-            continue
-        with tempfile.TemporaryDirectory() as work:
-            keep(measure(run, options.seed, options.data, Path(work)))
-    (RESULTS / "transduction.md").write_text(page(stored()), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    main("transduction", __doc__, RUNS, measure, page)
