@@ -19,10 +19,10 @@ class Listed(NamedTuple):
 
 
 COMMANDS = {
-    "train": Listed("train", "Train a tagger on a tagged file and write it to a folder."),
+    "train": Listed("train", "Train a model on a file of examples and write it to a folder."),
     "tune": Listed("tune", "Search for the settings that do best on the dev sentences."),
-    "evaluate": Listed("evaluate", "Score a model on a tagged file."),
-    "predict": Listed("predict", "Tag new text, with confidences and alternatives if wanted."),
+    "evaluate": Listed("evaluate", "Score a model on a file of known answers."),
+    "predict": Listed("predict", "Predict tags, trees or strings, with confidences and alternatives if wanted."),
     "tag": Listed("predict", "The same as predict."),
     "explain": Listed(
         "explain",

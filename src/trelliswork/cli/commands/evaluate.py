@@ -57,7 +57,7 @@ def evaluate(
     features: Features = None,
     **columns: Any,
 ) -> None:
-    """Score a model on a tagged file.
+    """Score a model on a file of known answers.
 
     Prints precision, recall and F1 of spans by type as conlleval counts
     them, strict F1 (only well-formed spans count), token accuracy, and how

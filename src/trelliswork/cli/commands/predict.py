@@ -89,7 +89,7 @@ def predict(
     features: Features = None,
     **columns: Any,
 ) -> None:
-    """Tag new text, with confidences and alternatives if wanted.
+    """Predict tags, trees or strings, with confidences and alternatives if wanted.
 
     FILE has the columns that the model was trained on (the tag column may
     be missing), or is CSV with a header, JSON lines or a JSON array. It

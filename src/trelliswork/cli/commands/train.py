@@ -27,7 +27,8 @@ TrainFile = Annotated[
     str | None,
     typer.Argument(
         metavar="TRAIN",
-        help="Tagged file: CoNLL columns, .csv, .jsonl, .json or .crfsuite, also .gz. Or a .toml file of settings.",
+        help="Tagged file (CoNLL columns, .csv, .jsonl, .json, .crfsuite), treebank (.conllu, .mrg) or pairs (.tsv), "
+        "also .gz. Or a .toml file of settings.",
         show_default=False,
     ),
 ]
@@ -68,9 +69,11 @@ def train(
     quiet: Quiet = False,
     **settings: Any,
 ) -> None:
-    """Train a tagger on a tagged file and write it to a folder.
+    """Train a model on a file of examples and write it to a folder.
 
-    The layout of the file and the tag scheme are inferred and printed.
+    A tagger learns from tagged words, a parser from a treebank (CoNLL-U, or
+    brackets), a transducer from pairs of strings (TSV). The layout of the
+    file and the tag scheme are inferred and printed.
     Training stops early when the dev score no longer rises, and the best
     model is kept. Ctrl-C keeps the best model so far; the same command
     with --resume goes on, also after a kill or a power cut. Every setting
@@ -95,6 +98,9 @@ def train(
       trelliswork train en.conllu --tag-column XPOS --out pos
       trelliswork train zh.conllu --model tokeniser --out words
       trelliswork train tokens.txt --model tokeniser --raw text.txt --out words
+      trelliswork train ud.conllu --model biaffine --tags joint --out parser
+      trelliswork train trees.mrg --model pcfg --out grammar
+      trelliswork train pairs.tsv --model pair-ngram --out pronounce
       trelliswork train prodigy.jsonl --out ner
       trelliswork train hf.jsonl --field names=O,B-PER,I-PER --out ner
     """
