@@ -18,7 +18,7 @@ from trelliswork.models.families import FAMILIES, MODELS, TOKENISER, family_of, 
 from trelliswork.models.taggers.networks.presets import PRESETS
 from trelliswork.models.transducers.config import PairFiles
 
-OVER_FEATURES = next(family for family in FAMILIES if family.title == "Over features").phrases
+OVER_FEATURES = next(family for family in FAMILIES if family.title == "Feature-based taggers").phrases
 TAGGERS = [*PRESETS, *OVER_FEATURES]
 TRANSDUCERS = [name for name in MODELS if PairFiles in family_of(name).data]  # tests/cli/test_every_transducer.py
 OTHERS = [name for name in MODELS if name not in (*TAGGERS, *TRANSDUCERS, TOKENISER)]

@@ -62,19 +62,19 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.", callback=_show_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
     traceback: Annotated[
-        bool, typer.Option(TRACEBACK, help="Show where an error comes from (also TRELLISWORK_DEBUG=1).")
+        bool, typer.Option(TRACEBACK, help="Show the traceback of an error (same as TRELLISWORK_DEBUG=1).")
     ] = False,
 ) -> None:
-    """Train, score, use and explain taggers: neural networks under a
-    linear-chain CRF, with exact probabilities.
+    """Structured prediction: train, evaluate, use and explain taggers,
+    parsers and transducers, with exact probabilities.
 
     \b
-    New here:
+    First steps:
       trelliswork demo
-    Your own data:
+    With your own data:
       trelliswork check train.conll dev.conll
       trelliswork train train.conll --dev dev.conll --out model
       trelliswork evaluate model test.conll

@@ -12,12 +12,12 @@ from trelliswork.data.choices import Column, Detail
 from trelliswork.errors import TrellisworkError
 from trelliswork.text import RuleTokeniser
 
-ModelFolder = Annotated[str, typer.Argument(metavar="DIR", help="Folder of a trained model.", show_default=False)]
+ModelFolder = Annotated[str, typer.Argument(metavar="DIR", help="Directory of a trained model.", show_default=False)]
 Features = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE:FUNCTION",
-        help="The Python function that the model was trained with, if it was with one.",
+        help="Python feature function, if the model was trained with one.",
         show_default=False,
     ),
 ]
@@ -25,7 +25,8 @@ Threshold = Annotated[
     float | None,
     typer.Option(
         metavar="P",
-        help="Take all spans with probability P or more that do not overlap, not the best tags; half the F1 is best.",
+        help="Report all non-overlapping spans with probability P or more instead of the best tags. Half the F1 is a "
+        "good choice.",
         show_default=False,
     ),
 ]
@@ -33,9 +34,12 @@ MOST_THREADS = 1024  # the libraries below break at numbers that no machine has
 # One by default: a second thread gains at most a fifth on small networks, and on a busy machine the two wait for
 # each other at every operation, which made training more than 50 times slower in one measurement.
 Threads = Annotated[
-    int, typer.Option(help="CPU threads; more help large networks on idle machines.", min=1, max=MOST_THREADS)
+    int,
+    typer.Option(
+        help="Number of CPU threads. More than one helps large networks on an idle machine.", min=1, max=MOST_THREADS
+    ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and the result.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and the result.")]
 
 _DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ","}
 

@@ -66,38 +66,38 @@ def _option(config: type[Settings], each: Field[Any], about: About, *, by_model:
 class Columns(Settings):
     """The layout of files with columns."""
 
-    PANEL = "Columns of the data (inferred when left out)"
+    PANEL = "Data columns (inferred by default)"
 
-    delimiter: str | None = setting(None, "What stands between columns: tab, space or any text.", option=True)
+    delimiter: str | None = setting(None, "Column separator: tab, space or any string.", option=True)
     word_column: int | str | None = setting(
-        None, "Column of the words, from 1, or its name, such as FORM.", option=True, metavar="COLUMN"
+        None, "Column with the words: a number, counted from 1, or a name such as FORM.", option=True, metavar="COLUMN"
     )
     tag_column: int | str | None = setting(
-        None, "Column of the tags, from 1, or its name: UPOS, or as the header of a CSV file has it.", option=True,
+        None, "Column with the tags: a number, counted from 1, or a name such as UPOS or a CSV header.", option=True,
         metavar="COLUMN",
     )  # fmt: skip
     feature_columns: tuple[int | str, ...] | None = setting(
-        None, "Further columns that the model reads, such as 2 or 2,3; none for words alone.", option=True,
-        metavar="COLUMN,...", default_text="all that say something, none of CoNLL-U",
+        None, "Additional columns used as input, such as 2 or 2,3, or none to use words only.", option=True,
+        metavar="COLUMN,...", default_text="all informative columns; none for CoNLL-U",
     )  # fmt: skip
     predict_columns: bool = setting(
-        False, "Learn taggers for the further columns too, and keep them: new text need not have the columns.",
+        False, "Also train a tagger for each additional column, so that new text does not need these columns.",
         option=True,
     )  # fmt: skip
     tag_columns: tuple[int | str, ...] | None = setting(
-        None, "Columns of the tags of each task (multi-task); all but the words when left out.", option=True,
+        None, "Columns with the tags of each task (multi-task). Defaults to all columns except the words.", option=True,
         metavar="COLUMN,...",
     )  # fmt: skip
-    tasks: str | None = setting(None, "What to call the tasks (multi-task).", option=True, metavar="NAME,NAME,...")
+    tasks: str | None = setting(None, "Names of the tasks (multi-task).", option=True, metavar="NAME,NAME,...")
     min_tag_count: int = setting(
-        1, "Leave out training sentences with a tag that the training data has fewer times than this.", option=True,
+        1, "Drop training sentences that contain a tag seen fewer times than this.", option=True,
         at_least=1, metavar="N",
     )  # fmt: skip
     detail: Detail | None = setting(
-        None, "What is read of trees in brackets, each with those before it", option=True,
+        None, "How much of bracketed trees to read; each level includes the previous ones", option=True,
         choices=get_args(Detail), default_text="labels",
     )  # fmt: skip
-    scheme: str | None = setting(None, "How tags spell spans: IOB1, IOB2, IOBES or plain.", option=True)
+    scheme: str | None = setting(None, "Tag scheme: IOB1, IOB2, IOBES or plain.", option=True)
 
 
 FIELDS: Panel = {
@@ -106,8 +106,8 @@ FIELDS: Panel = {
             list[str] | None,
             typer.Option(
                 metavar="NAME=MEMBER",
-                help="What the members of JSON records are called: tokens=words, tags=labels, text=..., spans=...; "
-                "names=O,B-PER,... says what tags mean that are numbers.",
+                help="Names of the members of JSON records: tokens=words, tags=labels, text=..., spans=...; "
+                "names=O,B-PER,... maps numeric tags to names.",
                 rich_help_panel=Columns.PANEL,
             ),
         ],
@@ -121,7 +121,11 @@ SEEDS: Panel = {
     "seeds": (
         Annotated[
             int,
-            typer.Option(help="Train this often, from --seed on; print the mean.", min=1, rich_help_panel="Learning"),
+            typer.Option(
+                help="Number of runs with consecutive seeds, starting from --seed; the mean score is printed.",
+                min=1,
+                rich_help_panel="Learning",
+            ),
         ],
         1,
     )

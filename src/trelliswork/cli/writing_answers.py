@@ -40,7 +40,7 @@ from trelliswork.tags.scheme_rules import split_tag
 
 
 class Output(StrEnum):
-    """What to write."""
+    """Output format."""
 
     conll = "conll"
     conllu = "conllu"

@@ -49,7 +49,10 @@ class VectorFile(Settings):
     PANEL = TaggerConfig.PANEL
 
     vectors: str | None = setting(
-        None, "Pretrained vectors as text, also .gz (GloVe, word2vec, fastText).", option=True, metavar="FILE"
+        None,
+        "Pretrained word vectors in text format, optionally .gz (GloVe, word2vec, fastText).",
+        option=True,
+        metavar="FILE",
     )
 
 
@@ -60,8 +63,8 @@ class TrainedNetwork(Settings):
     PANEL = TrainingConfig.PANEL
 
     init: str | None = setting(
-        None, "Begin with the network in this folder: its settings, and its weights as far as words and labels are the "
-        "same. The data may have new ones.", option=True, metavar="DIR",
+        None, "Start from the network in this directory: its settings, and its weights for all words and labels in "
+        "common. The data may contain new words and labels.", option=True, metavar="DIR",
         goes_with={"kind": ("Tagger", "Segmenter")},
     )  # fmt: skip
 
@@ -72,7 +75,7 @@ class Machine(Settings):
 
     PANEL = TrainingConfig.PANEL
 
-    device: str = setting("cpu", "Where to train", choices=("cpu", "cuda", "mps"), option=True)
+    device: str = setting("cpu", "Device to train on", choices=("cpu", "cuda", "mps"), option=True)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,10 @@ class UntaggedFile(Settings):
     PANEL = LearningConfig.PANEL
 
     pretrain: str | None = setting(
-        None, "Untagged file of the same columns to learn the units from first (hucrf).", option=True, metavar="FILE"
+        None,
+        "Unlabelled file with the same columns to pre-train the hidden units on (hucrf).",
+        option=True,
+        metavar="FILE",
     )
 
 
@@ -93,18 +99,23 @@ class AttributeSources(Settings):
     PANEL = LearningConfig.PANEL
 
     template: str | None = setting(
-        None, "CRF++ templates.", option=True, metavar="FILE", default_text="chosen by the columns"
+        None, "File of CRF++ feature templates.", option=True, metavar="FILE", default_text="chosen by the columns"
     )
     features: str | None = setting(
-        None, "A Python function that is given a sentence and returns a dict or a list of names for each token.",
+        None, "Python function that maps a sentence to a dict or a list of feature names for each token.",
         option=True, metavar="MODULE:FUNCTION",
     )  # fmt: skip
-    partial: bool = setting(False, "Read the tag ? as unknown, A|B as one of these.", option=True)
+    partial: bool = setting(
+        False, "Partial labels: read the tag ? as unknown and A|B as either of the two.", option=True
+    )
 
 
 @dataclass(frozen=True)
 class Family:
-    """Models that are made by one recipe: phrases by name, and the settings of each section of a TOML file."""
+    """Models that are made by one recipe: phrases by name, and the settings of each section of a TOML file.
+
+    Families of one `title` are listed together.
+    """
 
     title: str
     recipe: str
@@ -132,19 +143,19 @@ def phrases_of(presets: Mapping[str, Preset]) -> dict[str, str]:
 
 FAMILIES = (
     Family(
-        "Networks",
+        "Neural taggers",
         "trelliswork.models.taggers.networks.recipe:TaggerRecipe",
         phrases_of(PRESETS),
         (VectorFile, TrainedNetwork), (TaggerConfig,), (TrainingConfig, Machine), PRESETS,
     ),
     Family(
-        "Parsers",
+        "Dependency parsers",
         "trelliswork.models.parsers.recipe:ParserRecipe",
         phrases_of(PARSERS),
         (VectorFile,), (ParserConfig,), (TrainingConfig, Machine), PARSERS,
     ),
     Family(
-        "Transition-based parsers",
+        "Dependency parsers",
         "trelliswork.models.parsers.recipe:TransitionRecipe",
         phrases_of(TRANSITION_PRESETS),
         (VectorFile,), (TransitionConfig,), (TrainingConfig, Machine), TRANSITION_PRESETS,
@@ -156,70 +167,70 @@ FAMILIES = (
         (VectorFile,), (SpanConfig,), (TrainingConfig, Machine), CONSTITUENCY,
     ),
     Family(
-        "Grammars",
+        "Constituency parsers",
         "trelliswork.models.parsers.constituency.pcfg_recipe:GrammarRecipe",
-        {"pcfg": "constituency trees by the rules of a treebank, counted in seconds"},
+        {"pcfg": "treebank grammar, trained by counting in seconds"},
         (), (GrammarConfig,),
     ),
     Family(
-        "Events",
+        "Events and frames",
         "trelliswork.models.events.recipe:EventRecipe",
         phrases_of(EVENTS),
         (VectorFile,), (EventConfig,), (TrainingConfig, Machine), EVENTS,
     ),
     Family(
-        "Frames",
+        "Events and frames",
         "trelliswork.models.events.recipe:FrameRecipe",
         phrases_of(FRAMES),
         (VectorFile,), (FrameConfig,), (TrainingConfig, Machine), FRAMES,
     ),
     Family(
-        "Edit transducers",
+        "Transducers",
         "trelliswork.models.transducers.edit.recipe:EditRecipe",
         phrases_of(EDIT),
         (PairFiles,), (EditConfig,), (TrainingConfig, Machine), EDIT,
     ),
     Family(
-        "Attention",
+        "Transducers",
         "trelliswork.models.transducers.recipe:PairRecipe",
         phrases_of(ATTENTION),
         (PairFiles,), (AttentionConfig,), (TrainingConfig, Machine), ATTENTION,
     ),
     Family(
-        "Pairs of strings",
+        "Transducers",
         "trelliswork.models.transducers.pair_ngram.recipe:PairNgramRecipe",
-        {"pair-ngram": "from strings to strings by joint n-grams, exact and trained in seconds"},
+        {"pair-ngram": "joint n-gram model, exact and trained in seconds"},
         (PairFiles,), (PairNgramConfig,),
     ),
     Family(
-        "Questions",
+        "Semantic parsers",
         "trelliswork.models.transducers.semantic.recipe:TreeRecipe",
         phrases_of(TREES),
         (PairFiles,), (TreeConfig,), (TrainingConfig, Machine), TREES,
     ),
     Family(
-        "Questions to databases",
+        "Semantic parsers",
         "trelliswork.models.transducers.semantic.recipe:QueryRecipe",
         phrases_of(QUERIES),
         (PairFiles,), (SqlConfig,), (TrainingConfig, Machine), QUERIES,
     ),
     Family(
-        "Over features",
+        "Feature-based taggers",
         "trelliswork.models.taggers.features.recipe:FeatureRecipe",
         {
-            "crf": "all tags of a sentence judged together",
-            "hucrf": "the same with hidden units",
-            "memm": "each tag given the one before",
-            "logistic": "each tag alone",
-            "hmm": "memm by counting alone, in seconds and less accurate",
-            "naive-bayes": "logistic by counting alone",
+            "crf": "linear-chain CRF over sparse features",
+            "hucrf": "hidden-unit CRF",
+            "memm": "maximum-entropy Markov model",
+            "logistic": "logistic regression, each tag independently",
+            "hmm": "hidden Markov model, trained by counting in seconds, less accurate",
+            "naive-bayes": "naive Bayes, trained by counting",
         },
         (UntaggedFile,), (AttributeSources, LearningConfig),
     ),
     Family(
-        "Over characters",
+        "Tokenisers",
         "trelliswork.models.tokenisers.recipe:TokeniserRecipe",
-        {"tokeniser": "tokens and sentences of raw text, learned from CoNLL-U, or from any tokens with --raw"},
+        {"tokeniser": "tokeniser and sentence splitter, trained on CoNLL-U or any tokens (--raw)"},
         (RawFiles,), (TokeniserConfig,),
     ),
 )  # fmt: skip

@@ -41,32 +41,40 @@ class TrainingConfig(Settings):
 
     PANEL, BY_MODEL = "Learning", True
 
-    epochs: int = setting(12, "Passes over the data, at most.", at_least=1, option=True)
+    epochs: int = setting(12, "Maximum number of epochs.", at_least=1, option=True)
     patience: int = setting(5, "Stop after this many epochs without improvement.", at_least=1, option=True)
-    batch_tokens: int = setting(1000, "Tokens in a batch.", at_least=1, option=True, search=Around(4))
-    accumulate: int = setting(1, "Batches whose gradients make one step.", at_least=1)
-    max_sentence_length: int | None = setting(None, "Sentences with more tokens are left out.", at_least=1)
-    objective: Objective = setting("likelihood", "What is minimized", choices=get_args(Objective), option=True)
+    batch_tokens: int = setting(
+        1000, "Approximate number of tokens per batch.", at_least=1, option=True, search=Around(4)
+    )
+    accumulate: int = setting(1, "Number of batches to accumulate gradients over.", at_least=1)
+    max_sentence_length: int | None = setting(
+        None, "Training sentences with more tokens than this are dropped.", at_least=1
+    )
+    objective: Objective = setting("likelihood", "Training objective", choices=get_args(Objective), option=True)
     optimizer: Optimizer = setting("adamw", choices=get_args(Optimizer), option=True)
     lr: float | None = setting(
         None, "Learning rate.", above=0, option=True, search=Around(8), default_text="that of the optimizer"
     )
-    momentum: float = setting(0.9, "Of the optimizer momentum.", at_least=0, below=1)
+    momentum: float = setting(0.9, "Momentum (optimizer momentum).", at_least=0, below=1)
     l2: float = setting(0.0, "Weight decay.", at_least=0, option=True, search=OneOf((0.0, 0.001, 0.01, 0.1)))
-    decay: Decay = setting("linear", "How the rate falls", choices=get_args(Decay), option=True)
-    decay_rate: float = setting(0.05, "Of the decay inverse.", at_least=0)
-    warmup: float = setting(0.0, "Share of all steps in which the rate rises.", at_least=0, below=1)
-    layer_decay: float = setting(1.0, "Divides the rate once for each group of layers below the top.", at_least=1)
-    unfreeze: bool = setting(False, "Train the top group of layers first, and one more in each epoch that follows.")
-    clip: float = setting(5.0, "Limit of the norm of the gradient.", above=0)
-    precision: Precision = setting("float32", "Arithmetic of the network", choices=get_args(Precision))
-    average: Average = setting("none", "Which average of the weights is kept", choices=get_args(Average))
-    ema_decay: float = setting(0.999, "Of the moving average.", at_least=0, below=1)
-    swa_start: float = setting(0.5, "Share of the epochs after which swa begins.", at_least=0, below=1)
+    decay: Decay = setting("linear", "Learning rate schedule", choices=get_args(Decay), option=True)
+    decay_rate: float = setting(0.05, "Decay rate (schedule inverse).", at_least=0)
+    warmup: float = setting(0.0, "Fraction of all steps used for learning rate warm-up.", at_least=0, below=1)
+    layer_decay: float = setting(
+        1.0, "Factor by which the learning rate is divided for each lower group of layers.", at_least=1
+    )
+    unfreeze: bool = setting(
+        False, "Unfreeze gradually: train the top group of layers first, and one more group in each following epoch."
+    )
+    clip: float = setting(5.0, "Maximum gradient norm.", above=0)
+    precision: Precision = setting("float32", "Floating-point precision of the network", choices=get_args(Precision))
+    average: Average = setting("none", "Weight averaging", choices=get_args(Average))
+    ema_decay: float = setting(0.999, "Decay of the moving average.", at_least=0, below=1)
+    swa_start: float = setting(0.5, "Fraction of the epochs after which SWA begins.", at_least=0, below=1)
     checkpoint_every: float = setting(
         60.0, "Seconds between checkpoints (0: after every step).", at_least=0, option=True
     )
-    seed: int = setting(0, "The same seed gives the same model.", option=True, option_default=0)
+    seed: int = setting(0, "Random seed; the same seed gives the same model.", option=True, option_default=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

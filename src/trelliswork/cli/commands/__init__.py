@@ -19,21 +19,21 @@ class Listed(NamedTuple):
 
 
 COMMANDS = {
-    "train": Listed("train", "Train a model on a file of examples and write it to a folder."),
-    "tune": Listed("tune", "Search for the settings that do best on the dev sentences."),
-    "evaluate": Listed("evaluate", "Score a model on a file of known answers."),
-    "predict": Listed("predict", "Predict tags, trees or strings, with confidences and alternatives if wanted."),
-    "tag": Listed("predict", "The same as predict."),
+    "train": Listed("train", "Train a model on labelled data and write it to a directory."),
+    "tune": Listed("tune", "Search for the settings with the best validation score."),
+    "evaluate": Listed("evaluate", "Evaluate a model on a file with gold answers."),
+    "predict": Listed("predict", "Predict tags, trees or strings, optionally with confidences and alternatives."),
+    "tag": Listed("predict", "Same as predict."),
     "explain": Listed(
         "explain",
-        "Show which features voted for which tag, which other heads words may have, or how strings are aligned.",
+        "Explain predictions: feature votes, alternative heads, alignments.",
     ),
-    "check": Listed("check", "Look at files before training on them."),
-    "info": Listed("info", "Show what a model is."),
-    "convert": Listed("convert", "Turn a CRFsuite model into a Trelliswork model."),
-    "export": Listed("export", "Write a model for programs without Trelliswork."),
-    "demo": Listed("demo", "See it all in half a minute, on text that comes with the package."),
-    "warmup": Listed("warmup", "Compile the kernels now, so that no later command has to."),
+    "check": Listed("check", "Check data files before training."),
+    "info": Listed("info", "Describe a model."),
+    "convert": Listed("convert", "Convert a CRFsuite model to a Trelliswork model."),
+    "export": Listed("export", "Export a model for use without Trelliswork."),
+    "demo": Listed("demo", "Train, evaluate and explain a tagger on the built-in corpus."),
+    "warmup": Listed("warmup", "Compile all kernels ahead of time."),
 }
 
 

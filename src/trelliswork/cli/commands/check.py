@@ -24,23 +24,24 @@ CONLLU = "CoNLL-U"
 
 @with_options(TO_COMPARE)
 def check(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Tagged files, the training file first.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files to check, the training file first.")],
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with status 1 if tags break the scheme, or trees are broken.")
+        bool,
+        typer.Option("--strict", help="Exit with status 1 if any tag violates the scheme or any tree is malformed."),
     ] = False,
     pairs: Annotated[
-        bool, typer.Option("--pairs", help="The files are pairs of strings: source, tab, target.")
+        bool, typer.Option("--pairs", help="Read the files as pairs of strings: source, tab, target.")
     ] = False,
     **columns: Any,
 ) -> None:
-    """Look at files before training on them.
+    """Check data files before training.
 
-    Sizes, labels, tags that break the scheme, odd words, duplicates, and
-    what each file shares with the first; of CoNLL-U with heads also its
-    trees and the sentences that are none. The exit status is 0 whatever is
-    found; 2 if a file cannot be read; 1 with --strict if tags or trees are
-    broken. Of pairs of strings (--pairs): symbols of both sides, lengths,
-    mixtures of Unicode normal forms, repeated pairs, and pairs in both files.
+    Reports sizes, labels, scheme violations, unusual words, duplicates, and
+    the overlap of each file with the first. For treebanks it also reports
+    malformed trees; for pairs of strings (--pairs) the symbols of both
+    sides, lengths, mixed Unicode normal forms and repeated pairs.
+    The exit status is 0 whatever is found, 2 if a file cannot be read, and
+    1 with --strict if any tag or tree is invalid.
 
     \b
     Examples:

@@ -13,19 +13,21 @@ from trelliswork.models.base import count
 
 
 def convert(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="CRFsuite's model file, or the text of crfsuite dump.")],
-    out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the model.", show_default=False)],
-    force: Annotated[bool, typer.Option("--force", help="Replace a model that is already in DIR.")] = False,
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="CRFsuite model file, or the output of `crfsuite dump`.")
+    ],
+    out: Annotated[str, typer.Option(metavar="DIR", help="Directory to write the model to.", show_default=False)],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a model that already exists in DIR.")] = False,
 ) -> None:
-    """Turn a CRFsuite model into a Trelliswork model.
+    """Convert a CRFsuite model to a Trelliswork model.
 
-    Reads the binary file that CRFsuite (python-crfsuite, sklearn-crfsuite)
-    writes, with the weights as they are, or its dump, where they are
-    rounded to six places. Tags and probabilities are then CRFsuite's.
+    Reads the binary model file of CRFsuite (python-crfsuite,
+    sklearn-crfsuite) with its exact weights, or its text dump, where they
+    are rounded to six digits. Predictions and probabilities stay the same.
 
-    Such a model has no templates: it tags files that bring the attributes,
-    CRFsuite's own (label, tab, attributes) or JSON lines with "attributes".
-    In Python: trelliswork.sklearn.CRF.from_crfsuite(MODEL).
+    The converted model has no templates. It reads files that contain the
+    attributes: CRFsuite data (label, tab, attributes) or JSON lines with
+    "attributes". In Python: trelliswork.sklearn.CRF.from_crfsuite(MODEL).
 
     \b
     Examples:

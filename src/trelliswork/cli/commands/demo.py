@@ -23,17 +23,18 @@ from trelliswork.training import make_progress
 
 def demo(
     out: Annotated[
-        str, typer.Option(metavar="DIR", help="Folder for the model, the data and the report.")
+        str, typer.Option(metavar="DIR", help="Directory for the model, the data and the report.")
     ] = "demo-output",
-    seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = 12,
-    sentences: Annotated[int, typer.Option(min=40, help="Sentences to train on.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Random seed for training.")] = 0,
+    epochs: Annotated[int, typer.Option(min=1, help="Number of epochs.")] = 12,
+    sentences: Annotated[int, typer.Option(min=40, help="Number of training sentences.")] = 2000,
     threads: Threads = 1,
 ) -> None:
-    """See it all in half a minute, on text that comes with the package.
+    """Train, evaluate and explain a tagger on the built-in corpus.
 
-    Trains a tagger that finds names, compares it with a baseline, shows how
-    sure it is of one ambiguous sentence, and writes a report with pictures.
+    Trains a named-entity tagger, compares it with a baseline, shows how
+    confident it is on an ambiguous sentence, and writes an HTML report.
+    Takes about half a minute.
 
     \b
     Example:

@@ -32,23 +32,30 @@ from trelliswork.text import read_documents
 @with_options(TO_COMPARE)
 def evaluate(
     model: ModelFolder,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Tagged file, or - for standard input.")],
-    json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the scores as JSON.")] = None,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File with gold answers, or - for standard input.")],
+    json_file: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Write the scores to this JSON file.")
+    ] = None,
     html: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write a page: tables, confusions, calibration, worst sentences.")
+        str | None,
+        typer.Option(metavar="FILE", help="Write an HTML report: scores, confusions, calibration, worst sentences."),
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Another model: is the difference significant? (paired bootstrap)"),
+        typer.Option(metavar="DIR", help="Compare with the model in this directory (paired bootstrap test)."),
     ] = None,
     raw: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Of a tokeniser: the raw text whose tokens FILE has, unless it is CoNLL-U."),
+        typer.Option(
+            metavar="FILE",
+            help="For tokenisers: the raw text that the tokens of FILE come from. Not needed for CoNLL-U.",
+        ),
     ] = None,
     from_text: Annotated[
         bool,
         typer.Option(
-            "--from-text", help="Find sentences and words in the text of FILE (CoNLL-U), then judge all of it."
+            "--from-text",
+            help="Start from the raw text of FILE (CoNLL-U) and evaluate sentence splitting and tokenisation, too.",
         ),
     ] = False,
     threshold: Threshold = None,
@@ -57,24 +64,24 @@ def evaluate(
     features: Features = None,
     **columns: Any,
 ) -> None:
-    """Score a model on a file of known answers.
+    """Evaluate a model on a file with gold answers.
 
-    Prints precision, recall and F1 of spans by type as conlleval counts
-    them, strict F1 (only well-formed spans count), token accuracy, and how
-    far the confidences are off. Plain tags get accuracy alone, each task of
-    a model of several tasks a table of its own. --threshold scores what
-    predict --threshold would write. A tokeniser gets the F1 of tokens, words
-    and sentences on CoNLL-U, as the CoNLL 2018 shared task counts them.
-    A parser is judged on a treebank in CoNLL-U: the words with the right
-    head (UAS), and with the right label too (LAS), every word counted; a
-    label that training never saw is a mistake. --from-text begins with the
-    text alone: words are found by the tokeniser of the model, and aligned
-    with the gold words as in the shared task.
+    Taggers: precision, recall and F1 by span type as in conlleval, strict
+    F1 (well-formed spans only), token accuracy and calibration error; only
+    accuracy for plain tags. --threshold evaluates the output of
+    predict --threshold.
+    Parsers: unlabelled and labelled attachment score (UAS, LAS) over all
+    words, or labelled bracket F1; labels unseen in training count as errors.
+    With --from-text, sentences and words are found by the model's own
+    tokeniser and aligned with the gold words as in the CoNLL 2018 shared
+    task.
+    Transducers: word and symbol error rate, exact match or BLEU.
+    Tokenisers: F1 of tokens, words and sentences.
 
-    --html writes all of that as a page with pictures: scores by label, what
-    was taken for what, known and unknown words, calibration, and the worst
-    sentences. --against tells whether another model is better or worse than
-    luck would have it, with a paired bootstrap over the sentences.
+    --html writes a report with charts: scores by label, confusions, known
+    and unknown words, calibration, and the worst sentences. --against tests
+    whether the difference to another model is significant (paired bootstrap
+    over sentences).
 
     \b
     Examples:

@@ -24,29 +24,28 @@ from trelliswork.models import load
 @with_options(TO_READ)
 def explain(
     model: ModelFolder,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="File to explain, or - for standard input.")],
-    text: Annotated[bool, typer.Option("--text", help="FILE is plain text.")] = False,
-    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page with tables instead of text.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Sentences, at most.")] = 10,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Input file, or - for standard input.")],
+    text: Annotated[bool, typer.Option("--text", help="Read FILE as plain text.")] = False,
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write an HTML page instead of printing text.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of sentences.")] = 10,
     features: Features = None,
     **columns: Any,
 ) -> None:
-    """Show which features voted for which tag, which other heads words may have, or how strings are aligned.
+    """Explain predictions: feature votes, alternative heads, alignments.
 
-    For every token its tag with the probability, and the features that
-    speak for it (+) and against it (-), strongest first: previous word =
-    'the', shape = Xx, suffix-3 = 'ing'. Attributes of your own (--features,
-    CRFsuite files) have the names that you gave them. The votes of a
-    sentence add up to the score of its tags (of --model memm: before the
-    scores of each token are normalised). For models over features, such as
-    --model crf.
+    Feature-based models: the tag of each token with its probability, and
+    the features for (+) and against (-) it, strongest first: previous word =
+    'the', shape = Xx, suffix-3 = 'ing'. Your own attributes (--features,
+    CRFsuite files) keep their names. The votes of a sentence sum to the
+    score of its tags (for --model memm, before normalisation).
 
-    Of a parser: for every word its head and label in the best tree, and
-    the other heads that it may have, each with its probability and that of
-    the best label with it. All probabilities are exact.
+    Parsers: the head and label of each word in the best tree, and the most
+    probable alternatives. All probabilities are exact.
 
-    Of a pair n-gram: how the source and the best target are aligned, with
-    the probability of each chunk, and the strongest other targets.
+    Pair n-grams: the alignment of the source with the best target, the
+    probability of each chunk, and the best other targets.
 
     \b
     Examples:

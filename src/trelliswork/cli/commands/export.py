@@ -22,25 +22,28 @@ def export(
         str | None,
         typer.Argument(
             metavar="OUT",
-            help="Folder to write (with --crfsuite a file); DIR/onnx, DIR/python or DIR/model.crfsuite when left out.",
+            help="Output directory (a file with --crfsuite). Defaults to DIR/onnx, DIR/python or DIR/model.crfsuite.",
             show_default=False,
         ),
     ] = None,
-    onnx: Annotated[bool, typer.Option("--onnx", help="A network as an ONNX graph; needs the extra \\[onnx].")] = False,
-    crfsuite: Annotated[bool, typer.Option("--crfsuite", help="A CRF over features as CRFsuite's model file.")] = False,
-    python: Annotated[
-        bool, typer.Option("--python", help="A CRF over features as JSON, and a Python file that needs nothing else.")
+    onnx: Annotated[
+        bool, typer.Option("--onnx", help="Export a network as an ONNX graph. Requires the extra \\[onnx].")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
+    crfsuite: Annotated[
+        bool, typer.Option("--crfsuite", help="Export a feature-based CRF as a CRFsuite model file.")
+    ] = False,
+    python: Annotated[
+        bool, typer.Option("--python", help="Export a feature-based CRF as JSON plus a stand-alone Python file.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an earlier export.")] = False,
 ) -> None:
-    """Write a model for programs without Trelliswork.
+    """Export a model for use without Trelliswork.
 
-    The ONNX graph takes the indices of tokens and gives the best tags
-    and their score. Beside it are the vocabularies and labels, and a
-    Python file that tags text with numpy and onnxruntime alone, with
-    the probability of each tag and span if asked. The models of several
-    seeds become a graph each, in folders of their names: the mean of
-    their probabilities is that of all together.
+    The ONNX graph maps token indices to the best tags and their score.
+    The vocabularies, the labels and a Python file that needs only numpy
+    and onnxruntime are written next to it; it also computes the
+    probability of each tag and span. An ensemble of seeds is exported as
+    one graph per model; average their probabilities to combine them.
 
     \b
     Examples:

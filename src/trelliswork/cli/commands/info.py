@@ -23,14 +23,14 @@ def info(
     model: ModelFolder,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     top_features: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Of a feature CRF, show the N strongest weights.")
+        int, typer.Option(metavar="N", min=0, help="Show the N strongest weights (feature-based models).")
     ] = 20,
     features: Features = None,
 ) -> None:
-    """Show what a model is.
+    """Describe a model.
 
-    Its data, labels, scores, settings and sizes, and which tag it has
-    learned to expect after which.
+    Prints its training data, labels, scores, settings and size, and the
+    strongest transitions or features it has learned.
 
     \b
     Example:

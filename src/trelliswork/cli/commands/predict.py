@@ -51,76 +51,71 @@ class Unit(StrEnum):
 @with_options(TO_READ)
 def predict(
     model: ModelFolder,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="File to tag, or - for standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Input file, or - for standard input.")],
     format: Annotated[
         Output | None,
-        typer.Option(help="What to write.", show_default="by the name of --out, else as FILE is; text as conll"),
+        typer.Option(help="Output format.", show_default="by the suffix of --out, else as FILE; conll for text"),
     ] = None,
     confidence: Annotated[
-        bool, typer.Option("--confidence", help="Add exact probabilities of tags and spans.")
+        bool, typer.Option("--confidence", help="Add the exact probability of each tag, span, arc or symbol.")
     ] = False,
-    top_k: Annotated[int, typer.Option(metavar="K", min=0, help="List the K best analyses.", show_default=False)] = 0,
+    top_k: Annotated[int, typer.Option(metavar="K", min=0, help="Output the K best analyses.", show_default=False)] = 0,
     lexicon: Annotated[
-        bool, typer.Option("--lexicon", help="Write a dictionary: source, tab, target (--format lexicon).")
+        bool,
+        typer.Option(
+            "--lexicon",
+            help="Write a dictionary with one line per entry: source, tab, target (same as --format lexicon).",
+        ),
     ] = False,
     pin: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TOKEN=TAG",
-            help="A tag that is known: 3=B-PER for token 3 of every sentence, 2:3=B-PER for that of sentence 2. "
-            "Of a parser a head, a head with its label, or a label: 3=2, 3=2:nsubj, 3=_:nsubj; 0 is the root.",
+            help="Fix a tag: 3=B-PER for token 3 of every sentence, 2:3=B-PER for token 3 of sentence 2. "
+            "For dependency parsers a head, a head with a label, or a label: 3=2, 3=2:nsubj, 3=_:nsubj; 0 is the root.",
         ),
     ] = None,
-    out: Annotated[str | None, typer.Option(metavar="FILE", help="Write here instead of standard output.")] = None,
+    out: Annotated[str | None, typer.Option(metavar="FILE", help="Output file. Defaults to standard output.")] = None,
     read_as: Annotated[
-        Input | None, typer.Option("--from", help="What FILE is.", show_default="by its suffix, conll for others")
+        Input | None, typer.Option("--from", help="Format of FILE.", show_default="by its suffix, else conll")
     ] = None,
-    text: Annotated[bool, typer.Option("--text", help="FILE is plain text (--from text).")] = False,
-    lines: Annotated[bool, typer.Option("--lines", help="Plain text: each line is a text of its own.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="Read FILE as plain text (same as --from text).")] = False,
+    lines: Annotated[bool, typer.Option("--lines", help="Plain text: treat each line as a separate text.")] = False,
     pretokenised: Annotated[
-        bool, typer.Option("--pretokenised", help="Plain text: one sentence a line, white space between tokens.")
+        bool, typer.Option("--pretokenised", help="Plain text: one sentence per line, tokens separated by white space.")
     ] = False,
     offsets: Annotated[
         Unit | None,
-        typer.Option(help="How the places of words in plain text are counted.", show_default=Unit.code_points.value),
+        typer.Option(help="Unit of character offsets in plain text.", show_default=Unit.code_points.value),
     ] = None,
     threshold: Threshold = None,
     threads: Threads = 1,
     features: Features = None,
     **columns: Any,
 ) -> None:
-    """Predict tags, trees or strings, with confidences and alternatives if wanted.
+    """Predict tags, trees or strings, optionally with confidences and alternatives.
 
-    FILE has the columns that the model was trained on (the tag column may
-    be missing), or is CSV with a header, JSON lines or a JSON array. It
-    comes back as it is, byte for byte, with only the tags replaced or added;
-    --format, or the name of --out, writes something else. With --text it is
-    plain text: the tokeniser of the model, or rules, find sentences and
-    words, and answers have the places of words in the file. A blank line
-    ends a paragraph, other line breaks are white space. A model over
-    attributes (see convert) reads CRFsuite's data files. Everything is read
-    as a stream. A model of several tasks writes the tags of each, and for
-    --top-k one after another.
+    FILE has the same columns as the training data (the tag column is
+    optional), or is CSV with a header, JSON lines or a JSON array. It is
+    written back byte for byte with only the predictions replaced or added,
+    unless --format or the suffix of --out asks for another format. With
+    --text, FILE is plain text: the model's tokeniser, or rules, find
+    sentences and words, and the output has character offsets. A blank line
+    ends a paragraph; other line breaks are white space. Converted CRFsuite
+    models read CRFsuite data files. Input is processed as a stream.
 
-    --confidence adds the probability of each tag and of the span it is in:
-    two columns, in CoNLL-U TagProb and SpanProb in MISC.
-    --top-k lists the best analyses with theirs, --pin decodes again around
-    tags that are known. All probabilities are exact. --threshold 0.2 also
-    finds spans that are less likely than not, which raises F1 where many are
-    missed. DIR may hold several models, as train --seeds leaves them: they
-    answer together. A tokeniser (train --model tokeniser) writes tokens.
+    --confidence adds exact probabilities: of each tag and span (TagProb and
+    SpanProb in CoNLL-U), of each head and arc (HeadProb and ArcProb), or of
+    each symbol. --top-k outputs the K best analyses with their
+    probabilities. --pin fixes parts of the answer; everything else is
+    decoded again around them. --threshold 0.2 also reports spans that are
+    less likely than not, which helps recall. If DIR contains several models
+    (train --seeds), they predict as an ensemble.
 
-    A parser writes CoNLL-U: HEAD and DEPREL, and the tags that it predicts,
-    into the file as it is, or a new file for plain text. --confidence adds
-    HeadProb (of the head) and ArcProb (of head and label) to MISC, --top-k
-    repeats a sentence with the comments "# analysis" and "# probability".
-    JSON has heads and labels; pretty and html draw the trees.
-
-    A transducer reads a source on each line, or a column of a table, and
-    writes source, target and probability with tabs between them, with
-    --top-k a line for each of the best targets. --lexicon leaves the
-    probabilities out: a pronunciation dictionary. With --confidence JSON
-    and HTML have the symbols with what they are aligned with.
+    Parsers write CoNLL-U or brackets; pretty and html draw the trees.
+    Transducers read one source per line, or a column of a table, and write
+    source, target and probability separated by tabs; --lexicon omits the
+    probabilities, as in a pronunciation dictionary. Tokenisers write tokens.
 
     \b
     Examples:

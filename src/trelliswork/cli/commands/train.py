@@ -1,4 +1,4 @@
-"""`trelliswork train`: from a tagged file to a model folder."""
+"""`trelliswork train`: from labelled data to a model directory."""
 
 from __future__ import annotations
 
@@ -17,43 +17,57 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.families import FAMILIES, MODELS, SHARED, family_of, models_with
 
-MODEL_HELP = "\n".join(
-    f"{family.title}. {'; '.join(f'{name}: {phrase}' for name, phrase in family.phrases.items())}."
-    for family in FAMILIES
-)
+
+def model_list() -> str:
+    """All models in a few words each, for --help."""
+    lines: dict[str, list[str]] = {}
+    for family in FAMILIES:
+        lines.setdefault(f"      {family.title}:", []).extend(
+            f"        {name:<17} {phrase}" for name, phrase in family.phrases.items()
+        )
+    return "\n".join(line for title, models in lines.items() for line in (title, *models))
 
 
 TrainFile = Annotated[
     str | None,
     typer.Argument(
         metavar="TRAIN",
-        help="Tagged file (CoNLL columns, .csv, .jsonl, .json, .crfsuite), treebank (.conllu, .mrg) or pairs (.tsv), "
-        "also .gz. Or a .toml file of settings.",
+        help="Training data: tagged file (CoNLL columns, .csv, .jsonl, .json, .crfsuite), treebank (.conllu, .mrg) or "
+        "pairs (.tsv), optionally .gz. Or a .toml file of settings.",
         show_default=False,
     ),
 ]
-DevFile = Annotated[str | None, typer.Option(help="Tagged file to stop early on; else the last 10% of TRAIN.")]
-ModelName = Annotated[str, typer.Option(help=MODEL_HELP, metavar="NAME")]
-ConfigFile = Annotated[str | None, typer.Option(metavar="FILE", help="Settings in TOML; options given here go before.")]
+DevFile = Annotated[
+    str | None, typer.Option(help="Validation file for early stopping. Defaults to the last 10% of TRAIN.")
+]
+ModelName = Annotated[str, typer.Option(help="Model to train; `trelliswork train --help` lists all.", metavar="NAME")]
+ConfigFile = Annotated[
+    str | None, typer.Option(metavar="FILE", help="TOML file of settings. Options on the command line take precedence.")
+]
 
 
 @with_options(COLUMNS, SEEDS, OF_MODELS)
 def train(
     ctx: typer.Context,
     train: TrainFile = None,
-    out: Annotated[str | None, typer.Option(metavar="DIR", help="Folder for the model.", show_default=False)] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Directory to write the model to.", show_default=False)
+    ] = None,
     dev: DevFile = None,
     model: ModelName = "window",
     config: ConfigFile = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a model that is already in DIR.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a model that already exists in DIR.")] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run in DIR: one that was stopped, or to more --epochs.")
+        bool,
+        typer.Option(
+            "--resume", help="Continue the run in DIR, either an interrupted one or a finished one with more --epochs."
+        ),
     ] = False,
     tensorboard: Annotated[
         str | None,
         typer.Option(
             metavar="DIR",
-            help='Write loss, score and speed there for TensorBoard (pip install "trelliswork\\[tensorboard]").',
+            help='Write TensorBoard logs to this directory (pip install "trelliswork\\[tensorboard]").',
             show_default=False,
         ),
     ] = None,
@@ -61,23 +75,27 @@ def train(
         str,
         typer.Option(
             metavar="auto|rules|DIR",
-            help="What finds the words of plain text later: learned from TRAIN if that is CoNLL-U with SpaceAfter=No "
-            "(auto), rules, or the tokeniser in a folder. It is kept with the model.",
+            help="Tokeniser for raw text, stored with the model: trained on TRAIN if that is CoNLL-U with "
+            "SpaceAfter=No (auto), rule-based, or loaded from a directory.",
         ),
     ] = "auto",
     threads: Threads = 1,
     quiet: Quiet = False,
     **settings: Any,
 ) -> None:
-    """Train a model on a file of examples and write it to a folder.
+    """Train a model on labelled data and write it to a directory.
 
-    A tagger learns from tagged words, a parser from a treebank (CoNLL-U, or
-    brackets), a transducer from pairs of strings (TSV). The layout of the
-    file and the tag scheme are inferred and printed.
-    Training stops early when the dev score no longer rises, and the best
-    model is kept. Ctrl-C keeps the best model so far; the same command
-    with --resume goes on, also after a kill or a power cut. Every setting
-    of a run is written into its folder as config.toml, which can be trained.
+    Taggers are trained on tagged words, parsers on a treebank (CoNLL-U or
+    brackets), transducers on pairs of strings (TSV). The file layout and the
+    tag scheme are inferred and printed.
+    Training stops early when the validation score no longer improves, and
+    the best model is kept. Ctrl-C keeps the best model so far; run the same
+    command with --resume to continue, even after a crash. All settings of a
+    run are saved as config.toml in its directory and can be used again.
+
+    \b
+    Models:
+    [models]
 
     \b
     Examples:
@@ -106,6 +124,9 @@ def train(
     """
     options = resolve(ctx)
     named("trelliswork.cli.training:train_model")(options, choices_in(options))  # not needed for --help
+
+
+train.__doc__ = str(train.__doc__).replace("    [models]", model_list())
 
 
 def resolve(ctx: typer.Context, others: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -38,24 +38,26 @@ NO_MATTER = ("out", "resume", "force", "quiet", "trials", "threads", "config", "
 def tune(
     ctx: typer.Context,
     train: TrainFile = None,
-    out: Annotated[str | None, typer.Option(metavar="DIR", help="Folder for the search.", show_default=False)] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Directory for the search.", show_default=False)
+    ] = None,
     dev: DevFile = None,
     model: ModelName = "window",
-    trials: Annotated[int, typer.Option(min=1, help="How many settings to try, those before --resume included.")] = 20,
+    trials: Annotated[int, typer.Option(min=1, help="Total number of trials, including those before --resume.")] = 20,
     config: ConfigFile = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a search that is already in DIR.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the search in DIR.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a search that already exists in DIR.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the search in DIR.")] = False,
     threads: Threads = 1,
     quiet: Quiet = False,
     **settings: Any,
 ) -> None:
-    """Search for the settings that do best on the dev sentences.
+    """Search for the settings with the best validation score.
 
-    Each trial trains the model with other settings: the first with its own,
-    the next at random, later ones near the best so far (Optuna's TPE). A trial
-    that is worse than the median of the others after an epoch is ended there.
-    Settings that are given as options are kept; what is chosen, and from what,
-    may be said in a section \\[space] of the file of settings:
+    Each trial trains the model with different settings: the first with the
+    defaults, the next ones at random, later ones near the best so far
+    (Optuna's TPE). A trial below the median of the others at the same epoch
+    is stopped. Settings given as options stay fixed. The search space can be
+    set in a section \\[space] of the TOML file:
 
     \b
       \\[space]
@@ -63,10 +65,10 @@ def tune(
       hidden = {low = 50, high = 300, step = 50}
       encoder = ["lstm", "gru"]
 
-    DIR/best.toml has the best settings, and DIR/best the model. Ctrl-C keeps
-    what there is; the same command with --resume goes on, also after a kill.
-    With --seeds, each trial counts as the mean of so many trainings. Needs the
-    extra: pip install "trelliswork\\[tune]".
+    DIR/best.toml has the best settings and DIR/best the best model. Run the
+    same command with --resume to continue after Ctrl-C or a crash.
+    With --seeds, the score of a trial is the mean over the seeds. Requires
+    the extra: pip install "trelliswork\\[tune]".
 
     \b
     Examples:

@@ -17,13 +17,15 @@ from trelliswork.structures.registry import STRUCTURES
 
 
 def warmup(
-    every: Annotated[bool, typer.Option("--all", help="Those of every structure, not only of the commands.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Compile the kernels of every structure, not only those the commands use.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
 ) -> None:
-    """Compile the kernels now, so that no later command has to.
+    """Compile all kernels ahead of time.
 
-    They are kept on disk, beside the package or in NUMBA_CACHE_DIR, and
-    compiled again only after an upgrade.
+    Compiled kernels are cached next to the package, or in NUMBA_CACHE_DIR,
+    and only compiled again after an upgrade.
 
     \b
     Example:

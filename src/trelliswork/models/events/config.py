@@ -18,15 +18,17 @@ class EventConfig(NetworkConfig):
     `dependencies=False` leaves them out.
     """
 
-    dependencies: bool = setting(True, "Read the dependencies of words, if the data have them.", option=True)
-    event_hidden: int = setting(100, "Hidden units of the scores of types and roles.", at_least=1, option=True)
-    event_dropout: float = setting(0.3, "Share of what they read dropped.", at_least=0, below=1)
-    entity_dim: int = setting(20, "Width of the vectors of entity types (joint-events).", at_least=1,
+    dependencies: bool = setting(True, "Use dependency arcs as input, if the data have them.", option=True)
+    event_hidden: int = setting(100, "Hidden units of the type and role scorers.", at_least=1, option=True)
+    event_dropout: float = setting(0.3, "Dropout on the inputs of these scorers.", at_least=0, below=1)
+    entity_dim: int = setting(20, "Dimension of entity type embeddings (joint-events).", at_least=1,
                               goes_with=_MEMORY)  # fmt: skip
-    context: int = setting(2, "Words to each side that are read as they are (joint-events).", at_least=0,
+    context: int = setting(2, "Number of context words on each side (joint-events).", at_least=0,
                            goes_with=_MEMORY)  # fmt: skip
-    memory: bool = setting(True, "Remember the types and roles found before (joint-events).", goes_with=_MEMORY)
-    proposals: int = setting(4, "Triggers of a sentence that are judged together, at most (event-factors).",
+    memory: bool = setting(
+        True, "Use memories of the types and roles predicted so far (joint-events).", goes_with=_MEMORY
+    )
+    proposals: int = setting(4, "Maximum number of triggers per sentence in the factor graph (event-factors).",
                              at_least=1, goes_with=_FACTORS)  # fmt: skip
-    analyses: int = setting(3, "Best taggings whose entities are judged together (event-factors).", at_least=1,
-                            goes_with=_FACTORS)  # fmt: skip
+    analyses: int = setting(3, "Number of best taggings whose entities enter the factor graph (event-factors).",
+                            at_least=1, goes_with=_FACTORS)  # fmt: skip

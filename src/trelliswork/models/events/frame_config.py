@@ -15,8 +15,8 @@ Cell = Literal["feed-forward", "lstm", "gru"]  # as in `nn.transitions.TBRU`, wh
 class FrameConfig(NetworkConfig):
     """What a frame parser is made of: inputs and encoder as in `NetworkConfig`, and a unit over states."""
 
-    state_dim: int = setting(128, "Hidden units over a parser state.", at_least=1)
-    state_dropout: float = setting(0.2, "Share of these dropped.", at_least=0, below=1)
-    cell: Cell = setting("feed-forward", "What reads a parser state", choices=get_args(Cell))
-    attention: int = setting(5, "Frames at the front of attention that a state shows.", at_least=1)
-    beam: int = setting(1, "Hypotheses that are kept; 1 is greedy.", at_least=1)
+    state_dim: int = setting(128, "Hidden units of the network over parser states.", at_least=1)
+    state_dropout: float = setting(0.2, "Dropout on these units.", at_least=0, below=1)
+    cell: Cell = setting("feed-forward", "Network over parser states", choices=get_args(Cell))
+    attention: int = setting(5, "Number of most recent frames visible in a state.", at_least=1)
+    beam: int = setting(1, "Beam size; 1 is greedy search.", at_least=1)

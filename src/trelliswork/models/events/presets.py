@@ -9,13 +9,13 @@ _LEARNING = dict(epochs=12, lr=3e-3, batch_tokens=300)
 
 PRESETS: dict[str, Preset] = {
     "joint-events": Preset(
-        "entities, triggers and arguments, with memories of those before",
+        "entities, triggers and arguments, decoded left to right with memories",
         kind="MemoryEvents",
         network=_NETWORK,
         learning=_LEARNING,
     ),
     "event-factors": Preset(
-        "the same, judged all together by AD3",
+        "entities, triggers and arguments, decoded jointly in a factor graph (AD3)",
         kind="FactorEvents",
         network=_NETWORK,
         learning=_LEARNING,
@@ -24,7 +24,7 @@ PRESETS: dict[str, Preset] = {
 
 FRAME_PRESETS: dict[str, Preset] = {
     "sling": Preset(
-        "entities and events as a graph of frames, built action by action",
+        "transition-based semantic frame parser (SLING)",
         kind="FrameParser",
         network=_NETWORK,
         learning=_LEARNING | dict(batch_tokens=600),

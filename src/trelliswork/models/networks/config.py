@@ -29,55 +29,59 @@ class NetworkConfig(Settings):
     templates: ClassVar[tuple[str, ...]] = ()  # taggers may have some
     template_min_count: ClassVar[int] = 1
 
-    word_dim: int = setting(64, "Width of word vectors.", at_least=1, option=True, search=Around(2))
-    capitals_dim: int = setting(5, "Width of the vectors of capitalization.", at_least=1)
-    affix_dim: int = setting(16, "Width of affix vectors.", at_least=1, option=True)
-    column_dim: int = setting(20, "Width of column vectors.", at_least=1, option=True)
-    prefix_lengths: tuple[int, ...] = setting((2, 3, 4), "Lengths of prefixes.")
-    suffix_lengths: tuple[int, ...] = setting((2, 3, 4), "Lengths of suffixes.")
-    min_count: int = setting(1, "Words seen fewer times than this are unknown.", at_least=1, option=True)
-    affix_min_count: int = setting(3, "The same for affixes and characters.", at_least=1)
-    lowercase: bool = setting(True, "Look words up in lower case.")
-    digits_to_zero: bool = setting(True, "Read every digit as 0.")
-    characters: str = setting("none", "Words letter by letter", choices=tuple(CHARACTERS), option=True)
-    character_dim: int = setting(25, "Width of character vectors.", at_least=1)
-    character_hidden: int = setting(50, "Width of words read letter by letter.", at_least=1)
-    vector_dim: int = setting(0, "Width of pretrained vectors, 0 if there are none; set by the file of vectors.")
-    tune_vectors: bool = setting(False, "Train the pretrained vectors on.", option=True)
-    ngrams: tuple[int, ...] = setting((), "Lengths of character n-grams whose vectors are summed for each word.")
-    ngram_dim: int = setting(50, "Width of n-gram vectors.", at_least=1)
-    ngram_buckets: int = setting(20_000, "Rows of the table of n-grams.", at_least=1)
-    pretrained: str = setting("", "An encoder of Hugging Face whose vectors go in as well.")
-    tune_pretrained: bool = setting(True, "Train that encoder on.")
-    encoder: str = setting("window", "What looks at the neighbours of a token", choices=tuple(ENCODERS), option=True)
-    window: int = setting(5, "Tokens that are seen at once.", option=True, goes_with=encoders_with("window"))
-    layers: int = setting(1, "Layers of the encoder.", at_least=1, option=True, goes_with=encoders_with("layers"))
+    word_dim: int = setting(64, "Dimension of word embeddings.", at_least=1, option=True, search=Around(2))
+    capitals_dim: int = setting(5, "Dimension of capitalisation embeddings.", at_least=1)
+    affix_dim: int = setting(16, "Dimension of affix embeddings.", at_least=1, option=True)
+    column_dim: int = setting(20, "Dimension of the embeddings of additional columns.", at_least=1, option=True)
+    prefix_lengths: tuple[int, ...] = setting((2, 3, 4), "Prefix lengths.")
+    suffix_lengths: tuple[int, ...] = setting((2, 3, 4), "Suffix lengths.")
+    min_count: int = setting(1, "Words seen fewer times than this map to <unk>.", at_least=1, option=True)
+    affix_min_count: int = setting(3, "Affixes and characters seen fewer times than this map to <unk>.", at_least=1)
+    lowercase: bool = setting(True, "Lower-case words before lookup.")
+    digits_to_zero: bool = setting(True, "Replace every digit by 0.")
+    characters: str = setting("none", "Character-level word encoder", choices=tuple(CHARACTERS), option=True)
+    character_dim: int = setting(25, "Dimension of character embeddings.", at_least=1)
+    character_hidden: int = setting(50, "Output dimension of the character-level encoder.", at_least=1)
+    vector_dim: int = setting(0, "Dimension of pretrained vectors, 0 for none; set by the vector file.")
+    tune_vectors: bool = setting(False, "Fine-tune the pretrained vectors.", option=True)
+    ngrams: tuple[int, ...] = setting(
+        (), "Lengths of hashed character n-grams, whose embeddings are summed for each word."
+    )
+    ngram_dim: int = setting(50, "Dimension of n-gram embeddings.", at_least=1)
+    ngram_buckets: int = setting(20_000, "Number of rows of the n-gram hash table.", at_least=1)
+    pretrained: str = setting("", "Hugging Face encoder whose vectors are used as additional input.")
+    tune_pretrained: bool = setting(True, "Fine-tune that encoder.")
+    encoder: str = setting("window", "Context encoder", choices=tuple(ENCODERS), option=True)
+    window: int = setting(5, "Window size in tokens.", option=True, goes_with=encoders_with("window"))
+    layers: int = setting(1, "Number of encoder layers.", at_least=1, option=True, goes_with=encoders_with("layers"))
     hidden: int = setting(
-        300, "Hidden units (in each direction).", at_least=1, option=True, goes_with=encoders_with("hidden"),
+        300, "Hidden units (per direction).", at_least=1, option=True, goes_with=encoders_with("hidden"),
         search=Around(3), searched_with=encoders_with("hidden"),
     )  # fmt: skip
-    heads: int = setting(4, "Heads of attention (transformer).", at_least=1)
-    width: int = setting(3, "Words under a filter (dilated).", at_least=1)
-    causal: bool = setting(False, "Filters end at the token (dilated).")
+    heads: int = setting(4, "Number of attention heads (transformer).", at_least=1)
+    width: int = setting(3, "Filter width (dilated).", at_least=1)
+    causal: bool = setting(False, "Causal filters, which see no later tokens (dilated).")
     dropout: float = setting(
-        0.3, "Share of inputs dropped.", at_least=0, below=1, option=True, search=Numbers(0.0, 0.7, step=0.05)
+        0.3, "Dropout on the inputs.", at_least=0, below=1, option=True, search=Numbers(0.0, 0.7, step=0.05)
     )
     hidden_dropout: float = setting(
         0.0,
-        "Share of encoded dimensions dropped.",
+        "Dropout on the encoder output.",
         at_least=0,
         below=1,
         option=True,
         search=Numbers(0.0, 0.6, step=0.05),
     )
-    unknown_dropout: float = setting(0.1, "Share of words read as unknown.", at_least=0, below=1, option=True)
-    word_dropout: float = setting(0.0, "Share of tokens dropped.", at_least=0, below=1)
-    embedding_dropout: float = setting(0.0, "Share of rows of the table of words dropped.", at_least=0, below=1)
+    unknown_dropout: float = setting(
+        0.1, "Probability of replacing a word by <unk> in training.", at_least=0, below=1, option=True
+    )
+    word_dropout: float = setting(0.0, "Probability of dropping a whole token vector in training.", at_least=0, below=1)
+    embedding_dropout: float = setting(0.0, "Dropout on the rows of the word embedding table.", at_least=0, below=1)
     pretrain_epochs: int = setting(
-        0, "Passes of the layers over words without tags (deep).", at_least=0, option=True,
+        0, "Epochs of unsupervised pre-training of the layers (deep).", at_least=0, option=True,
         goes_with={"encoder": ("deep",)},
     )  # fmt: skip
-    initialization: Initialization = setting("uniform", "First weights by the fan-in", choices=get_args(Initialization))
+    initialization: Initialization = setting("uniform", "Weight initialisation", choices=get_args(Initialization))
 
     def __post_init__(self) -> None:
         super().__post_init__()

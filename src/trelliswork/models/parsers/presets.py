@@ -11,7 +11,7 @@ _RECURRENT = dict(
 
 PRESETS: dict[str, Preset] = {
     "biaffine": Preset(
-        "dependency trees, every arc scored by its two words",
+        "graph-based dependency parser with biaffine scorers and exact tree likelihood",
         kind="BiaffineParser",
         network=_RECURRENT,
         learning=dict(epochs=25, patience=10),
@@ -20,7 +20,7 @@ PRESETS: dict[str, Preset] = {
 
 TRANSITION_PRESETS: dict[str, Preset] = {
     "transition": Preset(
-        "dependency trees built from left to right, the fastest",
+        "transition-based dependency parser, the fastest one",
         kind="TransitionParser",
         network={**_RECURRENT, "hidden": 150, "state_dim": 128},
         learning=dict(epochs=20, patience=10),
@@ -29,7 +29,7 @@ TRANSITION_PRESETS: dict[str, Preset] = {
 
 CONSTITUENCY: dict[str, Preset] = {
     "span-cky": Preset(
-        "constituency trees, every span scored with each label",
+        "span-based constituency parser with exact CKY",
         kind="SpanParser",
         network={**_RECURRENT, "hidden": 200, "span_dropout": 0.33, "tag_weight": 0.5, "decoding": "expected"},
         learning=dict(epochs=30, patience=10, batch_tokens=350, average="ema", ema_decay=0.998),

@@ -15,14 +15,24 @@ class TokeniserConfig(Settings):
 
     PANEL = "Tokenisers (tokeniser)"
 
-    c1: float = setting(0.1, "L1 term c1 |w|.", at_least=0, option=True, search=Numbers(0.0, 1.0))
+    c1: float = setting(
+        0.1, "L1 regularisation coefficient c1 of c1 |w|.", at_least=0, option=True, search=Numbers(0.0, 1.0)
+    )
     c2: float = setting(
-        0.01, "L2 term c2 w^2, without 1/2.", at_least=0, option=True, search=Numbers(0.001, 1.0, log=True)
+        0.01,
+        "L2 regularisation coefficient c2 of c2 w^2 (no factor 1/2).",
+        at_least=0,
+        option=True,
+        search=Numbers(0.001, 1.0, log=True),
     )
     cutoff: int = setting(
-        3, "Attributes that fewer characters have are left out.", at_least=0, option=True, search=OneOf((1, 2, 3, 5))
+        3,
+        "Attributes seen at fewer characters than this are dropped.",
+        at_least=0,
+        option=True,
+        search=OneOf((1, 2, 3, 5)),
     )
-    max_iterations: int | None = setting(60, "Iterations, at most.", at_least=1, option=True)
+    max_iterations: int | None = setting(60, "Maximum number of iterations.", at_least=1, option=True)
 
     def learning(self, seed: int = 0) -> LearningConfig:
         """The same for the learner."""
@@ -36,7 +46,7 @@ class RawFiles(Settings):
     PANEL = TokeniserConfig.PANEL
 
     raw: str | None = setting(
-        None, "The raw text whose tokens TRAIN has, unless that is CoNLL-U with SpaceAfter=No.", option=True,
+        None, "Raw text that the tokens of TRAIN come from. Not needed for CoNLL-U with SpaceAfter=No.", option=True,
         metavar="FILE",
     )  # fmt: skip
-    raw_dev: str | None = setting(None, "The same for --dev.", option=True, metavar="FILE")
+    raw_dev: str | None = setting(None, "Raw text that the tokens of --dev come from.", option=True, metavar="FILE")

@@ -15,10 +15,10 @@ class PairFiles(Settings):
 
     PANEL = "Pairs"
 
-    source_units: Units = setting("auto", "What the symbols of a source are", choices=get_args(Units), option=True)
-    target_units: Units = setting("auto", "What the symbols of a target are", choices=get_args(Units), option=True)
+    source_units: Units = setting("auto", "Units of the source", choices=get_args(Units), option=True)
+    target_units: Units = setting("auto", "Units of the target", choices=get_args(Units), option=True)
     normalise: NormalForm = setting(
-        "auto", "Unicode normal form of both sides", choices=get_args(NormalForm), option=True
+        "auto", "Unicode normalisation of both sides", choices=get_args(NormalForm), option=True
     )
 
     @property

@@ -8,12 +8,12 @@ _LEARNING = {"epochs": 60, "patience": 10, "batch_tokens": 2000, "clip": 1.0}
 
 ATTENTION: dict[str, Preset] = {
     "seq2seq": Preset(
-        "strings by recurrent networks with attention, searched with a beam",
+        "recurrent encoder-decoder with attention",
         kind="AttentionNetwork",
         learning={**_LEARNING, "lr": 2e-3},
     ),
     "transformer": Preset(
-        "the same by a transformer",
+        "transformer encoder-decoder",
         kind="AttentionNetwork",
         network={"encoder": "transformer", "decoder": "transformer", "layers": 3},
         learning={**_LEARNING, "lr": 7e-4, "warmup": 0.1},

@@ -25,30 +25,26 @@ class GrammarConfig(Settings):
 
     PANEL, BY_MODEL = "Grammar", True
 
-    vertical: int = setting(2, "Labels on the way up that tell a constituent apart, its own counted.", at_least=1,
+    vertical: int = setting(2, "Order of vertical markovisation: 1 is the label alone, 2 adds the parent.", at_least=1,
                             option=True)  # fmt: skip
-    horizontal: int = setting(2, "Children before one that it depends on.", at_least=0, option=True)
-    least_context: int = setting(10, "Children before one that were seen less often are left out.", at_least=1)
-    tag_parents: bool = setting(True, "Tell parts of speech apart by the constituent above.")
+    horizontal: int = setting(
+        2, "Order of horizontal markovisation: number of previous siblings a child depends on.", at_least=0, option=True
+    )
+    least_context: int = setting(10, "Sibling contexts seen fewer times than this are shortened.", at_least=1)
+    tag_parents: bool = setting(True, "Annotate part-of-speech tags with their parent.")
     frequent: int = setting(
-        300, "Words seen this often with a tag have a tag of their own (0: none).", at_least=0, option=True
+        300, "Words seen at least this often with a tag get a tag of their own (0: never).", at_least=0, option=True
     )
-    mark_single: bool = setting(True, "Tell constituents with a single child apart.")
-    mark_base: bool = setting(True, "Tell constituents above words alone apart.")
-    side: Side = setting("right", "Where the rest of the children lies", choices=get_args(Side))
-    rare: int = setting(10, "Words seen at most this often say what unknown words are like.", at_least=1)
-    word_smoothing: float = setting(1.0, "Weight of the spelling of a word beside what was seen of it.", above=0)
-    spelling_smoothing: float = setting(
-        20.0, "Weight of a shorter suffix beside what was seen of a longer one.", above=0
-    )
-    parent_smoothing: float = setting(
-        10.0, "Weight of a part of speech beside what was seen below one parent.", above=0
-    )
-    ancestor_smoothing: float = setting(
-        10.0, "Weight of the rules of a constituent below any farthest ancestor beside those below one.", at_least=0
-    )
-    longest: int = setting(120, "Longer sentences are parsed in pieces.", at_least=1)
+    mark_single: bool = setting(True, "Mark constituents with a single child.")
+    mark_base: bool = setting(True, "Mark constituents that dominate only words.")
+    side: Side = setting("right", "Direction of binarisation: where the remaining children go", choices=get_args(Side))
+    rare: int = setting(10, "Unknown words are modelled on words seen at most this often.", at_least=1)
+    word_smoothing: float = setting(1.0, "Weight of the spelling model against the counts of a word.", above=0)
+    spelling_smoothing: float = setting(20.0, "Back-off weight of the next shorter suffix.", above=0)
+    parent_smoothing: float = setting(10.0, "Back-off weight of the tag without its parent.", above=0)
+    ancestor_smoothing: float = setting(10.0, "Back-off weight of rules without the farthest ancestor.", at_least=0)
+    longest: int = setting(120, "Sentences with more words than this are parsed in pieces.", at_least=1)
     decoding: Answered = setting(
-        "expected", "The most probable tree, or that of the highest expected F1", choices=get_args(Answered),
-        option=True,
+        "expected", "Decoding: the most probable tree, or the tree with the highest expected F1",
+        choices=get_args(Answered), option=True,
     )  # fmt: skip

@@ -20,13 +20,14 @@ class SpanConfig(NetworkConfig):
     one.
     """
 
-    span_dim: int = setting(
-        250, "Width of the vectors that spans are scored with.", at_least=1, option=True, search=Around(2)
-    )
+    span_dim: int = setting(250, "Hidden units of the span scorer.", at_least=1, option=True, search=Around(2))
     span_dropout: float = setting(
-        0.2, "Share of these vectors dropped.", at_least=0, below=1, option=True, search=Numbers(0.0, 0.6, step=0.05)
+        0.2, "Dropout on these vectors.", at_least=0, below=1, option=True, search=Numbers(0.0, 0.6, step=0.05)
     )
-    tag_weight: float = setting(0.2, "Weight of the loss of parts of speech.", above=0)
+    tag_weight: float = setting(0.2, "Weight of the part-of-speech loss.", above=0)
     decoding: Answered = setting(
-        "best", "The most probable tree, or that of the highest expected F1", choices=get_args(Answered), option=True
+        "best",
+        "Decoding: the most probable tree, or the tree with the highest expected F1",
+        choices=get_args(Answered),
+        option=True,
     )

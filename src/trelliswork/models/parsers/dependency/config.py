@@ -24,18 +24,18 @@ class ParserConfig(NetworkConfig):
     probable one.
     """
 
-    arc_dim: int = setting(300, "Width of the vectors that arcs are scored with.", at_least=1, option=True,
+    arc_dim: int = setting(300, "Dimension of the arc representations.", at_least=1, option=True,
                            search=Around(2))  # fmt: skip
-    label_dim: int = setting(100, "Width of the vectors that labels are scored with.", at_least=1, option=True)
+    label_dim: int = setting(100, "Dimension of the label representations.", at_least=1, option=True)
     score_dropout: float = setting(
-        0.33, "Share of these vectors dropped.", at_least=0, below=1, option=True, search=Numbers(0.0, 0.6, step=0.05)
+        0.33, "Dropout on these vectors.", at_least=0, below=1, option=True, search=Numbers(0.0, 0.6, step=0.05)
     )
-    trees: Trees = setting("auto", "Which trees there are", choices=get_args(Trees), option=True)
+    trees: Trees = setting("auto", "Set of trees", choices=get_args(Trees), option=True)
     tags: Tags = setting(
-        "none", "Predict UPOS, XPOS and FEATS with the tree (joint), or not", choices=get_args(Tags), option=True
+        "none", "Predict UPOS, XPOS and FEATS jointly with the tree", choices=get_args(Tags), option=True
     )
-    tag_weight: float = setting(0.3, "Weight of the loss of these tags.", above=0)
+    tag_weight: float = setting(0.3, "Weight of the tagging loss.", above=0)
     decoding: Decoding = setting(
-        "best", "The most probable tree, or that of the most arcs expected to be right", choices=get_args(Decoding),
-        option=True,
+        "best", "Decoding: the most probable tree, or the tree with the most arcs expected to be correct",
+        choices=get_args(Decoding), option=True,
     )  # fmt: skip

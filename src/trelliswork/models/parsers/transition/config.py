@@ -33,27 +33,27 @@ class TransitionConfig(NetworkConfig):
 
     LATER: ClassVar = ("beam", "global_epochs", "local_weight")  # may be given when a finished run goes on
 
-    state_dim: int = setting(200, "Hidden units over a parser state.", at_least=1, option=True, search=Around(2))
+    state_dim: int = setting(
+        200, "Hidden units of the network over parser states.", at_least=1, option=True, search=Around(2)
+    )
     state_dropout: float = setting(
-        0.2, "Share of these dropped.", at_least=0, below=1, option=True, search=Numbers(0.0, 0.6, step=0.05)
+        0.2, "Dropout on these units.", at_least=0, below=1, option=True, search=Numbers(0.0, 0.6, step=0.05)
     )
-    cell: Cell = setting("feed-forward", "What reads a parser state", choices=get_args(Cell), option=True)
-    system: System = setting("auto", "The transition system", choices=get_args(System), option=True)
-    oracle: Oracle = setting("auto", "Which decisions are right", choices=get_args(Oracle), option=True)
-    static_epochs: int = setting(1, "Epochs before the parser explores.", at_least=0)
-    explore: float = setting(0.9, "Share of decisions that are the parser's own (dynamic oracle).", at_least=0,
+    cell: Cell = setting("feed-forward", "Network over parser states", choices=get_args(Cell), option=True)
+    system: System = setting("auto", "Transition system", choices=get_args(System), option=True)
+    oracle: Oracle = setting("auto", "Training oracle", choices=get_args(Oracle), option=True)
+    static_epochs: int = setting(1, "Epochs before exploration starts (dynamic oracle).", at_least=0)
+    explore: float = setting(0.9, "Probability of following the parser's own decision (dynamic oracle).", at_least=0,
                              below=1.01, option=True)  # fmt: skip
-    beam: int = setting(1, "Hypotheses that are kept; 1 is greedy.", at_least=1, option=True)
-    global_epochs: int = setting(
-        0, "Last epochs, in which whole sequences are normalised over the beam.", at_least=0, option=True
-    )
-    local_weight: float = setting(1.0, "Weight of the loss of single decisions in these epochs.", at_least=0)
+    beam: int = setting(1, "Beam size; 1 is greedy search.", at_least=1, option=True)
+    global_epochs: int = setting(0, "Number of final epochs with beam-global normalisation.", at_least=0, option=True)
+    local_weight: float = setting(1.0, "Weight of the local loss in these epochs.", at_least=0)
     tags: Tags = setting(
-        "none", "Predict UPOS, XPOS and FEATS with the tree (joint, or chained: the parser reads the tagger), or not",
+        "none", "Predict UPOS, XPOS and FEATS jointly with the tree, or chained: the parser reads the tagger's states",
         choices=get_args(Tags), option=True,
     )  # fmt: skip
-    tag_dim: int = setting(64, "Hidden units of a tagger that the parser reads.", at_least=1)
-    tag_weight: float = setting(0.3, "Weight of the loss of these tags.", above=0)
+    tag_dim: int = setting(64, "Hidden units of the chained tagger.", at_least=1)
+    tag_weight: float = setting(0.3, "Weight of the tagging loss.", above=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

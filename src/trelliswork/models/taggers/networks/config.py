@@ -36,27 +36,27 @@ class TaggerConfig(NetworkConfig):
         (), 'Lines of a CRF++ file, or "default": attributes that score labels directly.'
     )
     template_min_count: int = setting(  # type: ignore[misc]
-        2, "Attributes seen fewer times are left out.", at_least=1
+        2, "Attributes seen fewer times than this are dropped.", at_least=1
     )
     scorer: str = setting(
-        "linear", "From vectors to scores of tags", choices=tuple(SCORERS), option=True, goes_with=_OF_TAGS
+        "linear", "Scorer: from encoder vectors to tag scores", choices=tuple(SCORERS), option=True, goes_with=_OF_TAGS
     )
-    hidden_units: int = setting(100, "Binary units of the scorer hidden-units.", at_least=1)
-    tensor_slices: int = setting(4, "Comparisons of the scorer tensor.", at_least=1)
-    transitions: Transitions = setting("fixed", "What scores pairs of tags", choices=get_args(Transitions))
-    segments: str = setting("pyramid", "What sees segments (semi-CRFs)", choices=tuple(SEGMENT_SCORERS))
+    hidden_units: int = setting(100, "Number of binary hidden units (scorer hidden-units).", at_least=1)
+    tensor_slices: int = setting(4, "Number of slices (scorer tensor).", at_least=1)
+    transitions: Transitions = setting("fixed", "Transition scores", choices=get_args(Transitions))
+    segments: str = setting("pyramid", "Segment encoder (semi-CRFs)", choices=tuple(SEGMENT_SCORERS))
     segment_dim: int = setting(
-        100, "Width of segment vectors (semi-CRFs).", at_least=1, option=True, search=Around(2),
+        100, "Dimension of segment vectors (semi-CRFs).", at_least=1, option=True, search=Around(2),
         goes_with=_OF_SEGMENTS, searched_with=_OF_SEGMENTS,
     )  # fmt: skip
     max_length: int = setting(
-        10, "Tokens of the longest segment (semi-CRFs).", at_least=1, option=True, goes_with=_OF_SEGMENTS
+        10, "Maximum segment length in tokens (semi-CRFs).", at_least=1, option=True, goes_with=_OF_SEGMENTS
     )
     label_scheme: LabelScheme = setting(
-        "IOBES", "Learn tags as", choices=get_args(LabelScheme), option=True, goes_with=_OF_TAGS
+        "IOBES", "Tag scheme used for training", choices=get_args(LabelScheme), option=True, goes_with=_OF_TAGS
     )
     constrained: bool = setting(
-        True, "Forbid illegal tag sequences (models over features, too).", option=True, off="unconstrained",
-        goes_with=_OF_TAGS,
+        True, "Forbid tag sequences that violate the scheme (feature-based models, too).", option=True,
+        off="unconstrained", goes_with=_OF_TAGS,
     )  # fmt: skip
-    normalization: Normalization = setting("global", "What sums to one", choices=get_args(Normalization))
+    normalization: Normalization = setting("global", "Normalisation", choices=get_args(Normalization))

@@ -14,55 +14,63 @@ _DEEP = dict(encoder="deep", layers=2, hidden=300, transitions="network", pretra
 _LONGER = dict(epochs=20, patience=10)  # rates fall until the last epoch, and the last ones are often the best
 
 PRESETS: dict[str, Preset] = {
-    "window": Preset("a network over a window of words", network={"dropout": 0.4}, learning=_LONGER),
-    "bilstm-crf": Preset(
-        "LSTMs from both ends and characters under a CRF", network={"encoder": "lstm", **_RECURRENT}, learning=_LONGER
+    "window": Preset(
+        "feed-forward network over a window of words with a CRF on top", network={"dropout": 0.4}, learning=_LONGER
     ),
-    "bigru-crf": Preset("the same with GRUs", network={"encoder": "gru", **_RECURRENT}, learning=_LONGER),
+    "bilstm-crf": Preset(
+        "BiLSTM encoder with character CNN and a CRF on top",
+        network={"encoder": "lstm", **_RECURRENT},
+        learning=_LONGER,
+    ),
+    "bigru-crf": Preset(
+        "BiGRU encoder with character CNN and a CRF on top", network={"encoder": "gru", **_RECURRENT}, learning=_LONGER
+    ),
     "bilstm-memm": Preset(
-        "the same network, each tag given the one before",
+        "BiLSTM encoder with locally normalised transitions (MEMM)",
         network={"encoder": "lstm", "normalization": "local", **_RECURRENT},
         learning=_LONGER,
     ),
     "grsemicrf": Preset(
-        "whole segments, through a gated recursive pyramid over word vectors",
+        "gated recursive semi-Markov CRF over word embeddings",
         kind="Segmenter",
         network={"encoder": "none", "segments": "pyramid", "word_dim": 100, "dropout": 0.4},
         learning=_LONGER,
     ),
     "bilstm-grsemicrf": Preset(
-        "the same pyramid over LSTMs and characters",
+        "gated recursive semi-Markov CRF over a BiLSTM encoder",
         kind="Segmenter",
         network={"encoder": "lstm", "segments": "pyramid", **_RECURRENT, "dropout": 0.4},
         learning=_LONGER,
     ),
     "bilstm-semicrf": Preset(
-        "whole segments, by the LSTM states at their ends",
+        "semi-Markov CRF over BiLSTM states at segment boundaries",
         kind="Segmenter",
         network={"encoder": "lstm", "segments": "endpoints", **_RECURRENT},
         learning=_LONGER,
     ),
     "sentence": Preset(
-        "filters over the whole sentence and their maximum",
+        "convolution over the whole sentence with max pooling and a CRF on top",
         network={"encoder": "sentence", "dropout": 0.4},
         learning=_LONGER,
     ),
     "dilated-crf": Preset(
-        "convolutions that look ever further",
+        "iterated dilated convolutions with a CRF on top",
         network={**_RECURRENT, "encoder": "dilated", "layers": 3, "hidden_dropout": 0.3},
         learning=_LONGER,
     ),
     "transformer-crf": Preset(
-        "attention to all words",
+        "transformer encoder with a CRF on top",
         network={**_RECURRENT, "encoder": "transformer", "hidden": 256, "layers": 2, "dropout": 0.3, **_LIGHT},
         learning={**_LONGER, "lr": 1e-3, "warmup": 0.1},
     ),
-    "neural-crf": Preset("deep scores of tags and of pairs of tags, pre-trained", network=_DEEP, learning=_LONGER),
+    "neural-crf": Preset(
+        "neural CRF with deep emission and transition scores, pre-trained", network=_DEEP, learning=_LONGER
+    ),
     "neural-hucrf": Preset(
-        "the same with hidden units under the tags", network={**_DEEP, "scorer": "hidden-units"}, learning=_LONGER
+        "neural CRF with hidden units, pre-trained", network={**_DEEP, "scorer": "hidden-units"}, learning=_LONGER
     ),
     "multi-task": Preset(
-        "several columns of tags at once, a CRF for each over the same LSTMs",
+        "several tasks on one BiLSTM encoder, each with a CRF on top",
         kind="MultiTagger",
         network={"encoder": "lstm", **_RECURRENT},
         learning=_LONGER,

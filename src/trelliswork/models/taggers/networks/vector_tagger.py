@@ -50,15 +50,15 @@ class VectorTaggerConfig(Settings):
     pairs of labels too (Do and Artieres 2010, Neural conditional random fields).
     """
 
-    window: int = setting(1, "Vectors that are seen at once.")
-    hidden: int = setting(200, "Units of a hidden layer.")
-    layers: int = setting(2, "Hidden layers.")
-    activation: Activation = setting("sigmoid", "Of the hidden layers", choices=get_args(Activation))
-    dropout: float = setting(0.0, "Share of units dropped.", at_least=0, below=1)
-    input_dropout: float = setting(0.0, "Share of inputs dropped.", at_least=0, below=1)
-    scorer: VectorScorer = setting("linear", "From vectors to scores of labels", choices=get_args(VectorScorer))
-    n_units: int = setting(100, "Binary units of the scorer hidden-units.")
-    transitions: Transitions = setting("fixed", "What scores pairs of labels", choices=get_args(Transitions))
+    window: int = setting(1, "Window size in vectors.")
+    hidden: int = setting(200, "Hidden units per layer.")
+    layers: int = setting(2, "Number of hidden layers.")
+    activation: Activation = setting("sigmoid", "Activation of the hidden layers", choices=get_args(Activation))
+    dropout: float = setting(0.0, "Dropout on the hidden units.", at_least=0, below=1)
+    input_dropout: float = setting(0.0, "Dropout on the inputs.", at_least=0, below=1)
+    scorer: VectorScorer = setting("linear", "Scorer: from vectors to label scores", choices=get_args(VectorScorer))
+    n_units: int = setting(100, "Number of binary hidden units (scorer hidden-units).")
+    transitions: Transitions = setting("fixed", "Transition scores", choices=get_args(Transitions))
 
 
 class EncodedVectors(tuple[Tensor, Tensor]):

@@ -34,50 +34,58 @@ class AttentionConfig(Settings):
 
     PANEL, BY_MODEL = "Attention", True
 
-    encoder: Encoder = setting("gru", "What reads a source", choices=get_args(Encoder), option=True)
-    decoder: Decoder = setting("luong", "What writes a target", choices=get_args(Decoder), option=True)
-    dim: int = setting(256, "Width of the vectors of symbols.", at_least=1, option=True)
-    hidden: int = setting(256, "Hidden units of the decoder, and of the encoder in all.", at_least=2, option=True)
-    layers: int = setting(1, "Layers of encoder and decoder.", at_least=1, option=True)
-    heads: int = setting(4, "Heads of attention.", at_least=1, goes_with=_with("transformer"))
-    feedforward: int = setting(4, "Width of a layer's network, as a multiple of the hidden units.", at_least=1,
+    encoder: Encoder = setting("gru", "Encoder", choices=get_args(Encoder), option=True)
+    decoder: Decoder = setting("luong", "Decoder", choices=get_args(Decoder), option=True)
+    dim: int = setting(256, "Dimension of symbol embeddings.", at_least=1, option=True)
+    hidden: int = setting(
+        256, "Hidden units of the decoder, and of both encoder directions together.", at_least=2, option=True
+    )
+    layers: int = setting(1, "Number of encoder layers and of decoder layers.", at_least=1, option=True)
+    heads: int = setting(4, "Number of attention heads.", at_least=1, goes_with=_with("transformer"))
+    feedforward: int = setting(4, "Width of the feed-forward layers, as a multiple of the hidden units.", at_least=1,
                                goes_with=_with("transformer"))  # fmt: skip
-    norm: Norm = setting("pre", "Where a layer is normalised", choices=get_args(Norm), goes_with=_with("transformer"))
-    attention: Score = setting("general", "Score of a position", choices=get_args(Score), option=True,
+    norm: Norm = setting(
+        "pre", "Position of layer normalisation", choices=get_args(Norm), goes_with=_with("transformer")
+    )
+    attention: Score = setting("general", "Attention score", choices=get_args(Score), option=True,
                                goes_with=_with("luong"))  # fmt: skip
-    window: Window = setting("global", "Positions that are attended to", choices=get_args(Window),
+    window: Window = setting("global", "Attention span", choices=get_args(Window),
                              goes_with=_with("luong"))  # fmt: skip
-    reach: int = setting(10, "Positions to either side of a local window.", at_least=1, goes_with=_with("luong"))
-    feeding: bool = setting(True, "Read what was attended to with the next symbol.", option=True, off="no_feeding",
-                            goes_with=_with("luong"))  # fmt: skip
-    coverage: bool = setting(False, "Let attention see where it has been.", goes_with=_with("luong", "bahdanau"))
-    coverage_loss: float = setting(0.0, "Weight of the loss of attending twice.", at_least=0)
-    copy: bool = setting(False, "Copy symbols of the source, also unknown ones.", option=True)
+    reach: int = setting(10, "Half width of the local attention window.", at_least=1, goes_with=_with("luong"))
+    feeding: bool = setting(True, "Input feeding: pass the attention vector to the next step.", option=True,
+                            off="no_feeding", goes_with=_with("luong"))  # fmt: skip
+    coverage: bool = setting(
+        False, "Coverage: let attention depend on where it has been.", goes_with=_with("luong", "bahdanau")
+    )
+    coverage_loss: float = setting(0.0, "Weight of the coverage loss.", at_least=0)
+    copy: bool = setting(False, "Copy mechanism: source symbols, including unknown ones, can be copied.", option=True)
     output: Output = setting("softmax", "Output layer", choices=get_args(Output))
-    n_samples: int = setting(1000, "Symbols drawn for a sampled output layer.", at_least=1)
-    shared: bool = setting(False, "One vocabulary and one table of vectors for both sides.", option=True)
-    tied: bool = setting(False, "The vectors of target symbols are the weights of the output layer.", option=True)
-    subwords: int = setting(0, "Cut words into subwords by this many merges of byte-pair encoding.", at_least=0,
+    n_samples: int = setting(1000, "Number of sampled symbols (sampled output layers).", at_least=1)
+    shared: bool = setting(False, "Share the vocabulary and the embeddings between source and target.", option=True)
+    tied: bool = setting(False, "Tie the output layer to the target embeddings.", option=True)
+    subwords: int = setting(0, "Number of byte-pair merges; words are split into subwords.", at_least=0,
                             option=True)  # fmt: skip
-    min_count: int = setting(1, "Symbols seen fewer times than this are unknown.", at_least=1, option=True)
-    dropout: float = setting(0.3, "Share of inputs and outputs dropped.", at_least=0, below=1, option=True,
+    min_count: int = setting(1, "Symbols seen fewer times than this map to <unk>.", at_least=1, option=True)
+    dropout: float = setting(0.3, "Dropout on inputs and outputs.", at_least=0, below=1, option=True,
                              search=Numbers(0.0, 0.6, step=0.05))  # fmt: skip
-    smoothing: float = setting(0.1, "Share of the target spread over all symbols in training.", at_least=0, below=1)
-    learn_by: Learning = setting("likelihood", "What is learned from", choices=get_args(Learning), option=True)
-    n_candidates: int = setting(5, "Targets drawn for each source by risk, reinforce and minimum-risk.", at_least=2)
-    sharpness: float = setting(0.005, "Exponent of probabilities in the risk.", above=0)
-    own_symbols: float = setting(0.25, "Share of own symbols that the decoder reads in the last epoch (scheduled).",
+    smoothing: float = setting(0.1, "Label smoothing.", at_least=0, below=1)
+    learn_by: Learning = setting("likelihood", "Training objective", choices=get_args(Learning), option=True)
+    n_candidates: int = setting(5, "Number of samples per source (risk, reinforce, minimum-risk).", at_least=2)
+    sharpness: float = setting(0.005, "Sharpness: exponent of the probabilities in the risk.", above=0)
+    own_symbols: float = setting(0.25, "Probability of feeding back own symbols in the last epoch (scheduled).",
                                  at_least=0, below=1)  # fmt: skip
-    decoding: Decoding = setting("beam", "How a target is chosen", choices=get_args(Decoding))
-    beam: int = setting(5, "Hypotheses that are kept while a target is searched.", at_least=1, option=True)
-    length_penalty: float = setting(0.0, "How much longer targets are preferred; 0 compares probabilities.",
+    decoding: Decoding = setting("beam", "Decoding", choices=get_args(Decoding))
+    beam: int = setting(5, "Beam size.", at_least=1, option=True)
+    length_penalty: float = setting(0.0, "Length penalty; larger values prefer longer targets, 0 is none.",
                                     at_least=0, option=True)  # fmt: skip
-    coverage_penalty: float = setting(0.0, "How much targets that neglect the source are avoided.", at_least=0)
-    longest: float = setting(0.0, "Symbols of a target for each one of its source and 5 more, at most.", at_least=0,
+    coverage_penalty: float = setting(
+        0.0, "Coverage penalty; larger values avoid targets that ignore parts of the source.", at_least=0
+    )
+    longest: float = setting(0.0, "Maximum target length as a multiple of the source length plus 5.", at_least=0,
                              default_text="by the training pairs")  # fmt: skip
-    max_target: int = setting(0, "Symbols of a target, at most.", at_least=0,
+    max_target: int = setting(0, "Maximum target length in symbols.", at_least=0,
                               default_text="twice the longest of training")  # fmt: skip
-    judge: Judge = setting("exact match", "The score that counts on dev data", choices=get_args(Judge), option=True)
+    judge: Judge = setting("exact match", "Validation metric", choices=get_args(Judge), option=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,16 +22,20 @@ class EditConfig(Settings):
 
     PANEL, BY_MODEL = "Network", True
 
-    symbol_dim: int = setting(96, "Width of the vectors of symbols.", at_least=1, option=True, search=Around(2))
-    hidden: int = setting(128, "Hidden units (in each direction).", at_least=1, option=True, search=Around(2))
-    layers: int = setting(1, "Layers of the encoder.", at_least=1, option=True)
-    cell_dim: int = setting(192, "Width of the vectors that operations are scored with.", at_least=1, option=True)
+    symbol_dim: int = setting(96, "Dimension of symbol embeddings.", at_least=1, option=True, search=Around(2))
+    hidden: int = setting(128, "Hidden units (per direction).", at_least=1, option=True, search=Around(2))
+    layers: int = setting(1, "Number of encoder layers.", at_least=1, option=True)
+    cell_dim: int = setting(192, "Hidden units of the operation scorer.", at_least=1, option=True)
     dropout: float = setting(
-        0.3, "Share of inputs dropped.", at_least=0, below=1, option=True, search=Numbers(0.0, 0.6, step=0.1)
+        0.3, "Dropout on the inputs.", at_least=0, below=1, option=True, search=Numbers(0.0, 0.6, step=0.1)
     )
-    unknown_dropout: float = setting(0.01, "Share of symbols read as unknown.", at_least=0, below=1, option=True)
-    min_count: int = setting(1, "Symbols seen fewer times than this are unknown.", at_least=1, option=True)
-    copy: bool = setting(True, "Symbols of the source may be written as they are.")
-    paths: Paths = setting("all", "Sum over all edit scripts, or take the best", choices=get_args(Paths), option=True)
-    beam: int = setting(64, "Prefixes of one length that are kept at most; fewer are, once the answer is certain.",
+    unknown_dropout: float = setting(
+        0.01, "Probability of replacing a symbol by <unk> in training.", at_least=0, below=1, option=True
+    )
+    min_count: int = setting(1, "Symbols seen fewer times than this map to <unk>.", at_least=1, option=True)
+    copy: bool = setting(True, "Allow copy operations.")
+    paths: Paths = setting(
+        "all", "Sum over all edit scripts, or use only the best one", choices=get_args(Paths), option=True
+    )
+    beam: int = setting(64, "Beam size: maximum number of prefixes per length.",
                         at_least=1, option=True)  # fmt: skip

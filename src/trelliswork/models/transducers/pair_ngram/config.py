@@ -22,18 +22,18 @@ class PairNgramConfig(Settings):
     PANEL, BY_MODEL = "Pair n-grams", True
 
     order: int = setting(
-        8, "Chunk pairs in an n-gram.", at_least=1, below=17, option=True, search=OneOf((5, 6, 7, 8, 9))
+        8, "Order of the n-gram model.", at_least=1, below=17, option=True, search=OneOf((5, 6, 7, 8, 9))
     )
-    source_chunk: int = setting(2, "Most source symbols that belong together.", at_least=1, below=9, option=True,
+    source_chunk: int = setting(2, "Maximum number of source symbols per chunk.", at_least=1, below=9, option=True,
                                 search=OneOf((1, 2, 3)))  # fmt: skip
-    target_chunk: int = setting(2, "Most target symbols that belong together.", at_least=1, below=33, option=True,
+    target_chunk: int = setting(2, "Maximum number of target symbols per chunk.", at_least=1, below=33, option=True,
                                 search=OneOf((1, 2, 3)))  # fmt: skip
-    many_to_many: bool = setting(False, "Let several source symbols stand for several target symbols.", option=True)
+    many_to_many: bool = setting(False, "Allow many-to-many chunks.", option=True)
     unalignable: Unalignable = setting(
-        "grow", "What to do with a pair whose target is too long for the chunks: let its chunks grow, skip it, or stop",
+        "grow", "Pairs that no alignment covers: allow larger chunks, skip the pair, or stop with an error",
         choices=get_args(Unalignable), option=True,
     )  # fmt: skip
-    em_iterations: int = setting(11, "Most iterations of aligning.", at_least=1)
-    length_penalty: float = setting(1.0, "How much longer chunks are disfavoured in aligning.", at_least=0, option=True,
+    em_iterations: int = setting(11, "Maximum number of EM iterations for alignment.", at_least=1)
+    length_penalty: float = setting(1.0, "Length penalty of chunks in alignment.", at_least=0, option=True,
                                     search=OneOf((0.25, 0.5, 1.0, 2.0)))  # fmt: skip
-    widest: int = setting(1000, "Most beginnings of targets of one length that are searched.", at_least=1)
+    widest: int = setting(1000, "Beam size: maximum number of target prefixes per length.", at_least=1)

@@ -17,32 +17,36 @@ class TreeConfig(Settings):
     PANEL, BY_MODEL = "Network", True
 
     form: FormName = setting(
-        "auto", "What targets are; equal meanings are learned as one", choices=get_args(FormName), option=True
+        "auto", "Kind of targets; equivalent forms are mapped to one", choices=get_args(FormName), option=True
     )
-    word_dim: int = setting(100, "Width of word vectors.", at_least=1, option=True, search=Around(2))
+    word_dim: int = setting(100, "Dimension of word embeddings.", at_least=1, option=True, search=Around(2))
     hidden: int = setting(128, "Hidden units of the decoder.", at_least=2, option=True, search=Around(2))
-    layers: int = setting(1, "Layers of the encoder.", at_least=1, option=True)
+    layers: int = setting(1, "Number of encoder layers.", at_least=1, option=True)
     dropout: float = setting(
-        0.3, "Share of vectors dropped.", at_least=0, below=1, option=True, search=Numbers(0.2, 0.6, step=0.1)
+        0.3, "Dropout on vectors.", at_least=0, below=1, option=True, search=Numbers(0.2, 0.6, step=0.1)
     )
-    word_dropout: float = setting(0.05, "Share of words read as unknown in training.", at_least=0, below=1, option=True)
-    min_count: int = setting(2, "Words seen fewer times than this are unknown.", at_least=1, option=True)
-    smoothing: float = setting(0.0, "Share of the loss spread over all symbols.", at_least=0, below=1, option=True)
-    beam: int = setting(5, "Hypotheses kept while decoding.", at_least=1, option=True)
-    constrained: bool = setting(True, "Decode well-formed targets alone.", option=True, off="unconstrained")
+    word_dropout: float = setting(
+        0.05, "Probability of replacing a word by <unk> in training.", at_least=0, below=1, option=True
+    )
+    min_count: int = setting(2, "Words seen fewer times than this map to <unk>.", at_least=1, option=True)
+    smoothing: float = setting(0.0, "Label smoothing.", at_least=0, below=1, option=True)
+    beam: int = setting(5, "Beam size.", at_least=1, option=True)
+    constrained: bool = setting(True, "Decode well-formed targets only.", option=True, off="unconstrained")
 
 
 @dataclass(frozen=True)
 class SqlConfig(TreeConfig):
     """What a Seq2SQL network is made of: Seq2Tree, and the database that its queries are tried on."""
 
-    form: FormName = setting("sql", "What targets are.", choices=("sql",))
+    form: FormName = setting("sql", "Kind of targets.", choices=("sql",))
     database: str | None = setting(
-        None, "SQLite database that questions are about; it is only read.", option=True, metavar="FILE"
+        None, "SQLite database the questions are about, opened read-only.", option=True, metavar="FILE"
     )
-    guided: bool = setting(True, "Prefer queries that run and find something.", option=True, off="unguided")
+    guided: bool = setting(
+        True, "Execution-guided decoding: prefer queries that run and return rows.", option=True, off="unguided"
+    )
     reward_epochs: int = setting(
-        0, "Epochs at the end that learn by the answers of the database (REINFORCE).", at_least=0, option=True
+        0, "Number of final epochs of REINFORCE on the reward of execution.", at_least=0, option=True
     )
-    n_samples: int = setting(4, "Queries drawn for each question in these epochs.", at_least=2)
-    seconds: float = setting(1.0, "Longest time that a query may take.", above=0)
+    n_samples: int = setting(4, "Number of sampled queries per question in these epochs.", at_least=2)
+    seconds: float = setting(1.0, "Time limit per query, in seconds.", above=0)

@@ -41,58 +41,75 @@ class LearningConfig(Settings):
 
     algorithm: Algorithm = setting("lbfgs", choices=ALGORITHMS, option=True, goes_with={"model": ("crf", "logistic")})
     c1: float = setting(
-        0.0, "L1 term c1 |w|.", at_least=0, option=True, goes_with={"algorithm": ("lbfgs",), "model": _LEARNED},
-        search=Numbers(0.0, 1.0), searched_with={"algorithm": ("lbfgs",), "samples": (0,), "hidden_units": (0,),
+        0.0, "L1 regularisation coefficient c1 of c1 |w|.", at_least=0, option=True,
+        goes_with={"algorithm": ("lbfgs",), "model": _LEARNED}, search=Numbers(0.0, 1.0),
+        searched_with={"algorithm": ("lbfgs",), "samples": (0,), "hidden_units": (0,),
                        "model": _LEARNED},
     )  # fmt: skip
     c2: float = setting(
-        1.0, "L2 term c2 w^2, without 1/2.", at_least=0, option=True,
+        1.0, "L2 regularisation coefficient c2 of c2 w^2 (no factor 1/2).", at_least=0, option=True,
         goes_with={"algorithm": _REGULARIZED, "model": _LEARNED}, search=Numbers(0.01, 10.0, log=True),
         searched_with={"algorithm": _REGULARIZED, "model": _LEARNED},
     )  # fmt: skip
     max_iterations: int | None = setting(
-        None, "Iterations, at most.", at_least=1, option=True, default_text="that of the algorithm",
+        None, "Maximum number of iterations.", at_least=1, option=True, default_text="that of the algorithm",
         goes_with={"model": _LEARNED},
         search=Numbers(5, 100, log=True, whole=True), searched_with={"algorithm": _ONLINE, "model": _LEARNED},
     )  # fmt: skip
     min_count: float = setting(
-        0.0, "Rarer pairs (attribute or tag, tag) are left out.", option="min_freq", goes_with={"model": _LEARNED},
+        0.0, "Features (attribute-tag and tag-tag pairs) seen fewer times than this are dropped.", option="min_freq",
+        goes_with={"model": _LEARNED},
         search=OneOf((0.0, 2.0, 3.0, 5.0)), searched_with={"model": _LEARNED},
     )  # fmt: skip
-    all_states: bool = setting(False, "Weights for unseen pairs too.", option=True, goes_with={"model": _LEARNED})
-    all_transitions: bool = setting(False, "The same for pairs of tags.", option=True, goes_with={"model": _LEARNED})
-    seed: int = setting(0, "The same seed gives the same model.", option=None)
+    all_states: bool = setting(
+        False,
+        "Also create features for attribute-tag pairs not seen in training.",
+        option=True,
+        goes_with={"model": _LEARNED},
+    )
+    all_transitions: bool = setting(
+        False, "Also create features for tag pairs not seen in training.", option=True, goes_with={"model": _LEARNED}
+    )
+    seed: int = setting(0, "Random seed; the same seed gives the same model.", option=None)
     latent: int = setting(
-        1, "Hidden states of each tag.", at_least=1, option=True,
+        1, "Number of latent states per tag.", at_least=1, option=True,
         goes_with={"algorithm": PROBABILISTIC, "order": (1,), "model": ("crf",)},
     )  # fmt: skip
-    order: int = setting(1, "Tags before a tag that count: 1 or 2.", choices=(1, 2), option=True, goes_with=_LBFGS)
+    order: int = setting(
+        1,
+        "Markov order: number of previous tags a tag depends on, 1 or 2.",
+        choices=(1, 2),
+        option=True,
+        goes_with=_LBFGS,
+    )
     samples: int = setting(
-        0, "Average over this many weight vectors (lbfgs, herding).", at_least=0, option=True,
+        0, "Number of weight vectors to average predictions over (lbfgs, herding).", at_least=0, option=True,
         goes_with={"algorithm": ("lbfgs", "herding"), "c1": (0,), "latent": (1,), "order": (1,), "model": ("crf",)},
     )  # fmt: skip
-    posterior: Method = setting("laplace", "How lbfgs draws them", choices=METHODS, option=True)
-    temperature: float = setting(0.03, "Width of the posterior; 1 is the exact one.", above=0, option=True)
-    model: Kind = setting("crf", "What is normalised, and how it is learned", choices=tuple(KINDS), option=None)
+    posterior: Method = setting("laplace", "How lbfgs samples them", choices=METHODS, option=True)
+    temperature: float = setting(
+        0.03, "Scale of the posterior that is sampled from; 1 is the exact one.", above=0, option=True
+    )
+    model: Kind = setting("crf", "Model: what is normalised and how it is learned", choices=tuple(KINDS), option=None)
     smoothing: float = setting(
-        0.1, "hmm, naive-bayes: added to every count.", above=0, option=True, goes_with={"model": _COUNTED},
+        0.1, "Additive smoothing of counts (hmm, naive-bayes).", above=0, option=True, goes_with={"model": _COUNTED},
         search=Numbers(0.001, 10.0, log=True),
         searched_with={"model": _COUNTED},
     )  # fmt: skip
     cutoff: int = setting(
-        0, "Rarer attributes are left out, whatever their tags.", at_least=0, option=True, goes_with={"model": _LEARNED}
+        0, "Attributes seen fewer times than this are dropped.", at_least=0, option=True, goes_with={"model": _LEARNED}
     )
     hash_bits: int | None = setting(
-        None, "Number attributes by 2^N hashes: bounded size, no names.", at_least=1, below=29, option=True,
+        None, "Hash attributes to N bits: bounded memory, no attribute names.", at_least=1, below=29, option=True,
         default_text="names that are kept", goes_with={"model": _LEARNED},
     )  # fmt: skip
     induce: int = setting(
-        0, "Add the N pairs of attributes that gain most.", at_least=0, option=True, metavar="N",
+        0, "Number of conjunctions of attributes to induce, by their gain.", at_least=0, option=True, metavar="N",
         goes_with={"model": ("crf",)},
     )  # fmt: skip
-    constrained: bool = setting(True, "Forbid illegal tag sequences.", option=True, off="unconstrained")
+    constrained: bool = setting(True, "Forbid tag sequences that violate the scheme.", option=True, off="unconstrained")
     hidden_units: int = setting(
-        0, "Binary units between features and tags (hucrf).", at_least=0, option=True, option_default=100,
+        0, "Number of binary hidden units (hucrf).", at_least=0, option=True, option_default=100,
         search=Around(2), searched_with={"model": ("crf",)},
         goes_with={**_LBFGS, "c1": (0,), "latent": (1,), "order": (1,), "samples": (0,), "hash_bits": (None,),
                    "induce": (0,), "cutoff": (0,)},
