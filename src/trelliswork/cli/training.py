@@ -16,7 +16,8 @@ from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.train_data import check_folder, config_first, read_data, read_texts, reserved
 from trelliswork.cli.visible import visible
 from trelliswork.data import Choices
-from trelliswork.errors import OutputError
+from trelliswork.errors import OutputError, TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.models.base import Model
 from trelliswork.models.families import recipe_of
 from trelliswork.models.recipe import Material, Options, Recipe, Result, Run
@@ -25,11 +26,18 @@ from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.progress import Progress, make_progress
 from trelliswork.training.seeds_result import SeedRow, SeedsResult
+from trelliswork.training.shares import n_processes
 from trelliswork.training.tensorboard import TensorBoardProgress
 
 
 def train_model(options: Options, choices: Choices) -> None:
     """Train what the options say, once or with several seeds; Ctrl-C keeps what there is."""
+    is_first = True
+    if n_processes() > 1:
+        is_first = named("trelliswork.training.processes:join")().is_first
+        options = {**options, "quiet": options["quiet"] or not is_first}
+        if options["seeds"] > 1:
+            raise TrellisworkError("--seeds needs a single process; start each seed by itself with --seed")
     recipe = make_recipe(options)
     progress_of(options)  # refuses TensorBoard where it is not installed
     use_threads(options["threads"])
@@ -37,6 +45,10 @@ def train_model(options: Options, choices: Choices) -> None:
         _train_seeds(recipe, options, choices)
         return
     out, resume = Path(options["out"]), options["resume"]
+    if not is_first:
+        begin(recipe, options, choices)
+        learn(recipe, Run(None, options["seed"], progress_of(options)), options)
+        return
     with reserved(out, options["force"], resume):
         material = begin(recipe, options, choices)
         model, result = learn(recipe, Run(out, options["seed"], progress_of(options), resume), options)

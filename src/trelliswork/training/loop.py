@@ -22,7 +22,7 @@ from trelliswork.data import Sentence
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.failures import BadBatchError
-from trelliswork.training.interrupts import Interrupts
+from trelliswork.training.processes import SharedInterrupts, join
 from trelliswork.training.progress import EpochRecord, Progress, make_progress
 from trelliswork.training.result import TrainingResult
 from trelliswork.training.run import Run
@@ -52,14 +52,17 @@ def train(
     anew from the same data, goes on from it to the weights that the whole run would have given. `tensorboard_dir`
     also writes loss, score and speed for TensorBoard. A second run into the same folder is refused while one is going
     on; `locked` says that the caller has seen to that (see `exclusive`).
+
+    Started by torchrun, all processes train one model together: see `training.processes`.
     """
     config = config or TrainingConfig()
-    shown_by = progress or make_progress()
-    if tensorboard_dir is not None:
+    processes = join()
+    shown_by = (progress or make_progress()) if processes.is_first else Progress()
+    if tensorboard_dir is not None and processes.is_first:
         shown_by = TensorBoardProgress(shown_by, tensorboard_dir)
-    run = Run(model, train, dev, config, out)
+    run = Run(model, train, dev, config, out, processes)
     lock = exclusive(None if locked else run.out)
-    with lock, shown_by as shown, torch.random.fork_rng(devices=[]), Interrupts() as interrupts:
+    with lock, shown_by as shown, torch.random.fork_rng(devices=[]), SharedInterrupts(processes) as interrupts:
         torch.manual_seed(config.seed)
         run.begin(shown, resume)
         try:

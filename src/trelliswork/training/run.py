@@ -32,9 +32,11 @@ from trelliswork.training.folder_names import HISTORY
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.objectives import make_objective
 from trelliswork.training.optimizers import GradualUnfreezing, make_optimizer
+from trelliswork.training.processes import Processes
 from trelliswork.training.progress import EpochRecord, Progress
 from trelliswork.training.result import TrainingResult
 from trelliswork.training.schedules import make_schedule
+from trelliswork.training.shares import sharing
 from trelliswork.training.state import Position, random_state, restore, tensors_of, values_of
 from trelliswork.training.trainable import Trainable
 
@@ -51,7 +53,10 @@ class Run:
         dev: Sequence[Sentence] | None,
         config: TrainingConfig,
         out: str | Path | None,
+        processes: Processes,
     ):
+        self.processes = processes
+        out = out if processes.is_first else None  # one process writes
         self.module: nn.Module = model
         self.model: Trainable = model
         self.sentences = [sentence for sentence in train if fits(sentence, config)]
@@ -83,15 +88,27 @@ class Run:
             )
 
     def _steps(self, epoch: int) -> list[list[list[int]]]:
-        """The batches of an epoch, `accumulate` of them to a step."""
-        seed, together = self.config.seed * 1_000_003 + epoch, self.config.accumulate
+        """The batches of an epoch, `accumulate` of them in each process to a step."""
+        seed, together = self.config.seed * 1_000_003 + epoch, self.batches_per_step
         batches = token_budget_batches(self.lengths, self.config.batch_tokens, seed=seed, bucket=2000)
         return [batches[i : i + together] for i in range(0, len(batches), together)]
+
+    @property
+    def batches_per_step(self) -> int:
+        """Of all processes together."""
+        return self.config.accumulate * self.processes.size
 
     # Beginning and end
 
     def begin(self, shown: Progress, resume: bool) -> None:
-        """From the checkpoint, if that is wanted and there is one; else from the start."""
+        """From the checkpoint, if that is wanted and there is one; else from the start. All processes begin alike."""
+        if self.processes.is_first:
+            self._begin(shown, resume)
+        if not self.processes.alone:
+            state = self.processes.from_first((tensors_of(self), values_of(self), self.best.weights))
+            restore(self, *state)
+
+    def _begin(self, shown: Progress, resume: bool) -> None:
         self.random = random_state()
         if self.n_left_out:
             shown.note(f"{self.n_left_out} sentences over {self.config.max_sentence_length} tokens are left out")
@@ -119,11 +136,19 @@ class Run:
             refuse_differences(values["fingerprint"], self.fingerprint, str(self.out))
             best = checkpoint.read_best(values["best_epoch"]) if values["best_epoch"] else {}
             restore(self, tensors, values, best)
+            self._in_steps_of(int(values.get("batches_per_step", self.batches_per_step)))
             n_threads = int(values.get("threads", torch.get_num_threads()))
         except (KeyError, TypeError, RuntimeError) as error:
             raise ModelError(f"{checkpoint.folder}: written by another version; train anew without --resume") from error
         self._write_history("w", self.result.history)
         return n_threads
+
+    def _in_steps_of(self, before: int) -> None:
+        """After a change of the number of processes, a step has more or fewer batches than those `before`."""
+        if before != self.batches_per_step:
+            n_steps = len(self._steps(self.position.epoch))
+            self.position.steps = min(n_steps, self.position.steps * before // self.batches_per_step)
+            self.schedule.go_to((self.position.epoch - 1) * n_steps + self.position.steps)
 
     def _go_on(self, before: TrainingResult, folder: Path) -> None:
         """Take the best model of a run that was finished, as if the next epoch were one of its own."""
@@ -248,7 +273,8 @@ class Run:
         if not self.dev:
             return {}
         try:
-            return self.model.evaluate(self.dev)
+            with sharing(self.processes.in_shares):
+                return self.model.evaluate(self.dev)
         except (ScoreError, ConstraintError) as error:
             place = f"after epoch {self.position.epoch}, batch {self.position.steps}"
             raise BadValueError(
@@ -266,7 +292,10 @@ class Run:
         at = self.position
         n_tokens = sum(self.lengths[i] for batch in step for i in batch)
         self.optimizer.zero_grad(set_to_none=True)
-        loss = sum(self._gradient(batch, n_tokens) for batch in step)
+        first = at.steps * self.batches_per_step
+        own = self.processes.share(list(enumerate(step, first)))
+        by_process = self.processes.gathered(lambda: sum(self._gradient(*each, n_tokens) for each in own))
+        self.processes.sum_gradients(self.module.parameters())
         norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.config.clip)
         last = [self.sentences[i] for i in step[-1]]
         refuse_bad_value("gradient", norm.item(), self._place, last, self.config)
@@ -274,11 +303,17 @@ class Run:
         self.schedule.step()
         if self.average is not None and averages_in(at.epoch, self.config):
             self.average.update()
-        at.steps, at.loss, at.tokens = at.steps + 1, at.loss + loss, at.tokens + n_tokens
+        at.steps, at.loss, at.tokens = at.steps + 1, at.loss + sum(by_process), at.tokens + n_tokens
         self.random = random_state()
 
-    def _gradient(self, batch: list[int], n_tokens: int) -> float:
-        """Add the gradient of a batch to the others of its step; its loss."""
+    def _gradient(self, number: int, batch: list[int], n_tokens: int) -> float:
+        """Add the gradient of a batch to the others of its step; its loss.
+
+        Where a step has several batches, each of them has random numbers of its own, by its `number` in the epoch: they
+        are the same whichever process has the batch.
+        """
+        if self.batches_per_step > 1:
+            torch.manual_seed((self.config.seed * 1_000_003 + self.position.epoch) * 1_000_003 + number)
         sentences, config = [self.sentences[i] for i in batch], self.config
         with explaining_memory(self._place, sentences, config):
             with self._precision(), explaining_weights(self.module, self._place, sentences, config):

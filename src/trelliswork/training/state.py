@@ -63,6 +63,7 @@ def values_of(run: Run) -> dict[str, Any]:
         "position": asdict(run.position),
         "schedule": run.schedule.position,
         "threads": torch.get_num_threads(),
+        "batches_per_step": run.batches_per_step,
         "averaged": run.average.n_updates if run.average is not None else 0,
         "best": run.best.state(),
         "best_epoch": run.best.epoch,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
@@ -25,6 +26,7 @@ from trelliswork.models.taggers.labels import Labels, tags_of_gold
 from trelliswork.models.taggers.scores import examined, score, score_text
 from trelliswork.models.taggers.span_choice import check_threshold, choose_spans
 from trelliswork.tags.schemes import tags_of
+from trelliswork.training.shares import answered
 
 if TYPE_CHECKING:
     from trelliswork.data.attributes.function import Function
@@ -215,7 +217,7 @@ class SentenceTagger(Model):
         """Scores on gold data (see `evaluate_tags`); tags never seen in training count as mistakes."""
         sentences = self.sentences_of(sentences)
         gold = [tags_of_gold(sentence) for sentence in sentences]
-        found = self.tag(sentences) if threshold is None else self.tag(sentences, threshold=threshold)
+        found = answered(self.tag if threshold is None else partial(self.tag, threshold=threshold), sentences)
         return evaluate_tags(gold, found, self.labels.data_scheme)
 
     def pinned(self, text: str, n: int | None = None) -> str:

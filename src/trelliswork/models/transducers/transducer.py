@@ -18,6 +18,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.strings import bleu, string_scores
 from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
 from trelliswork.models.batched import in_batches
+from trelliswork.training.shares import answered
 
 Symbols = tuple[str, ...]
 NO_THRESHOLD = "--threshold is for spans, and a transducer writes one string; leave it out"
@@ -96,7 +97,7 @@ class Transducer(Model):
         targets: dict[Symbols, list[Symbols]] = {}
         for pair in gold:
             targets.setdefault(pair.words, []).append(pair.target or ())
-        answers = self.transduce([Sentence(source) for source in targets])
+        answers = answered(self.transduce, [Sentence(source) for source in targets])
         found = {source: each.best[0][0] for source, each in zip(targets, answers, strict=True)}
         strings = string_scores(list(found.values()), list(targets.values()))
         scores = {

@@ -17,6 +17,7 @@ from trelliswork.models.base import Alternative, Answer, Model, PartProbability,
 from trelliswork.models.batched import in_batches
 from trelliswork.models.examined import Examined, Example
 from trelliswork.models.parsers.constituency.derivations import Bracket, brackets_of
+from trelliswork.training.shares import answered
 
 Pins = Sequence[tuple[int, int, str | None]]  # constituents that are known, end exclusive; a label of None is unknown
 _PIN = re.compile(r"(\d{1,9})(?::(.+))?")
@@ -117,7 +118,7 @@ class ConstituencyParser(Model):
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
         """Labelled brackets against gold trees, as evalb counts them; tags are predicted, not read."""
-        scores = _scored(gold, self._parse(gold, None, 0, False))
+        scores = _scored(gold, answered(lambda sentences: self._parse(sentences, None, 0, False), gold))
         shown = ("precision", "recall", "f1", "exact_match", "tagging_accuracy")
         return {"metric": "bracket f1", "score": scores.f1, **{name: getattr(scores, name) for name in shown}}
 

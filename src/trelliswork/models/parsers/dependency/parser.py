@@ -24,6 +24,7 @@ from trelliswork.models.parsers.dependency.head_pins import head_pin
 from trelliswork.models.parsers.dependency.reporting import report_of
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch
+from trelliswork.training.shares import answered
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -184,7 +185,7 @@ class DependencyParser(WordNetwork):
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
         """Attachment scores on sentences with heads, every word counted."""
-        found = self._parse(gold, None, 0, False)
+        found = answered(lambda sentences: self._parse(sentences, None, 0, False), gold)
         scores = attachment([arcs_of(each) for each in gold], [each.arcs for each in found])
         return {"metric": "las", "score": scores.las, **scores.to_dict(), **self._tag_scores(gold, found)}
 

@@ -31,6 +31,7 @@ from trelliswork.nn.encoders.deep import Activation, DeepEncoder
 from trelliswork.nn.rbm import PretrainingConfig, Visible
 from trelliswork.nn.scorers import HiddenUnitScorer, LinearScorer, TransitionScorer
 from trelliswork.runtime.threads import one_thread_if_small
+from trelliswork.training.shares import answered
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -236,7 +237,7 @@ class VectorTagger(StoredNetwork):
 
     def evaluate(self, sequences: Sequence[VectorSequence]) -> dict[str, Any]:
         """Accuracy on labelled sequences."""
-        return evaluate_tags([_labels_of(each) for each in sequences], self.tag(sequences), "plain")
+        return evaluate_tags([_labels_of(each) for each in sequences], answered(self.tag, sequences), "plain")
 
     # Disk
 

@@ -37,6 +37,7 @@ from trelliswork.nn.decoders.grammar_constraint import GrammarConstraint
 from trelliswork.nn.query_parts import execution_reward, reinforce_loss
 from trelliswork.structures.beam import sample
 from trelliswork.structures.beam.search import Hypotheses
+from trelliswork.training.shares import answered
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -165,7 +166,7 @@ class Seq2SQL(Seq2Tree):
         scores = super().evaluate(gold)
         if self.database is None:
             return scores
-        found = [each.best[0][0] for each in self.transduce(gold)]
+        found = [each.best[0][0] for each in answered(self.transduce, gold)]
         right = [
             self.form.compared(query) == self.form.compared(pair.target or ()) or self._agree(query, pair.target or ())
             for query, pair in zip(found, gold, strict=True)

@@ -34,6 +34,7 @@ from trelliswork.nn.decoders.generation import Generation
 from trelliswork.nn.decoders.tree import TreeDecoder
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
 from trelliswork.structures.beam import beam_search
+from trelliswork.training.shares import answered
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -235,7 +236,7 @@ class Seq2Tree(PairNetwork):
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
         """The share of questions whose meaning is right: equal in names of variables and order where they matter."""
-        answers = self.transduce(gold)
+        answers = answered(self.transduce, gold)
         right = [
             self.form.compared(answer.best[0][0]) == _read(self.form, pair)
             for pair, answer in zip(gold, answers, strict=True)

@@ -1,0 +1,161 @@
+"""Training in several processes: which part each one takes, and how their results are put together.
+
+`torchrun --nproc-per-node 2 -m trelliswork train ...` starts the same program twice. `join` finds out that there are
+two, and the loop asks `Processes` for its share of the batches of each step. Gradients are summed over the processes
+before each update, so that all of them always hold the same weights; only the first one writes files.
+
+Li et al. (2020), PyTorch distributed: experiences on accelerating data parallel training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from trelliswork.errors import TrellisworkError
+from trelliswork.training.interrupts import Interrupts
+from trelliswork.training.shares import n_processes
+
+T = TypeVar("T")
+MANY_ROWS = 1000  # a table of at least so many rows is exchanged by the rows that have a gradient
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The processes of one run: this is number `rank` of `size`. A single process does everything by itself."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes files and talks to the user."""
+        return self.rank == 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is no other."""
+        return self.size == 1
+
+    def share(self, items: Sequence[T]) -> Sequence[T]:
+        """The items of this process.
+
+        >>> Processes(1, 2).share("abcde")
+        'bd'
+        """
+        return items[self.rank :: self.size]
+
+    def from_first(self, value: T) -> T:
+        """The value of the first process, in all of them."""
+        if self.alone:
+            return value
+        box = [value]
+        dist.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is set in any process."""
+        if self.alone:
+            return flag
+        found = torch.tensor([flag], dtype=torch.uint8)
+        dist.all_reduce(found, dist.ReduceOp.MAX)
+        return bool(found.item())
+
+    def gathered(self, compute: Callable[[], T]) -> list[T]:
+        """What `compute` returns in each process. If it fails in one, it fails in all, with the same message."""
+        if self.alone:
+            return [compute()]
+        result, problem = None, None
+        try:
+            result = compute()
+        except Exception as error:
+            problem = error
+        found: list[Any] = [None] * self.size
+        dist.all_gather_object(found, (result, None if problem is None else str(problem)))
+        if problem is not None:
+            raise problem
+        failures = [f"process {rank}: {message}" for rank, (_, message) in enumerate(found) if message is not None]
+        if failures:
+            raise TrellisworkError("; ".join(failures))
+        return [each for each, _ in found]
+
+    def in_shares(self, answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
+        """`answer(inputs)`, an answer for each input, every process answering its share."""
+        by_process = self.gathered(lambda: answer(self.share(inputs)))
+        found: list[T | None] = [None] * len(inputs)
+        for rank, answers in enumerate(by_process):
+            found[rank :: self.size] = answers
+        return found  # type: ignore[return-value]
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Replace each gradient by its sum over the processes; of large tables, only rows with a gradient travel."""
+        if self.alone:
+            return
+        moved = [each for each in parameters if each.requires_grad]
+        present, rows = self._touched(moved)
+        buffers = [_gradient(each)[mask] if mask is not None else _gradient(each)
+                   for each, mask, there in zip(moved, rows, present, strict=True) if there]  # fmt: skip
+        if not buffers:
+            return
+        flat = torch.cat([each.reshape(-1) for each in buffers])
+        dist.all_reduce(flat)
+        sums = iter(flat.split([each.numel() for each in buffers]))
+        for each, mask, there in zip(moved, rows, present, strict=True):
+            if there and mask is None:
+                each.grad = next(sums).view_as(each).clone()
+            elif there:
+                each.grad = _gradient(each).index_put((mask,), next(sums).view(-1, *each.shape[1:]))
+
+    def _touched(self, parameters: Sequence[nn.Parameter]) -> tuple[list[bool], list[Tensor | None]]:
+        """Which parameters have a gradient in any process, and which rows of the large ones."""
+        masks = [_nonzero_rows(each) if _is_table(each) else None for each in parameters]
+        present = torch.tensor([each.grad is not None for each in parameters], dtype=torch.uint8)
+        flags = torch.cat([present, *(mask for mask in masks if mask is not None)])
+        dist.all_reduce(flags, dist.ReduceOp.MAX)
+        pieces = iter(flags[len(present) :].split([len(mask) for mask in masks if mask is not None]))
+        return flags[: len(present)].bool().tolist(), [None if mask is None else next(pieces).bool() for mask in masks]
+
+
+def _is_table(parameter: nn.Parameter) -> bool:
+    return parameter.dim() == 2 and len(parameter) >= MANY_ROWS
+
+
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def _nonzero_rows(parameter: nn.Parameter) -> Tensor:
+    return (_gradient(parameter) != 0).any(1).to(torch.uint8)
+
+
+class SharedInterrupts(Interrupts):
+    """Ctrl-C in any process ends all of them after the same step."""
+
+    def __init__(self, processes: Processes) -> None:
+        super().__init__(wait=not processes.alone)
+        self._processes = processes
+
+    @contextmanager
+    def undivided(self) -> Iterator[None]:
+        if self._processes.alone:
+            with super().undivided():
+                yield
+            return
+        yield
+        if self._processes.any(self.pending):
+            raise KeyboardInterrupt
+
+
+def join() -> Processes:
+    """The processes that were started together with this one by torchrun; this one alone if it was not."""
+    if n_processes() < 2:
+        return Processes()
+    if not dist.is_initialized():
+        dist.init_process_group("gloo")
+    return Processes(dist.get_rank(), dist.get_world_size())
