@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import partial
+from pathlib import Path
 from typing import IO, Annotated, Any
 
 import typer
 
-from trelliswork.cli.answering import BATCH, Question, answers
+from trelliswork.cli.answering import BATCH, Question
+from trelliswork.cli.bulk.annotate import annotate_all
+from trelliswork.cli.bulk.local import annotate_locally
+from trelliswork.cli.bulk.shards import is_bulk, shards_of
 from trelliswork.cli.given_function import given_function
-from trelliswork.cli.inputs import choices_of, kind_of, open_new, say, text_in_columns
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.options import Features, ModelFolder, Threads, Threshold, layout_in
-from trelliswork.cli.pair_notes import noting_unknown
 from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.pins import parse_pins
-from trelliswork.cli.tasks import bare, load_reader, words_alone
+from trelliswork.cli.predicting import Job, write_answers
+from trelliswork.cli.tasks import load_reader
 from trelliswork.cli.writers import ConlluWriter
-from trelliswork.cli.writing_answers import PAIRS, Inputs, Output, keeps, output_of, writer_for
+from trelliswork.cli.writing_answers import PAIRS, Output, output_of
 from trelliswork.data import atomic_write, json_text
-from trelliswork.data.kept_lines import KeptLines
 from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_text
 
@@ -48,10 +53,20 @@ class Unit(StrEnum):
     bytes = "bytes"
 
 
+class Engine(StrEnum):
+    """What annotates many files."""
+
+    local = "local"
+    ray = "ray"
+
+
 @with_options(TO_READ)
 def predict(
     model: ModelFolder,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Input file, or - for standard input.")],
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Input file, - for standard input, or a quoted pattern of many files."),
+    ],
     format: Annotated[
         Output | None,
         typer.Option(help="Output format.", show_default="by the suffix of --out, else as FILE; conll for text"),
@@ -75,7 +90,10 @@ def predict(
             "For dependency parsers a head, a head with a label, or a label: 3=2, 3=2:nsubj, 3=_:nsubj; 0 is the root.",
         ),
     ] = None,
-    out: Annotated[str | None, typer.Option(metavar="FILE", help="Output file. Defaults to standard output.")] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Output file, or directory (many files). Defaults to standard output."),
+    ] = None,
     read_as: Annotated[
         Input | None, typer.Option("--from", help="Format of FILE.", show_default="by its suffix, else conll")
     ] = None,
@@ -87,6 +105,13 @@ def predict(
     offsets: Annotated[
         Unit | None,
         typer.Option(help="Unit of character offsets in plain text.", show_default=Unit.code_points.value),
+    ] = None,
+    engine: Annotated[
+        Engine | None,
+        typer.Option(help="Many files: this machine, or a Ray cluster (extra \\[ray]).", show_default="local"),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Many files: number of processes.", show_default="one per core")
     ] = None,
     threshold: Threshold = None,
     threads: Threads = 1,
@@ -117,6 +142,11 @@ def predict(
     source, target and probability separated by tabs; --lexicon omits the
     probabilities, as in a pronunciation dictionary. Tokenisers write tokens.
 
+    Many files: quote a pattern and give a directory as --out. Each file is
+    written under its own name once it is complete; run the same command
+    again to continue after an interruption. Records that cannot be read are
+    set aside in DIR/quarantine with the reason, and the job goes on.
+
     \b
     Examples:
       trelliswork predict ner new.conll --confidence > tagged.conll
@@ -129,35 +159,40 @@ def predict(
       trelliswork predict parser new.conllu --pin 3=2:nsubj --format pretty
       trelliswork predict pronounce words.txt --top-k 3
       trelliswork predict pronounce --lexicon words.txt > words.dict
+      trelliswork predict ner 'in/*.jsonl.gz' --out annotated/ --workers 8
     """
     use_threads(threads)
     loaded = load_reader(model, given_function(features))
-    wanted = _read_as(read_as, text, lines, pretokenised)
-    kind, typed = kind_of(file, wanted, loaded), file == "-" and sys.stdin.isatty()
-    choices, output = choices_of(loaded, layout_in(columns), kind), output_of(_format(format, lexicon, loaded), out)
-    how = _raw_options(kind, lines or typed, offsets)
-    if loaded.reads == "text":
-        _write_tokens(file, loaded, out, output, how, asked=bool(confidence or top_k or pin or threshold))
-        return
-    several, inputs = any(loaded.heads), Inputs(file, kind, choices)
+    wanted, typed = _read_as(read_as, text, lines, pretokenised), file == "-" and sys.stdin.isatty()
+    output = output_of(_format(format, lexicon, loaded), out)
     question = Question(confidence, top_k, _pins(pin, loaded), threshold)
-    if keeps(kind, output, top_k, loaded):
-        inputs.kept = KeptLines(quoted=kind == "csv")
-    keep = None if inputs.kept is None else inputs.kept.keep
-    inputs.format, sentences = open_new(file, kind, words_alone(choices) if several else choices, keep, **how)
-    if inputs.format is not None and read_as is None and (doubt := text_in_columns(inputs.format, loaded)):
-        say(doubt)
-    sentences = noting_unknown(loaded, sentences)
+    unit = None if offsets is None else offsets.value
+    job = Job(question, layout_in(columns), wanted, output, lines or typed, unit)
     announce_compiling()
-    batch = 1 if typed else BATCH  # answer line by line to someone who types
-    with _target(out) as target:
-        writer = writer_for(output, inputs, loaded, top_k, target)
-        target.write(writer.begin())
-        for found in answers(loaded, map(bare, sentences) if several else sentences, question, batch=batch):
-            target.write(writer.write(*found))
-            if batch == 1:
-                target.flush()
-        target.write(writer.end())
+    if loaded.reads == "text":
+        _write_tokens(file, loaded, out, job)
+    elif is_bulk(file, out):
+        shards = shards_of(file, out, output)
+        annotate_all(shards, Path(str(out)), _engine(engine, model, loaded, job, workers or os.cpu_count() or 1))
+    else:
+        _refuse_bulk_options(engine, workers)
+        with _target(out) as target:  # answers line by line to someone who types
+            write_answers(loaded, file, job, target, batch=1 if typed else BATCH)
+
+
+def _engine(engine: Engine | None, folder: str, model: Any, job: Job, workers: int) -> Any:
+    """What answers the shards that it is given."""
+    if engine is Engine.ray:
+        return partial(
+            named("trelliswork.cli.bulk.ray_engine:annotate_by_ray"), folder=folder, job=job, n_workers=workers
+        )
+    return partial(annotate_locally, model=model, job=job, n_workers=workers)
+
+
+def _refuse_bulk_options(engine: Engine | None, workers: int | None) -> None:
+    for option, given in (("--engine", engine), ("--workers", workers)):
+        if given is not None:
+            raise TrellisworkError(f"{option} is for many files; give a pattern such as 'in/*.jsonl', or leave it out")
 
 
 def _format(given: Output | None, lexicon: bool, model: Any) -> Output | None:
@@ -185,30 +220,19 @@ def _read_as(read_as: Input | None, text: bool, lines: bool, pretokenised: bool)
     return "text" if text or lines else named
 
 
-def _raw_options(kind: str, by_line: bool, unit: Unit | None) -> dict[str, Any]:
-    if kind == "text":
-        return {"by_line": by_line, "unit": (unit or Unit.code_points).value}
-    if unit is not None:
-        raise TrellisworkError("--offsets is for plain text, whose words have places in the file; add --text")
-    return {}
-
-
-def _write_tokens(
-    file: str, tokeniser: Any, out: str | None, output: Output | None, how: dict[str, Any], *, asked: bool
-) -> None:
+def _write_tokens(file: str, tokeniser: Any, out: str | None, job: Job) -> None:
     """The tokens of plain text that a tokeniser finds."""
-    if asked:
+    if job.question != Question():
         raise TrellisworkError(
             "a tokeniser gives its best tokens only; leave out --confidence, --top-k, --pin and --threshold"
         )
-    if output not in (None, Output.conllu, Output.jsonl):
-        raise TrellisworkError(f"expected --format conllu or jsonl for tokens, got {output}")
+    if job.output not in (None, Output.conllu, Output.jsonl):
+        raise TrellisworkError(f"expected --format conllu or jsonl for tokens, got {job.output}")
     writer = ConlluWriter(None)
-    announce_compiling()
     with _target(out) as target:
-        for sentence in read_text(file, tokeniser, **how):
-            target.write(json_text(sentence) if output is Output.jsonl else writer.sentence(sentence))
-            if how["by_line"]:
+        for sentence in read_text(file, tokeniser, **job.how("text")):
+            target.write(json_text(sentence) if job.output is Output.jsonl else writer.sentence(sentence))
+            if job.by_line:
                 target.flush()
 
 
