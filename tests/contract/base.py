@@ -60,6 +60,10 @@ class Instance:
         return self.mapped(lambda part: part + torch.randn(part.shape, generator=generator).to(part.dtype))
 
 
+class Every(dict[str, Instance]):
+    """Instances by name; a test that asks for one is run for each of them."""
+
+
 @dataclass(frozen=True)
 class PartialKnowledge:
     """What `constrain` and `log_prob_of_set` are given, and which values agree with it."""
@@ -184,14 +188,19 @@ class StructureContract:
         """One part of that value made impossible."""
         raise NotImplementedError
 
-    # --- parametrisation -------------------------------------------------------------------------------------
+    # --- what tests ask for: conftest.py runs them for every instance -----------------------------------------
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        for name, given in (("instance", self._instances), ("small", self._small_instances)):
-            if name in metafunc.fixturenames:
-                metafunc.parametrize(name, list(given().values()), ids=list(given()))
         if "backend" in metafunc.fixturenames:
             metafunc.parametrize("backend", self.backends)
+
+    @pytest.fixture
+    def instance(self) -> Every:
+        return Every(self._instances())
+
+    @pytest.fixture
+    def small(self) -> Every:
+        return Every(self._small_instances())
 
     @classmethod
     @lru_cache
