@@ -21,9 +21,9 @@ from tests.runtime import orders
 from tests.runtime.test_compilation import dispatchers
 
 CHECKS = {"first_not_a_score", "right_padded", "labels_are_scores", "read_arcs"}
-KERNELS = {  # that call a check and assume there is no NaN, and what compiles them
-    "trelliswork.structures.chain.likelihood_kernels.forward_rows": "chain loss",
-    "trelliswork.structures.segments.likelihood_kernels.forward_rows": "segment loss",
+KERNELS = {  # that call a check and assume there is no NaN; what compiles them, and the structure whose check it is
+    "trelliswork.structures.chain.likelihood_kernels.forward_rows": ("chain loss", "chain"),
+    "trelliswork.structures.segments.likelihood_kernels.forward_rows": ("segment loss", "segments"),
 }
 
 
@@ -45,9 +45,9 @@ def in_this_process(order: list[str]) -> dict[str, Any]:
     return answers
 
 
-@pytest.mark.parametrize("first", KERNELS.values())
-def test_answers_do_not_depend_on_what_is_compiled_first(first: str, tmp_path: Path) -> None:
-    assert answers_of(start([first, "checks"], tmp_path)) == in_this_process(["checks", first])
+@pytest.mark.parametrize(("loss", "structure"), KERNELS.values())
+def test_answers_do_not_depend_on_what_is_compiled_first(loss: str, structure: str, tmp_path: Path) -> None:
+    assert answers_of(start([loss, structure], tmp_path)) == in_this_process([structure, loss])
 
 
 def test_the_kernels_in_which_a_check_is_in_danger_are_known() -> None:
@@ -58,9 +58,9 @@ def test_the_kernels_in_which_a_check_is_in_danger_are_known() -> None:
 
 
 def test_two_processes_fill_one_cache_at_once(tmp_path: Path) -> None:
-    one, other = map(answers_of, [start(["checks"], tmp_path) for _ in range(2)])
-    assert one == other == in_this_process(["checks"])
-    assert answers_of(start(["checks"], tmp_path)) == one
+    one, other = map(answers_of, [start(["chain"], tmp_path) for _ in range(2)])
+    assert one == other == in_this_process(["chain"])
+    assert answers_of(start(["chain"], tmp_path)) == one
 
 
 def test_every_check_finds_its_score() -> None:
