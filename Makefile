@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test quick lint portability bench accuracy clean
+.PHONY: help demo test quick lint ruff portability bench accuracy clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -18,8 +18,12 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)   ## train, score, decode and explain on the built-in corpus; writes demo-output/report.html
 	$(BIN)/trelliswork demo --out demo-output
 
-test: lint       ## lint, type check and run every test
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
+# mypy uses one core, so it runs beside the tests; what it finds is shown after them.
+test: ruff       ## lint, type check and run every test
+	@mkdir -p .mypy_cache
+	$(BIN)/mypy > .mypy_cache/found & types=$$!; \
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS); tests=$$?; \
+	wait $$types; types=$$?; cat .mypy_cache/found; exit $$((tests ? tests : types))
 
 # One case of each query of each structure, the layers of the package, a neural and a feature-based model from the
 # command line, and the parts of a network.
@@ -30,10 +34,12 @@ QUICK := tests/contract tests/semirings tests/metrics tests/draw tests/test_laye
 quick: $(READY)  ## a representative part of the tests, in less than a minute once the kernels are compiled
 	$(BIN)/python -m pytest -n 2 --dist worksteal --quick $(QUICK)
 
-lint: $(READY)   ## ruff and mypy
+lint: ruff       ## ruff and mypy
+	$(BIN)/mypy
+
+ruff: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 portability: $(READY) ## make demo and make test in fresh clones, in both orders, under other processors and threads
 	$(BIN)/python -m tests.portability

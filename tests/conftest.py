@@ -18,6 +18,8 @@ pytest.register_assert_rewrite("tests.contract.base")  # so that its failures sh
 torch.set_num_threads(1)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores Ctrl-C for what it runs in the background
 
+STRUCTURES = ("tests/contract/", "tests/structures/", "tests/equations/", "tests/semirings/")
+
 settings.register_profile(
     "ci", derandomize=True, deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -36,7 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --quick, the contract tests ask each query of each structure once, of its first case and backend."""
+    """Structures come first, about half of all tests: each of two processes begins with a half, so that one compiles
+    the kernels of structures and the other those of models, and neither waits for the other.
+
+    With --quick, the contract tests ask each query of each structure once, of its first case and backend.
+    """
+    items.sort(key=lambda item: not item.nodeid.startswith(STRUCTURES))
     if not config.getoption("--quick"):
         return
     kept: dict[tuple[object, ...], pytest.Item] = {}
