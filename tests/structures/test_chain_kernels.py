@@ -108,10 +108,11 @@ def test_ten_thousand_positions(dtype: torch.dtype, scale: float) -> None:
 
 
 @both_types
-@pytest.mark.parametrize(("n", "scale"), [(3_000, 1.0), (100, 1e3), (20, 1e30)])
+@pytest.mark.parametrize(("n", "scale"), [(600, 1.0), (100, 1e3), (20, 1e30)])
 def test_what_rests_on_marginals_is_as_exact_by_reference(dtype: torch.dtype, n: int, scale: float) -> None:
     """The reference serves other devices, so it must not lose a long or wide chain either."""
-    given = tuple(part.to(dtype) for part in random_scores(1, n, 4, scale=scale))
+    emissions, *rest = random_scores(1, n, 4, scale=scale)
+    given = tuple(part.to(dtype) for part in (as_if_long(emissions) if scale == 1.0 else emissions, *rest))
     kernel, plain = (LinearChain(*given, backend=backend) for backend in ("kernel", "torch"))
     agree(plain.marginals, kernel.marginals, TOLERANCE[dtype])
     agree(plain.marginals.sum(-1), torch.ones(1, n), TOLERANCE[dtype])
@@ -120,12 +121,17 @@ def test_what_rests_on_marginals_is_as_exact_by_reference(dtype: torch.dtype, n:
         agree(plain.entropy(), kernel.entropy(), TOLERANCE[dtype])
 
 
+def as_if_long(emissions: Tensor) -> Tensor:
+    """The sums of a chain of 600 positions become as large as those of more than 10,000, and lose as many digits."""
+    return emissions + 50.0
+
+
 def test_float32_differences_are_rounded_once() -> None:
     """Entropy, sets, divergences and their gradients are small numbers from large ones."""
-    exact = random_scores(1, 3_000, 4)
-    given = tuple(part.float() for part in exact)
-    known = torch.full((1, 3_000), -100)
-    known[0, ::500] = 1
+    emissions, *rest = random_scores(1, 600, 4)
+    given = tuple(part.float() for part in (as_if_long(emissions), *rest))
+    known = torch.full((1, 600), -100)
+    known[0, ::100] = 1
     found, wanted = [], []
     for scores, answers in ((given, found), (tuple(part.double() for part in given), wanted)):
         leaves = [part.clone().requires_grad_() for part in scores]
