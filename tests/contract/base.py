@@ -235,11 +235,23 @@ class StructureContract:
         return max(abs(log_z) for log_z in self.log_zs(instance))
 
     def probabilities(self, instance: Instance, row: int) -> dict[Plain, float]:
+        return self._probabilities(instance, row)
+
+    @classmethod
+    @lru_cache(maxsize=1024)
+    def _probabilities(cls, instance: Instance, row: int) -> dict[Plain, float]:
+        self = cls()
         log_z = self.log_zs(instance)[row]
         return {value: math.exp(score - log_z) for value, score in self.support(instance, row).items()}
 
     def values(self, instance: Instance) -> list[tuple[list[Plain], Any]]:
+        return self._values(instance)
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def _values(cls, instance: Instance) -> list[tuple[list[Plain], Any]]:
         """Every possible value of every row, batched: rows with fewer begin again."""
+        self = cls()
         lists = [list(support) for support in self.supports(instance)]
         batches = [[values[i % len(values)] for values in lists] for i in range(max(map(len, lists)))]
         return [(plain, self.to_value(instance, plain)) for plain in batches]
