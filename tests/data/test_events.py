@@ -11,7 +11,8 @@ import torch
 from trelliswork.data import Sentence, read_jsonl
 from trelliswork.data.corpus import AnnotatedSentence, Event, builtin_corpus, event_sentences, write_events
 from trelliswork.data.corpus.events import EVENTS
-from trelliswork.data.events import arcs_of, entities_of, events_of, frame_graph_of
+from trelliswork.data.event_frames import frame_graph_of
+from trelliswork.data.events import arcs_of, entities_of, events_of
 from trelliswork.errors import DataError
 from trelliswork.structures.beam.frames import Actions, FrameSystem, Kind, actions_of
 from trelliswork.structures.beam.system import advance
@@ -68,7 +69,7 @@ def test_an_owner_is_no_argument(sentences: list[AnnotatedSentence]) -> None:
 
 def test_arguments_are_entities_and_triggers_verbs(sentences: list[AnnotatedSentence]) -> None:
     every = [(sentence, event) for sentence in sentences for event in sentence.events]
-    assert {event.type for _, event in every} == {type_ for type_, *_ in EVENTS.values()}
+    assert {event.type for _, event in every} == {type_ for type_, *_ in EVENTS.values()} - {"React"}  # in documents
     for sentence, event in every:
         assert isinstance(event, Event) and sentence.pos[event.trigger].startswith("VB")
         entities = {(start, end) for start, end, _ in spans_of(sentence.entities, "IOB2")}

@@ -12,7 +12,7 @@ import torch
 import trelliswork as tw
 from tests.models.test_events import DATA
 from trelliswork.data import Sentence
-from trelliswork.data.events import frame_graph_of
+from trelliswork.data.event_frames import frame_graph_of
 from trelliswork.errors import ConstraintError, TrellisworkError
 from trelliswork.models.events.frame_config import FrameConfig
 from trelliswork.models.events.frame_parser import FrameParser

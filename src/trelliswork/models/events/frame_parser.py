@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from trelliswork.data import Sentence, WordVectors
-from trelliswork.data.events import frame_graph_of
+from trelliswork.data.event_frames import frame_graph_of
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.frame_graphs import frame_scores
 from trelliswork.models.base import Answer, Description, PartProbability, Report
