@@ -78,7 +78,8 @@ def answer_of(sentence: Sentence, found: Framed, top_k: int, *, confidence: bool
             label, head = (f"{role}={target}", None) if is_constant else (role, first[source].end)
             parts.append(PartProbability(at.start, at.end, label, found.slots[slot], head=head))
     ranked = (found.others or [(graph, found.probability or 0.0)])[:top_k]
+    probability = found.probability if confidence or top_k else None
     return Answer(
-        found.value(), found.probability, sentence.words, parts=parts, spans=spans, offsets=sentence.offsets,
+        found.value(), probability, sentence.words, parts=parts, spans=spans, offsets=sentence.offsets,
         alternatives=[Alternative(graph_value(each), p) for each, p in ranked], search=found.search,
     )  # fmt: skip
