@@ -319,10 +319,34 @@ def test_pairs_of_triggers_are_at_most_so_many_sentences_apart() -> None:
     for reach in range(3):
         model = made(FactorEvents, replace(SMALL, reach=reach))
         batch = model.read(model.encode([document]))
-        given = [Candidates(row, [0, 1], []) for row in range(len(DATA))]
+        given = [Candidates(row, [0, 1], [(2, 3)] if row < 2 else []) for row in range(len(DATA))]
         pairs, relations = model.relations(batch, given)
         assert pairs == [(i, j) for i, j in itertools.combinations(range(2 * len(DATA)), 2) if j // 2 - i // 2 <= reach]
-        torch.testing.assert_close(relations.exp().sum((1, 2)), torch.ones(len(pairs)))
+        places = [(row, token) for row in range(len(DATA)) for token in (0, 1)]
+        for (i, j), table in zip(pairs[::7], relations[::7], strict=True):
+            (first, a), (second, b) = places[i], places[j]
+            words = DATA[first].words[a].lower(), DATA[second].words[b].lower()
+            names = [{DATA[row].words[2]} if row < 2 else set() for row in (first, second)]
+            marks = [float(second - first == apart) for apart in range(reach + 1)]
+            marks += [float(words[0] == words[1]), float(bool(names[0] & names[1]))]
+            g = torch.cat([batch.vectors[first, a], batch.vectors[second, b], torch.tensor(marks)])
+            expected = model.pairs(g).exp() / model.pairs(g).exp().sum()
+            torch.testing.assert_close(table.exp().flatten(), expected)
+
+
+def test_scores_of_entities_are_the_marginals_of_all_taggings() -> None:
+    model, spans = fitted(FactorEvents, 5), [(0, 1), (0, 2), (2, 3)]
+    with model.evaluating():
+        batch = model.read(model.encode(DATA[:1]))
+        (found,) = model._entity_scores(batch, [spans], [None])
+        every = list(itertools.product(range(len(model.inventory.tags)), repeat=3))
+        shares = [model.entity_chain(batch).log_prob(torch.tensor([tags])).exp().item() for tags in every]
+    for j, (start, end) in enumerate(spans):
+        expected = [
+            sum(p for tags, p in zip(every, shares, strict=True) if p and (start, end, kind) in model.spans_of(tags))
+            for kind in model.inventory.kinds
+        ]
+        torch.testing.assert_close(found[j].exp(), torch.tensor([1 - sum(expected), *expected]), atol=2e-5, rtol=1e-3)
 
 
 def test_pins_of_a_document_are_within_sentences() -> None:
