@@ -332,6 +332,7 @@ def test_from_text_needs_conllu(cli: Cli, model: Path, data: Path) -> None:
 def test_check_counts_trees_and_lists_what_is_none(cli: Cli, bank: Path, tmp_path: Path) -> None:
     answer = cli("check", bank / "train.conllu", bank / "dev.conllu", "--strict")
     assert answer.status == 0 and "  trees      40, 0 (0.0%) not projective; deepest 3 (line 4)" in answer.out
+    assert "word = 2, tag = 4 (plain), head = 7, label = 8" in answer.out
     assert "  labels     7: nsubj 40," in answer.out and "sentences that are no tree: none" in answer.out
     text = (bank / "train.conllu").read_text(encoding="utf-8")
     (tmp_path / "t.conllu").write_text(text.replace("\t2\tnsubj\t", "\t0\tnsubj\t", 1), encoding="utf-8")

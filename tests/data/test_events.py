@@ -9,10 +9,20 @@ import pytest
 import torch
 
 from trelliswork.data import Sentence, read_jsonl
-from trelliswork.data.corpus import AnnotatedSentence, Event, builtin_corpus, event_sentences, write_events
+from trelliswork.data.corpus import (
+    AnnotatedSentence,
+    Event,
+    builtin_corpus,
+    builtin_documents,
+    document_records,
+    event_sentences,
+    write_events,
+)
 from trelliswork.data.corpus.events import EVENTS
-from trelliswork.data.events import arcs_of, entities_of, events_of, frame_graph_of
+from trelliswork.data.event_frames import frame_graph_of
+from trelliswork.data.events import arcs_of, check_record, entities_of, events_of
 from trelliswork.errors import DataError
+from trelliswork.metrics.frame_graphs import frame_scores
 from trelliswork.structures.beam.frames import Actions, FrameSystem, Kind, actions_of
 from trelliswork.structures.beam.system import advance
 from trelliswork.tags.schemes import spans_of
@@ -68,7 +78,7 @@ def test_an_owner_is_no_argument(sentences: list[AnnotatedSentence]) -> None:
 
 def test_arguments_are_entities_and_triggers_verbs(sentences: list[AnnotatedSentence]) -> None:
     every = [(sentence, event) for sentence in sentences for event in sentence.events]
-    assert {event.type for _, event in every} == {type_ for type_, *_ in EVENTS.values()}
+    assert {event.type for _, event in every} == {type_ for type_, *_ in EVENTS.values()} - {"React"}  # in documents
     for sentence, event in every:
         assert isinstance(event, Event) and sentence.pos[event.trigger].startswith("VB")
         entities = {(start, end) for start, end, _ in spans_of(sentence.entities, "IOB2")}
@@ -88,13 +98,11 @@ def test_sentences_have_events_entities_and_dependencies(sentences: list[Annotat
     assert (2, 1, "nsubj") in arcs_of(first) and (2, 3, "obj") in arcs_of(first)
 
 
-def test_every_frame_graph_of_the_corpus_is_rebuilt_by_its_actions(sentences: list[AnnotatedSentence]) -> None:
-    found = event_sentences(sentences)
+def check_that_actions_rebuild(found: list[Sentence]) -> set[Kind]:
+    """From graphs to actions and back, by batched states; the kinds of actions that it takes."""
     graphs = [frame_graph_of(each) for each in found]
     derived = [actions_of(graph, len(each)) for graph, each in zip(graphs, found, strict=True)]
     table = Actions(action for actions, _ in derived for action in actions)
-    kinds = {action.kind for action in table.items}
-    assert kinds == {Kind.SHIFT, Kind.STOP, Kind.EVOKE, Kind.CONNECT, Kind.ASSIGN}  # no name comes twice in a sentence
     system = FrameSystem(torch.tensor([len(each) for each in found]), table)
     state = system.initial()
     for column in system.decisions_of(graphs).T:
@@ -102,8 +110,21 @@ def test_every_frame_graph_of_the_corpus_is_rebuilt_by_its_actions(sentences: li
         allowed = system.allowed(state)[:, 0].gather(1, column.clamp(min=0)[:, None]).squeeze(1)
         assert bool((allowed | ~moving).all())
         state = advance(system, state, column[:, None], moving[:, None])
-    for row, (graph, (_, order)) in enumerate(zip(graphs, derived, strict=True)):
-        assert system.graph(state, row) == graph.renumbered(order)
+    again = [system.graph(state, row) for row in range(len(graphs))]
+    for graph, built, (_, order) in zip(graphs, again, derived, strict=True):
+        assert built == graph.renumbered(order)
+    scores = frame_scores(graphs, again)
+    assert scores.combined.precision == scores.combined.recall == 1.0
+    return {action.kind for action in table.items}
+
+
+def test_every_frame_graph_of_the_corpus_is_rebuilt_by_its_actions(sentences: list[AnnotatedSentence]) -> None:
+    kinds = check_that_actions_rebuild(event_sentences(sentences))
+    assert kinds == {Kind.SHIFT, Kind.STOP, Kind.EVOKE, Kind.CONNECT, Kind.ASSIGN}  # no name comes twice in a sentence
+
+
+def test_documents_take_all_eight_kinds_of_actions() -> None:
+    assert check_that_actions_rebuild(document_records(builtin_documents(sizes=(80, 1, 1))["train"])) == set(Kind)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +136,11 @@ def test_every_frame_graph_of_the_corpus_is_rebuilt_by_its_actions(sentences: li
         ({"events": [{"trigger": 0}]}, r"a name as the \"type\""),
         ({"events": [{"trigger": 0, "type": "A", "arguments": [[1, 1, "x"]]}]}, "0 <= start < end <= 2"),
         ({"events": [{"trigger": 0, "type": "A", "attributes": {"x": 1}}]}, "an object of texts"),
+        ({"events": [], "sentences": [[0, 1]]}, "one after another from 0 to 2"),
+        ({"events": [], "sentences": [[0, 3]]}, r"a list of \[start, end\] within 2"),
+        ({"events": [], "coreference": [[[0, 1], [0, 1]]]}, r"\[0, 1\] again"),
+        ({"events": [], "coreference": [[[0]]]}, "as lists of"),
+        ({"events": [], "links": [[0, "After", 1]]}, "events in 0..-1"),
         ({"events": [], "heads": [1, 5]}, "2 heads in 0..2"),
         ({"events": [], "heads": [0, 1]}, "2 relations"),
         ({"events": [{"trigger": 0, "type": "A", "arguments": [[1, 2, "x"]]}]}, "an entity at the argument"),
@@ -122,7 +148,7 @@ def test_every_frame_graph_of_the_corpus_is_rebuilt_by_its_actions(sentences: li
 )
 def test_records_that_are_wrong_are_explained(extra: dict[str, Any], message: str) -> None:
     sentence = Sentence(("a", "b"), ("O", "O"), line=7, file="f.jsonl", extra=extra)
-    read = arcs_of if "heads" in extra else frame_graph_of
+    read: Any = arcs_of if "heads" in extra else check_record if len(extra) > 1 else frame_graph_of
     with pytest.raises(DataError, match=message) as caught:
         read(sentence)
     assert "f.jsonl" in str(caught.value) and "7" in str(caught.value)

@@ -66,47 +66,69 @@ def test_the_gradient_of_the_likelihood() -> None:
     assert torch.autograd.gradcheck(loss, tuple(each.clone().requires_grad_() for each in parts))
 
 
-def objective(document: Document, y: tuple[int, ...], *, clashes: bool = True) -> float:
+def objective(document: Document, y: tuple[int, ...]) -> float:
     """Σ_i E(t_i, r_i, a) + Σ_{i < i'} R(t_i, t_i') + Σ_j D(a_j); -inf for entities that exclude one another."""
-    m, k, _ = document.within.roles.shape
-    types, kinds, roles = y[:m], y[m : m + k], y[m + k :]
-    total = sum(exponent(document.within, i, types[i], roles[i * k : (i + 1) * k], kinds) for i in range(m))
-    total += sum(float(t[types[i], types[j]]) for (i, j), t in zip(document.pairs, document.relations, strict=True))
-    total += sum(float(document.entities[j, kinds[j]]) for j in range(k))
-    return -INF if clashes and any(kinds[i] and kinds[j] for i, j in document.clashes) else total
+    of_types, of_roles, of_kinds = document.split(y)
+    everything = list(itertools.chain(*of_types))
+    pairs = zip(document.pairs, document.relations, strict=True)
+    total = sum(float(table[everything[i], everything[j]]) for (i, j), table in pairs)
+    for s, within_event in enumerate(document.within):
+        types, roles, kinds = of_types[s], of_roles[s], tuple(of_kinds[s])
+        total += sum(exponent(within_event, i, types[i], tuple(roles[i]), kinds) for i in range(len(types)))
+        total += sum(float(document.entities[s][j, kind]) for j, kind in enumerate(kinds))
+        if any(kinds[i] and kinds[j] for i, j in document.clashes[s]):
+            total = -INF
+    return total
+
+
+def check_against_everything(document: Document) -> None:
+    """All assignments have their scores in the graph, and AD3 finds a best one."""
+    graph = document.graph()
+    everything = list(itertools.product(*map(range, graph.sizes)))
+    scores = [objective(document, y) for y in everything]
+    _, found = document.best()
+    assert found.value is not None
+    assert math.isclose(objective(document, tuple(found.value.tolist())), max(scores), abs_tol=1e-9)
+    assert bool(found.certified)
+    torch.testing.assert_close(graph.score(torch.tensor(everything)), torch.tensor(scores, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_ad3_finds_the_best_of_all_assignments(seed: int) -> None:
     """[S4.286-289], with event pairs counted once and the coupling of types and roles kept."""
-    given, (m, k) = within(2, 2, seed=10 * seed), (2, 2)
     relations = draw(1, T * T, seed=seed + 90).log_softmax(-1).reshape(1, T, T)
-    document = Document(given, [(0, 1)], relations, draw(k, A, seed=seed + 91).log_softmax(-1), [(0, 1)])
-    graph = document.graph()
-    everything = list(itertools.product(*map(range, [T] * m + [A] * k + [R] * m * k)))
-    scores = [objective(document, y) for y in everything]
-    best = max(scores)
-    types, roles, kinds, found = document.best()
-    assert math.isclose(objective(document, (*types, *kinds, *itertools.chain(*roles))), best, abs_tol=1e-9)
-    assert bool(found.certified)
-    torch.testing.assert_close(graph.score(torch.tensor(everything)), torch.tensor(scores, dtype=torch.float64))
+    kinds = draw(2, A, seed=seed + 91).log_softmax(-1)
+    check_against_everything(Document([within(2, 2, seed=10 * seed)], [(0, 1)], relations, [kinds], [[(0, 1)]]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_events_of_several_sentences_are_decided_together(seed: int) -> None:
+    """Pairs join triggers of different sentences; roles do not."""
+    parts = [within(1, 2, seed=seed), within(1, 0, seed=seed + 20), within(1, 1, seed=seed + 40)]
+    relations = 3 * draw(2, T * T, seed=seed + 90).log_softmax(-1).reshape(2, T, T)
+    kinds = [draw(k, A, seed=seed + 91 + k).log_softmax(-1) for k in (2, 0, 1)]
+    document = Document(parts, [(0, 1), (1, 2)], relations, kinds, [[(0, 1)], [], []])
+    assert len(document.graph().sizes) == 3 + 3 + 3 and document.sizes == [(1, 2), (1, 0), (1, 1)]
+    check_against_everything(document)
 
 
 def test_components_agree_on_what_each_alone_would_decide_otherwise() -> None:
     documents = [
-        Document(within(2, 2, seed=s), [(0, 1)], 2 * draw(1, T, T, seed=s), draw(2, A, seed=s + 1)) for s in range(8)
+        Document([within(2, 2, seed=s)], [(0, 1)], 2 * draw(1, T, T, seed=s), [draw(2, A, seed=s + 1)])
+        for s in range(8)
     ]
     changed = 0
     for document in documents:
-        types, _, kinds, _ = document.best()
-        alone = document.within.types.argmax(-1).tolist(), document.entities.argmax(-1).tolist()
-        changed += (types, kinds) != alone
+        (types, _, kinds), _ = document.best()
+        alone = document.within[0].types.argmax(-1).tolist(), document.entities[0].argmax(-1).tolist()
+        changed += (types[0], kinds[0]) != alone
     assert changed > 2
 
 
 def test_documents_without_triggers_or_without_entities() -> None:
-    nobody = Document(within(1, 0), [], torch.zeros(0, T, T).double(), torch.zeros(0, A).double())
-    assert nobody.best()[0] == [int(nobody.within.types.argmax())] and nobody.best()[1] == [[]]
-    quiet = Document(within(0, 2), [], torch.zeros(0, T, T).double(), draw(2, A, seed=5))
-    assert quiet.best()[2] == quiet.entities.argmax(-1).tolist()
+    nobody = Document([within(1, 0)], [], torch.zeros(0, T, T).double(), [torch.zeros(0, A).double()])
+    best, _ = nobody.best()
+    assert best.types == [[int(nobody.within[0].types.argmax())]] and best.roles == [[[]]]
+    quiet = Document([within(0, 2)], [], torch.zeros(0, T, T).double(), [draw(2, A, seed=5)])
+    assert quiet.best()[0].kinds == [quiet.entities[0].argmax(-1).tolist()]
     assert isinstance(quiet.graph(), FactorGraph)

@@ -19,7 +19,9 @@ Opened = tuple[ColumnFormat | None, Iterable[Sentence]]
 SHOWN_KINDS = {"jsonl": "JSON", "csv": "CSV", "crfsuite": "CRFsuite's attributes"}
 
 # Imported when such a file is read: models over features need no torch.
-BRACKETS, EVENTS = "trelliswork.data.brackets:read_brackets", "trelliswork.data.events:events_of"
+BRACKETS = "trelliswork.data.brackets:read_brackets"
+EVENTS, CHECKED = "trelliswork.data.events:events_of", "trelliswork.data.events:check_record"
+BOUNDS = "trelliswork.data.events:sentences_in"
 
 
 class GoldFiles(NamedTuple):
@@ -57,8 +59,7 @@ def open_events(path: str, choices: Choices, kind: InputKind | None = None) -> O
         problem = f"expected JSON lines with tokens, tags and events, got {SHOWN_KINDS.get(kind, 'columns')}"
         raise DataError(name_of(path), f"{problem}; convert it to .jsonl")
     format, stream = open_tagged(path, choices, kind)
-    events_of = named(EVENTS)
-    return format, (each for each in stream if events_of(each) is not None)
+    return format, map(named(CHECKED), stream)
 
 
 def open_strings(path: str, choices: Choices, kind: InputKind | None = None) -> Opened:
@@ -82,8 +83,14 @@ def size_of_events(sentences: Sequence[Sentence]) -> str:
     """How many events and arguments there are."""
     events_of = named(EVENTS)
     events = [event for each in sentences for event in events_of(each)]
-    n_arguments = sum(len(event.arguments) for event in events)
-    return f"{size_in_tokens(sentences)}, {count(len(events), 'event')}, {count(n_arguments, 'argument')}"
+    n_arguments, n_sentences = (
+        sum(len(event.arguments) for event in events),
+        sum(map(len, map(named(BOUNDS), sentences))),
+    )
+    size, n_tokens = size_in_tokens(sentences), sum(map(len, sentences))
+    if n_sentences > len(sentences):
+        size = f"{count(len(sentences), 'document')}, {count(n_sentences, 'sentence')}, {count(n_tokens, 'token')}"
+    return f"{size}, {count(len(events), 'event')}, {count(n_arguments, 'argument')}"
 
 
 def size_in_tokens(sentences: Sequence[Sentence]) -> str:

@@ -62,8 +62,9 @@ _SUFFIXES = {
 _SAME: dict[InputKind, Output] = {"csv": Output.csv, "jsonl": Output.jsonl}
 
 
-# What models learn from whose answers are dependency trees, written as CoNLL-U; constituency trees; strings.
-TREES, BRACKETS, PAIRS = ("heads",), "brackets", "pairs"
+# What models learn from whose answers are dependency trees, written as CoNLL-U; constituency trees; strings; events.
+TREES, BRACKETS, PAIRS, EVENTS = ("heads",), "brackets", "pairs", "events"
+WITH_EVENTS = (Output.jsonl, Output.json, Output.html, Output.pretty)  # what can hold events
 
 
 def output_of(given: Output | None, out: str | None) -> Output | None:
@@ -108,6 +109,9 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
         return ArrayWriter(writer_for(Output.jsonl, inputs, model, top_k, target))
     trees = model.learns_from in TREES
     wanted = wanted or _as_read(inputs, top_k, model)
+    if model.learns_from == EVENTS and wanted not in WITH_EVENTS:
+        formats = ", ".join(WITH_EVENTS[:-1])
+        raise TrellisworkError(f"events cannot be written as {wanted}; add --format {formats} or {WITH_EVENTS[-1]}")
     if top_k and (wanted is Output.csv or (wanted is Output.conllu and not trees)):
         raise TrellisworkError(f"--top-k cannot be written as {wanted}; add --format conll, jsonl, html or pretty")
     if inputs.kept is not None and wanted is inputs.own and not (top_k and wanted is Output.conll):
@@ -140,6 +144,8 @@ def _as_read(inputs: Inputs, top_k: int, model: Any) -> Output:
     """The format of answers if none is asked for."""
     if model.learns_from == PAIRS:
         return Output.tsv
+    if model.learns_from == EVENTS:
+        return Output.jsonl
     if model.learns_from == BRACKETS and inputs.own is not Output.jsonl:
         return Output.brackets
     trees = model.learns_from in TREES

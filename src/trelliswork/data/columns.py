@@ -55,13 +55,17 @@ class ColumnFormat:
         layout = _DELIMITER_NAMES.get(self.delimiter, f"separated by {self.delimiter!r}")
         named = [f"word = {self.word_column}"]
         if self.head_column is not None:
-            named += [f"head = {self.head_column}", f"label = {self.tag_column}"]
+            named.append(self.describe_arcs())
         elif self.tag_column is not None:
             named.append(f"tag = {self.tag_column}" + (f" ({self.scheme})" if self.scheme else ""))
         if self.feature_columns:
             named.append("features = " + ", ".join(map(str, self.feature_columns)))
         columns = "1 column" if self.n_columns == 1 else f"{self.n_columns} columns"
         return f"{kind}{layout}, {columns}: {', '.join(named)}"
+
+    def describe_arcs(self) -> str:
+        """Where the arcs of a treebank are."""
+        return f"head = {self.head_column}, label = {self.tag_column}"
 
     def split(self, line: str) -> list[str]:
         """The columns of one line."""

@@ -7,27 +7,38 @@ A record of a JSON-lines file has `tokens`, the entities as `tags`, and
 with positions of tokens counted from 0; an argument is [start, end, role] with `end` exclusive. `attributes` of an
 event ({"Tense": "past"}) are optional, and so are the `heads` of all words, counted from 1 with 0 for the root, and
 their `relations`. All of it is kept in `Sentence.extra`, where the reader of JSON lines leaves what it does not know.
+
+A record may be a document. Then it also has
+
+    "sentences": [[0, 4], [4, 9]], "coreference": [[[0, 1], [4, 5]]], "links": [[1, "After", 0]]
+
+the sentences one after another; spans, of entities or triggers, that mention the same thing; and events that have a
+role in other events, by their places in "events". An event that no word tells has null as its trigger. All of these
+are optional: without "sentences" a record is one sentence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
-from trelliswork.structures.beam.frames.graph import FrameGraph, Mention, Slot
 from trelliswork.tags.schemes import infer_scheme, spans_of
 
 EVENTS, HEADS, RELATIONS = "events", "heads", "relations"
+SENTENCES, COREFERENCE, LINKS = "sentences", "coreference", "links"
+NOTHING = object()
+IMPLIED = -1  # the trigger of an event that no word tells; null in JSON
+Span = tuple[int, int]
 Entity = tuple[int, int, str]  # [start, end) and the type
 Argument = tuple[int, int, str]  # [start, end) and the role
 
 
 @dataclass(frozen=True)
 class Event:
-    """What happens: the token that says so, the type, who takes part in which role, and attributes by name."""
+    """What happens: the token that says so (-1: none), the type, who takes part in which role, attributes by name."""
 
     trigger: int
     type: str
@@ -36,38 +47,51 @@ class Event:
 
     def record(self) -> dict[str, Any]:
         """As it is written in JSON."""
-        found = {"trigger": self.trigger, "type": self.type, "arguments": [list(each) for each in self.arguments]}
+        trigger = None if self.trigger == IMPLIED else self.trigger
+        found = {"trigger": trigger, "type": self.type, "arguments": [list(each) for each in self.arguments]}
         return found | ({"attributes": dict(self.attributes)} if self.attributes else {})
+
+    def moved(self, by: int) -> Event:
+        """The same event in a text with `by` tokens more before it."""
+        trigger = self.trigger if self.trigger == IMPLIED else self.trigger + by
+        return replace(self, trigger=trigger, arguments=tuple((i + by, j + by, role) for i, j, role in self.arguments))
 
 
 def events_of(sentence: Sentence) -> list[Event]:
-    """The events of a sentence, by trigger; a record that is not one is an error.
+    """The events of a sentence or document that have a trigger, by trigger; a record that is not one is an error.
 
     >>> given = {"trigger": 1, "type": "Sing", "arguments": [[0, 1, "Agent"]]}
     >>> events_of(Sentence(("Ann", "sings"), extra={"events": [given]}))
     [Event(trigger=1, type='Sing', arguments=((0, 1, 'Agent'),))]
     """
+    told = [event for event in all_events_of(sentence) if event.trigger != IMPLIED]
+    return sorted(told, key=lambda event: (event.trigger, event.type))
+
+
+def all_events_of(sentence: Sentence) -> list[Event]:
+    """All events in the order of the record, those without a trigger too."""
     given = sentence.extra.get(EVENTS)
     if not isinstance(given, Sequence) or isinstance(given, str):
-        raise _error(sentence, f'expected a list of events under "{EVENTS}", got {_shown(given)}; [] is for none')
-    return sorted((_event(each, sentence) for each in given), key=lambda event: (event.trigger, event.type))
+        raise event_error(sentence, f'expected a list of events under "{EVENTS}", got {_shown(given)}; [] is for none')
+    return [_event(each, sentence) for each in given]
 
 
 def _event(given: Any, sentence: Sentence) -> Event:
     n = len(sentence)
     if not isinstance(given, Mapping):
-        raise _error(sentence, f"expected an event as an object, got {_shown(given)}")
-    trigger, type_ = given.get("trigger"), given.get("type")
-    if type(trigger) is not int or not 0 <= trigger < n:
-        raise _error(sentence, f'expected the number of a token, 0..{n - 1}, as "trigger", got {_shown(trigger)}')
+        raise event_error(sentence, f"expected an event as an object, got {_shown(given)}")
+    trigger, type_ = given.get("trigger", NOTHING), given.get("type")
+    trigger = IMPLIED if trigger is None else trigger
+    if type(trigger) is not int or not (0 <= trigger < n or given["trigger"] is None):
+        raise event_error(sentence, f'expected the number of a token, 0..{n - 1}, as "trigger", got {_shown(trigger)}')
     if not isinstance(type_, str) or not type_:
-        raise _error(sentence, f'expected a name as the "type" of an event, got {_shown(type_)}')
+        raise event_error(sentence, f'expected a name as the "type" of an event, got {_shown(type_)}')
     arguments, attributes = given.get("arguments", []), given.get("attributes", {})
     if not isinstance(arguments, Sequence) or not all(_is_argument(each, n) for each in arguments):
         problem = f'expected "arguments" as a list of [start, end, role] with 0 <= start < end <= {n}'
-        raise _error(sentence, f"{problem}, got {_shown(arguments)}")
+        raise event_error(sentence, f"{problem}, got {_shown(arguments)}")
     if not isinstance(attributes, Mapping) or not all(isinstance(each, str) for each in attributes.values()):
-        raise _error(sentence, f'expected "attributes" as an object of texts, got {_shown(attributes)}')
+        raise event_error(sentence, f'expected "attributes" as an object of texts, got {_shown(attributes)}')
     found = tuple(sorted((start, end, role) for start, end, role in arguments))
     return Event(trigger, type_, found, tuple(sorted(attributes.items())))
 
@@ -82,7 +106,9 @@ def _is_argument(given: Any, n: int) -> bool:
 def entities_of(sentence: Sentence) -> list[Entity]:
     """The entities that the tags of a sentence spell."""
     if sentence.tags is None:
-        raise _error(sentence, "expected the entities of a sentence as its tags, got none; O is for a word in none")
+        raise event_error(
+            sentence, "expected the entities of a sentence as its tags, got none; O is for a word in none"
+        )
     return spans_of(sentence.tags, infer_scheme([sentence.tags]))
 
 
@@ -92,9 +118,9 @@ def arcs_of(sentence: Sentence) -> list[tuple[int, int, str]]:
     if not isinstance(heads, Sequence) or len(heads) != n or any(type(h) is not int or not 0 <= h <= n for h in heads):
         problem = f'expected {n} heads in 0..{n} under "{HEADS}", as the model reads dependencies'
         fix = "add them, or train with --no-dependencies"
-        raise _error(sentence, f"{problem}; got {_shown(heads)}; {fix}")
+        raise event_error(sentence, f"{problem}; got {_shown(heads)}; {fix}")
     if not isinstance(relations, Sequence) or len(relations) != n or not all(isinstance(r, str) for r in relations):
-        raise _error(sentence, f'expected {n} relations under "{RELATIONS}", got {_shown(relations)}')
+        raise event_error(sentence, f'expected {n} relations under "{RELATIONS}", got {_shown(relations)}')
     pairs = zip(heads, relations, strict=True)
     return [(head - 1, i, relation) for i, (head, relation) in enumerate(pairs) if head]
 
@@ -104,36 +130,78 @@ def has_arcs(sentence: Sentence) -> bool:
     return HEADS in sentence.extra
 
 
-def frame_graph_of(sentence: Sentence) -> FrameGraph:
-    """Entities and events as frames: arguments are roles, attributes constants.
+def sentences_in(sentence: Sentence) -> list[Span]:
+    """Where the sentences of a document begin and end; a record without them is one sentence.
 
-    Entities of the same words and type are one frame, which has several mentions.
+    >>> sentences_in(Sentence(("a", "b", "c"), extra={"sentences": [[0, 2], [2, 3]]}))
+    [(0, 2), (2, 3)]
     """
-    types, mentions, slots = list[str](), list[Mention](), list[Slot]()
-    frames: dict[tuple[tuple[str, ...], str], int] = {}
-    by_span: dict[tuple[int, int], int] = {}
-    for start, end, type_ in entities_of(sentence):
-        frame = frames.setdefault((sentence.words[start:end], type_), len(types))
-        types += [type_] if frame == len(types) else []
-        mentions.append(Mention(start, end, frame))
-        by_span[start, end] = frame
-    for event in events_of(sentence):
-        frame = len(types)
-        types.append(event.type)
-        mentions.append(Mention(event.trigger, event.trigger + 1, frame))
-        for start, end, role in event.arguments:
-            if (start, end) not in by_span:
-                problem = f"expected an entity at the argument {[start, end, role]} of {event.type}"
-                raise _error(sentence, f"{problem}, got none; give its tokens tags")
-            slots.append(Slot(frame, role, by_span[start, end]))
-        slots += [Slot(frame, name, value) for name, value in event.attributes]
-    return FrameGraph(tuple(types), tuple(mentions), tuple(slots)).renumbered(range(len(types)))
+    n, given = len(sentence), sentence.extra.get(SENTENCES)
+    if given is None:
+        return [(0, n)]
+    if not isinstance(given, Sequence) or not all(_is_span(each, n) for each in given):
+        raise event_error(sentence, f'expected "{SENTENCES}" as a list of [start, end] within {n}, got {_shown(given)}')
+    found = [(start, end) for start, end in given]
+    if [start for start, _ in found] + [n] != [0] + [end for _, end in found]:
+        problem = f'expected "{SENTENCES}" one after another from 0 to {n}, without gaps'
+        raise event_error(sentence, f"{problem}, got {_shown(given)}")
+    return found
+
+
+def coreference_of(sentence: Sentence) -> list[list[Span]] | None:
+    """Spans that mention the same thing; None if the record does not say."""
+    n, given = len(sentence), sentence.extra.get(COREFERENCE)
+    if given is None:
+        return None
+    if not isinstance(given, Sequence) or not all(
+        isinstance(same, Sequence) and all(_is_span(each, n) for each in same) for same in given
+    ):
+        problem = f'expected "{COREFERENCE}" as lists of [start, end] with 0 <= start < end <= {n}'
+        raise event_error(sentence, f"{problem}, got {_shown(given)}")
+    found = [[(start, end) for start, end in same] for same in given]
+    every = [span for same in found for span in same]
+    if len(set(every)) != len(every):
+        twice = next(span for span in every if every.count(span) > 1)
+        raise event_error(
+            sentence, f'expected each span once in "{COREFERENCE}", got {list(twice)} again; join its lists'
+        )
+    return found
+
+
+def links_of(sentence: Sentence) -> list[tuple[int, str, int]]:
+    """Which events have a role in which others: event, role, event, by their places in the record."""
+    n, given = len(sentence.extra.get(EVENTS, ())), sentence.extra.get(LINKS, [])
+    if not isinstance(given, Sequence) or not all(_is_link(each, n) for each in given):
+        problem = f'expected "{LINKS}" as a list of [event, role, event] with events in 0..{n - 1}'
+        raise event_error(sentence, f"{problem}, got {_shown(given)}")
+    return [(source, role, target) for source, role, target in given]
+
+
+def check_record(sentence: Sentence) -> Sentence:
+    """The sentence, if all that its record says of events can be read."""
+    for read in (all_events_of, sentences_in, coreference_of, links_of):
+        read(sentence)
+    return sentence
+
+
+def _is_span(given: Any, n: int) -> bool:
+    is_pair = isinstance(given, Sequence) and len(given) == 2 and all(type(each) is int for each in given)
+    return is_pair and 0 <= given[0] < given[1] <= n
+
+
+def _is_link(given: Any, n: int) -> bool:
+    if not isinstance(given, Sequence) or len(given) != 3:
+        return False
+    source, role, target = given
+    return (
+        all(type(each) is int and 0 <= each < n for each in (source, target)) and isinstance(role, str) and bool(role)
+    )
 
 
 def _shown(given: Any) -> str:
-    text = "nothing" if given is None else repr(given)
+    text = "nothing" if given is None or given is NOTHING else repr(given)
     return text if len(text) < 60 else f"{text[:57]}..."
 
 
-def _error(sentence: Sentence, problem: str) -> DataError:
+def event_error(sentence: Sentence, problem: str) -> DataError:
     return DataError(sentence.file or "sentence", problem, line=sentence.line)

@@ -109,6 +109,11 @@ class FactorGraph(ApproximateQueries, StructuredDistribution):
         return cheapest_elimination(self._graph).width
 
     @property
+    def is_narrow(self) -> bool:
+        """Whether exact queries need no more than `max_entries` numbers a row."""
+        return cheapest_elimination(self._graph).n_entries <= self.max_entries
+
+    @property
     def _solved(self) -> tuple[Factors, JunctionTree]:
         return self._parts, self._tree
 

@@ -85,7 +85,8 @@ class Answer:
     exact; it is None for a value that was chosen part by part, with a threshold. `parts` are the smallest parts of the
     value (tokens) and `spans` the larger ones, each with its exact probability. `alternatives` are the best values,
     the best first. `tasks` has the answer of each task, if there are several. `offsets` are the places (start, end) of
-    the inputs in raw text, in code points.
+    the inputs in raw text, in code points. `search` says how the value was found, where it may not be the best: greedy,
+    beam, or AD3, which may be certified to have found the best.
     """
 
     value: Any
@@ -97,6 +98,7 @@ class Answer:
     tasks: Mapping[str, Answer] = field(default_factory=dict)
     offsets: Sequence[tuple[int, int]] = ()
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    search: str = "exact"
 
     @property
     def has_arcs(self) -> bool:

@@ -6,7 +6,8 @@ Yang and Mitchell (2016), Joint extraction of events and entities within a docum
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import islice, product
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,6 +17,8 @@ from trelliswork.distributions.factor_graph import FactorGraph
 from trelliswork.runtime.shapes import Float, Int
 
 INF = float("inf")
+MOST_ENTRIES = 1 << 20  # numbers in the tables of a junction tree; wider graphs have no exact answers
+T = TypeVar("T")
 
 
 class WithinEvent(NamedTuple):
@@ -57,46 +60,79 @@ class WithinEvent(NamedTuple):
         return self.type_sums().softmax(-1)
 
 
+class Assignment(NamedTuple):
+    """Values of a document, sentence by sentence: types of triggers, roles of entities in each, types of entities."""
+
+    types: list[list[int]]
+    roles: list[list[list[int]]]
+    kinds: list[list[int]]
+
+
 class Document(NamedTuple):
-    """A document to decode: the within-event scores of its m triggers and k entities, ln p(t_i, t_i') of pairs of
-    triggers, each pair once, and ln p(a_j) of entities. `clashes` are pairs of entities that exclude one another.
+    """A document to decode, sentence by sentence: the within-event scores of its m triggers and k entities, and
+    ln p(a_j) of these, with `clashes`, pairs of entities that exclude one another. Roles are those of entities of the
+    same sentence. `relations` has ln p(t_i, t_i') of pairs of triggers, which are counted through the document; each
+    pair counts once.
     """
 
-    within: WithinEvent
+    within: Sequence[WithinEvent]
     pairs: Sequence[tuple[int, int]]
     relations: Float[Tensor, "p t t"]
-    entities: Float[Tensor, "k a"]
-    clashes: Sequence[tuple[int, int]] = ()
+    entities: Sequence[Float[Tensor, "k a"]]
+    clashes: Sequence[Sequence[tuple[int, int]]] = ()
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """How many triggers and entities each sentence has."""
+        return [(each.roles.shape[0], each.roles.shape[1]) for each in self.within]
 
     def graph(self) -> FactorGraph:
-        """Variables t_1..t_m, a_1..a_k, r_11..r_mk with Σ_i E + Σ_{i<i'} R + Σ_j D as score.
+        """Variables: all types t, all types of entities a, all roles r; Σ_i E + Σ_{i<i'} R + Σ_j D is the score.
 
         E is the exponent of the within-event model with its coupling of types and roles, which the sum of marginals of
         the paper leaves out; up to a constant it is ln p(t_i, r_i, a).
         """  # [S4.286-289]
-        types, roles, type_roles, kinds, role_kinds = self.within
-        m, k, n_roles = roles.shape
-        n_types, n_kinds = type_roles.shape[0], role_kinds.shape[1]
-        width = max(n_types, n_kinds, n_roles)
-        of_kinds = kinds.sum(0) + self.entities
-        unary = torch.cat([_wide(each, width) for each in (types, of_kinds, roles.reshape(m * k, n_roles))])
-        role = [[m + k + i * k + j for j in range(k)] for i in range(m)]
-        factors = [((i, role[i][j]), type_roles) for i in range(m) for j in range(k)]
-        factors += [((role[i][j], m + j), role_kinds) for i in range(m) for j in range(k)]
-        factors += [(pair, table) for pair, table in zip(self.pairs, self.relations, strict=True)]
-        alone = torch.full((n_kinds, n_kinds), -INF, dtype=types.dtype)
+        n_types, n_roles = self.within[0].type_roles.shape
+        n_kinds, width = self.within[0].role_kinds.shape[1], max(n_types, n_roles, self.within[0].role_kinds.shape[1])
+        n, n_entities = (sum(each) for each in zip(*self.sizes, strict=True))
+        of_kinds = [each.kinds.sum(0) + own for each, own in zip(self.within, self.entities, strict=True)]
+        scores = [*(each.types for each in self.within), *of_kinds, *(each.roles.flatten(0, 1) for each in self.within)]
+        unary = torch.cat([_wide(each, width) for each in scores])
+        factors = list[tuple[tuple[int, ...], Tensor]](zip(self.pairs, self.relations, strict=True))
+        alone = torch.full((n_kinds, n_kinds), -INF, dtype=unary.dtype)
         alone[0, :] = alone[:, 0] = 0.0
-        factors += [((m + j, m + other), alone) for j, other in self.clashes]
-        return FactorGraph(unary, factors, sizes=[n_types] * m + [n_kinds] * k + [n_roles] * m * k)
+        first, entity, role = 0, n, n + n_entities
+        for number, (m, k) in enumerate(self.sizes):
+            within = self.within[number]
+            for i, j in product(range(m), range(k)):
+                factors.append(((first + i, role + i * k + j), within.type_roles))
+                factors.append(((role + i * k + j, entity + j), within.role_kinds))
+            clashes = self.clashes[number] if self.clashes else ()
+            factors += [((entity + j, entity + other), alone) for j, other in clashes]
+            first, entity, role = first + m, entity + k, role + m * k
+        sizes = [n_types] * n + [n_kinds] * n_entities + [n_roles] * (role - n - n_entities)
+        return FactorGraph(unary, factors, sizes=sizes, max_entries=MOST_ENTRIES)
 
-    def best(self) -> tuple[list[int], list[list[int]], list[int], Approximation]:
-        """Types, roles and kinds of the best assignment that AD3 finds, and what it says about it."""
-        m, k, _ = self.within.roles.shape
+    def split(self, values: Sequence[T]) -> tuple[list[list[T]], list[list[list[T]]], list[list[T]]]:
+        """What is said of each variable of the graph, as types, roles and types of entities of each sentence."""
+        n, n_entities = (sum(each) for each in zip(*self.sizes, strict=True))
+        of_types, of_kinds, of_roles = (
+            iter(values[:n]),
+            iter(values[n : n + n_entities]),
+            iter(values[n + n_entities :]),
+        )
+        types, roles, kinds = list[list[T]](), list[list[list[T]]](), list[list[T]]()
+        for m, k in self.sizes:
+            types.append(list(islice(of_types, m)))
+            kinds.append(list(islice(of_kinds, k)))
+            roles.append([list(islice(of_roles, k)) for _ in range(m)])
+        return types, roles, kinds
+
+    def best(self) -> tuple[Assignment, Approximation]:
+        """The best assignment that AD3 finds, and what it says about it."""
         found = self.graph().ad3()
         assert found.value is not None
-        values = found.value.tolist()
-        types, kinds, roles = values[:m], values[m : m + k], values[m + k :]
-        return types, [roles[i * k : (i + 1) * k] for i in range(m)], kinds, found
+        return Assignment(*self.split(found.value.tolist())), found
 
 
 def _wide(scores: Float[Tensor, "v c"], width: int) -> Float[Tensor, "v w"]:

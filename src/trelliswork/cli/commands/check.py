@@ -17,6 +17,7 @@ from trelliswork.cli.tree_findings import TreeSurvey
 from trelliswork.cli.visible import visible
 from trelliswork.data import Choices, PairFormat
 from trelliswork.data.readers import open_tagged
+from trelliswork.data.treebank import TREEBANK
 
 SHOWN = 10
 CONLLU = "CoNLL-U"
@@ -59,7 +60,8 @@ def check(
     for file in files:
         survey, layout = _survey(file, choices)
         banks.append(_treebank(file, layout))
-        print(visible("\n".join([f"{file}: {layout}", *_description(survey), *_trees(banks[-1], file)])))
+        trees = "" if banks[-1] is None else f", {TREEBANK.describe_arcs()}"
+        print(visible("\n".join([f"{file}: {layout}{trees}", *_description(survey), *_trees(banks[-1], file)])))
         if surveys:
             found = overlap(surveys[0], survey)
             print(f"  against {surveys[0].file}")

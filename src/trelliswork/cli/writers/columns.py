@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from trelliswork.cli.writers.base import (
     NOTHING,
@@ -165,8 +165,6 @@ class CsvWriter(Writer):
             if each.columns:
                 columns |= {before + name.lower(): values for name, values in word_columns(each).items()}
             else:
-                if isinstance(each.value, Mapping):
-                    raise TrellisworkError("the model gives no tags for CSV; add --format jsonl")
                 is_list = isinstance(each.value, list)
                 columns[task or "tag"] = each.value if is_list else [str(each.value)] * len(sentence)
             columns |= {before + name: column for name, column in confidence_columns(each).items()}

@@ -37,11 +37,18 @@ class JsonWriter(Writer):
         if isinstance(answer.value, list):
             tagged = replace(sentence, tags=tuple(answer.value))
             return json_text(tagged, **json_extras(sentence, answer, self.schemes[""]))
-        return json_text(replace(sentence, tags=None), value=answer.value, **value_members(answer))
+        return json_text(replace(sentence, tags=None), **whole_members(answer))
+
+
+def whole_members(answer: Answer) -> dict[str, Any]:
+    """A value of the whole input, and what was asked for about it."""
+    return {"value": answer.value, **value_members(answer)}
 
 
 def value_members(answer: Answer) -> dict[str, Any]:
     """Of any other value: its probability, the symbols of a string where asked for, and the best values."""
+    if isinstance(answer.value, Mapping):
+        return event_members(answer)
     found: dict[str, Any] = {}
     if answer.is_string and answer.probability is not None:
         found["probability"] = round(answer.probability, 6)
@@ -50,6 +57,28 @@ def value_members(answer: Answer) -> dict[str, Any]:
             {"symbol": each.label, "start": each.start, "end": each.end, "probability": round(each.probability, 6)}
             for each in answer.parts
         ]
+    if answer.alternatives:
+        found["alternatives"] = [
+            {"probability": round(each.probability, 6), "value": each.value} for each in answer.alternatives
+        ]
+    return found
+
+
+def event_members(answer: Answer) -> dict[str, Any]:
+    """Of events or frames, where asked for: the probability, how the value was found, parts, and the best values.
+
+    An argument or a role has the last word of what it belongs to as its head, counted from 1.
+    """
+    found: dict[str, Any] = {} if answer.probability is None else {"probability": round(answer.probability, 6)}
+    if answer.probability is not None or answer.parts or answer.spans:
+        found["search"] = answer.search
+    for name, parts in (("spans", answer.spans), ("parts", answer.parts)):
+        if parts:
+            found[name] = [
+                {"start": each.start, "end": each.end, "label": each.label, "probability": round(each.probability, 6)}
+                | ({} if each.head is None else {"head": each.head})
+                for each in parts
+            ]
     if answer.alternatives:
         found["alternatives"] = [
             {"probability": round(each.probability, 6), "value": each.value} for each in answer.alternatives

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from trelliswork.cli.writers.base import (
     word_columns,
 )
 from trelliswork.cli.writers.columns import MISC, analysis_comments, conllu_cells, misc_entries
-from trelliswork.cli.writers.json_lines import json_extras, tree_members
+from trelliswork.cli.writers.json_lines import json_extras, tree_members, whole_members
 from trelliswork.data import ColumnFormat, CsvFormat, Sentence
 from trelliswork.data.csv_files import is_blank
 from trelliswork.data.json_shapes import Piece, Place, Reading, Texts, shape_of
@@ -222,10 +222,12 @@ class KeptRecords(Writer):
     def _changed(self, line: str, place: Place) -> str:
         record = parse_record(line.removeprefix("\ufeff"), *place)
         shape = shape_of(record, place, self.reading)
-        if not isinstance(self.waiting[0][1].value, list):
-            return replaced_member(line, "value", self.waiting[0][1].value)
-        if self.waiting[0][1].has_arcs:
-            for name, value in self._trees(isinstance(shape, Texts)).items():
+        first = self.waiting[0][1]
+        if not isinstance(first.value, list | Mapping):
+            return replaced_member(line, "value", first.value)
+        if isinstance(first.value, Mapping) or first.has_arcs:
+            members = tree_members if first.has_arcs else whole_members
+            for name, value in self._members(members, isinstance(shape, Texts)).items():
                 line = replaced_member(line, name, value)
             return line
         pieces = [piece for sentence, answer in self.waiting for piece in self._pieces(sentence, answer)]
@@ -235,12 +237,12 @@ class KeptRecords(Writer):
             line = replaced_member(line, name, value)
         return line
 
-    def _trees(self, of_text: bool) -> dict[str, Any]:
+    def _members(self, members: Callable[[Answer], dict[str, Any]], of_text: bool) -> dict[str, Any]:
         """The members of a record of words, or of a text whose sentences have them."""
         if not of_text:
-            return tree_members(self.waiting[0][1])
+            return members(self.waiting[0][1])
         found = [
-            {"tokens": sentence.words, "offsets": sentence.offsets, **tree_members(answer)}
+            {"tokens": sentence.words, "offsets": sentence.offsets, **members(answer)}
             for sentence, answer in self.waiting
         ]
         return {"sentences": found}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from trelliswork.data.corpus.derivation import Derivation, chunk_spans, entity_spans
-from trelliswork.data.corpus.event_records import event_sentences, write_events
+from trelliswork.data.corpus.documents.generate import AnnotatedDocument, builtin_documents
+from trelliswork.data.corpus.event_records import document_records, event_sentences, write_documents, write_events
 from trelliswork.data.corpus.events import event_mentions
 from trelliswork.data.corpus.generate import (
     AnnotatedSentence,
@@ -16,17 +17,21 @@ from trelliswork.data.corpus.generate import (
 from trelliswork.data.events import Event
 
 __all__ = [
+    "AnnotatedDocument",
     "AnnotatedSentence",
     "Derivation",
     "Event",
     "annotate",
     "as_sentences",
     "builtin_corpus",
+    "builtin_documents",
     "chunk_spans",
+    "document_records",
     "entity_spans",
     "event_mentions",
     "event_sentences",
     "sentences",
     "write_corpus",
+    "write_documents",
     "write_events",
 ]

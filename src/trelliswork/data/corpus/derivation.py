@@ -57,6 +57,14 @@ class Derivation:
         return f"({self.label} {inside})"
 
 
+def placed(node: Derivation, start: int = 0) -> Iterator[tuple[Derivation, int]]:
+    """All nodes, a parent before its children, each with its first position."""
+    yield node, start
+    for child in node.children:
+        yield from placed(child, start)
+        start += len(child.words())
+
+
 def entity_spans(tree: Derivation) -> list[tuple[int, int, str]]:
     """The named entities: spans of the `NML` nodes, typed by the first part of their kind."""
     spans: list[tuple[int, int, str]] = []

@@ -1,7 +1,7 @@
 """Events of a derivation: verbs that say what happens, and the named entities that take part in it.
 
-A trigger is a verb of one of the kinds in `EVENTS`. Its arguments are entities that head its subject, its object, or
-the phrase of a preposition beside it.
+A trigger is a verb of one of the kinds in `EVENTS`, or a noun of the kind event.Type. The arguments of a verb are
+entities that head its subject, its object, or the phrase of a preposition beside it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ EVENTS: dict[str, tuple[str, str, str]] = {  # kind of verb: (type of event, rol
     "trade": ("Trade", "Seller", "Product"),
     "expand": ("Expand", "Organisation", "Organisation"),
     "born": ("Birth", "Person", "Person"),
+    "react": ("React", "Cause", "Person"),  # in documents; so are nouns for events
 }
 PREPOSITIONS = {"in": "Place", "when": "Time", "for_firm": "Employer"}
 OUTSIDE = "O"  # a token that triggers nothing
@@ -57,6 +58,8 @@ def _events(node: Derivation, start: int, outside: _Outside) -> Iterator[Event]:
     for child, first in placed:
         if node.label == "VP" and child.kind in EVENTS and not child.children:
             yield _event(child, first, placed, outside)
+        if child.kind.startswith("event."):
+            yield Event(first, child.kind.split(".")[1], ())
         carries = child.label == "VP" or (node.label == "VP" and child.label == "S")  # "plans to visit": same subject
         yield from _events(child, first, inside if carries else _Outside())
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from trelliswork.data.corpus.derivation import Derivation, chunk_spans, entity_spans
 from trelliswork.data.corpus.events import event_mentions
-from trelliswork.data.corpus.grammar import ROOT, Rule, rules_by_parent
-from trelliswork.data.corpus.lexicon import OPEN, inflect, words
+from trelliswork.data.corpus.expansion import Expansion
+from trelliswork.data.corpus.grammar import ROOT, rules_by_parent
 from trelliswork.data.corpus.spelling import spelled
 from trelliswork.data.events import Event
 from trelliswork.data.sentence import Sentence
@@ -27,7 +26,6 @@ from trelliswork.writing import atomic_write
 PARTS = ("train", "dev", "test")
 TASKS = ("entities", "chunks", "pos")
 SHORTEST, LONGEST = 4, 30
-MAX_DEPTH = 14
 
 
 @dataclass(frozen=True)
@@ -70,9 +68,9 @@ def builtin_corpus(seed: int = 0, sizes: tuple[int, int, int] = (2000, 300, 300)
 
 def sentences(seed: str | int, *, unseen: bool = True) -> Iterator[AnnotatedSentence]:
     """Endless sentences of 4 to 30 words; with `unseen`, held-out words occur among them."""
-    source = random.Random(seed)
+    expansion = Expansion(random.Random(seed), unseen, rules_by_parent())
     while True:
-        tree = _expand(ROOT, source, unseen, 0)
+        tree = expansion.tree(ROOT)
         if tree is not None and SHORTEST <= len(tree.words()) <= LONGEST:
             yield annotate(spelled(tree))
 
@@ -88,43 +86,6 @@ def annotate(tree: Derivation) -> AnnotatedSentence:
         entities=tuple(tags_of(entity_spans(tree), n, "IOB2")),
         derivation=tree,
     )
-
-
-def _expand(symbol: str, source: random.Random, unseen: bool, depth: int) -> Derivation | None:
-    """A random derivation of `symbol`, or None when it grows too deep."""
-    label, _, kind = symbol.partition("/")
-    rules = rules_by_parent().get(symbol)
-    if rules is None:
-        return Derivation(label, kind, word=_draw_word(label, kind, source, unseen))
-    if depth > MAX_DEPTH:
-        return None
-    rule: Rule = source.choices(rules, [rule.weight for rule in rules])[0]
-    children = []
-    for child in rule.children:
-        node = _expand(child, source, unseen, depth + 1)
-        if node is None:
-            return None
-        children.append(node)
-    if len(children) == 1 and children[0].label == label:
-        return children[0]  # a phrase over nothing but a phrase of its own label adds no structure
-    return Derivation(label, kind, tuple(children), rule.head)
-
-
-def _draw_word(pos: str, kind: str, source: random.Random, unseen: bool) -> str:
-    choices = words(kind, unseen)
-    word = source.choices(choices, cum_weights=_rank_weights(len(choices)))[0]
-    return inflect(word, pos) if kind in OPEN else word
-
-
-@cache
-def _rank_weights(n: int) -> tuple[float, ...]:
-    """Cumulative weights that fall with the rank, as word frequencies do."""
-    total = 0.0
-    cumulative = []
-    for rank in range(n):
-        total += (rank + 8) ** -0.7
-        cumulative.append(total)
-    return tuple(cumulative)
 
 
 def as_sentences(part: Sequence[AnnotatedSentence], task: str = "entities") -> list[Sentence]:

@@ -249,8 +249,13 @@ def rules_by_parent() -> dict[str, tuple[Rule, ...]]:
     >>> rules_by_parent()["SBAR/when"]
     (Rule(parent='SBAR/when', children=('IN/when', 'S/clause'), head=1, weight=1.0),)
     """
+    return parsed_rules(RULES)
+
+
+def parsed_rules(text: str) -> dict[str, tuple[Rule, ...]]:
+    """The rules of a text, grouped by their parent."""
     grouped: dict[str, list[Rule]] = {}
-    for line in RULES.strip().splitlines():
+    for line in text.strip().splitlines():
         if line.strip():
             rule = _parse(line)
             grouped.setdefault(rule.parent, []).append(rule)

@@ -29,6 +29,7 @@ CLOSED: dict[str, str] = {
     "object": "him her them",
     "that": "that",
     "when": "when after because while",
+    "after": "after after following",
     "of": "of",
     "in": "in in near outside across",
     "near": "near beside beyond",
@@ -110,6 +111,7 @@ OPEN: dict[str, str] = {
     "expand": "expand grow struggle invest advertise recover",
     "draw": "draw attract welcome host lure",
     "happen": "end fail start change rise fall improve work vanish continue disappear crack shine collapse fade",
+    "react": "surprise worry delight disappoint shock thrill upset please amaze alarm",
     "please": "please surprise worry annoy delight puzzle bore help encourage",
 }
 
@@ -138,6 +140,7 @@ IRREGULAR: dict[str, tuple[str, str]] = {  # base: (past, participle)
     "rise": ("rose", "risen"),
     "fall": ("fell", "fallen"),
     "shine": ("shone", "shone"),
+    "upset": ("upset", "upset"),
 }
 
 

@@ -28,7 +28,11 @@ class EventConfig(NetworkConfig):
     memory: bool = setting(
         True, "Use memories of the types and roles predicted so far (joint-events).", goes_with=_MEMORY
     )
+    across: bool = setting(True, "Carry the memories from sentence to sentence of a document (joint-events).",
+                           option=True, goes_with=_MEMORY)  # fmt: skip
     proposals: int = setting(4, "Maximum number of triggers per sentence in the factor graph (event-factors).",
                              at_least=1, goes_with=_FACTORS)  # fmt: skip
+    reach: int = setting(2, "Number of sentences between two triggers that share a factor, at most (event-factors).",
+                         at_least=0, option=True, goes_with=_FACTORS)  # fmt: skip
     analyses: int = setting(3, "Number of best taggings whose entities enter the factor graph (event-factors).",
                             at_least=1, goes_with=_FACTORS)  # fmt: skip

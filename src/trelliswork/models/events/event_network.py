@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import Sentence, WordVectors
-from trelliswork.data.events import Entity, Event, entities_of, events_of
+from trelliswork.data.events import Entity, entities_of, events_of, sentences_in
 from trelliswork.distributions import LinearChain
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.events import event_scores
-from trelliswork.models.base import Answer, Description, PartProbability, Report
+from trelliswork.models.base import Answer, Description, Report
 from trelliswork.models.batched import in_batches
 from trelliswork.models.events.config import EventConfig
+from trelliswork.models.events.extracted import Extracted, answer_of
+from trelliswork.models.events.inputs import SCHEME, Batch, EncodedRecord, encoded_record
 from trelliswork.models.events.inventory import Inventory
 from trelliswork.models.networks.building import make_encoder
 from trelliswork.models.networks.description import network_described
@@ -26,61 +28,26 @@ from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.crf import CRF
-from trelliswork.nn.inputs import TokenBatch
 from trelliswork.tags.schemes import spans_of, tags_of
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Float
 
 Pins = Mapping[str, Sequence[Entity]]  # {"entities": [(start, end, type)]}: all of them, if they are known
-SCHEME = "IOBES"
-
-
-@dataclass(frozen=True)
-class EncodedEvents:
-    """A sentence as indices, its dependencies, and, if known, the tags of its entities, the entities and the events."""
-
-    features: Int[Tensor, "n f"]
-    words: tuple[str, ...]
-    arcs: list[tuple[int, int, int]]
-    tags: Int[Tensor, " n"] | None = None
-    entities: Sequence[Entity] = ()
-    events: Sequence[Event] = ()
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-
-class Batch(NamedTuple):
-    """Sentences side by side: what goes in, their dependencies, and the vectors of inputs and encoder."""
-
-    tokens: TokenBatch
-    dependencies: Float[Tensor, "batch n relations"]
-    inputs: Float[Tensor, "batch n w"]
-    vectors: Float[Tensor, "batch n d"]
-
-
-@dataclass(frozen=True)
-class Extracted:
-    """Entities and events of one sentence, with the probabilities of entities and of triggers with their types."""
-
-    entities: list[Entity] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    entity_probs: Sequence[float] = ()
-    trigger_probs: Sequence[float] = ()
-    probability: float | None = None
+Known = Sequence[Sequence[Entity] | None]  # the same, sentence by sentence
 
 
 class EventNetwork(WordNetwork):
     """Entities by a CRF over an encoder of words and dependencies; a subclass finds events with their arguments.
 
-    Sentences to learn from have entities as `tags`, and events as `trelliswork.data.events` reads them.
+    Sentences to learn from have entities as `tags`, and events as `trelliswork.data.events` reads them. Sentences of a
+    document are encoded one by one; what goes from one to the next is left to the subclass.
     """
 
     CONFIG = EventConfig
     STRUCTURE: ClassVar[str]
     learns_from = "events"
-    next_options = "--format jsonl"
+    next_options = "--confidence"
 
     def __init__(self, config: EventConfig, features: TokenFeatures, inventory: Inventory):
         super().__init__(config, features)
@@ -117,41 +84,36 @@ class EventNetwork(WordNetwork):
         tags = self.inventory.tags
         return [tags.index(tag) for tag in tags_of(known, len(sentence), SCHEME)]
 
-    def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedEvents]:  # type: ignore[override]
-        found = []
-        for features, sentence in zip(self.features.encode_all(sentences), sentences, strict=True):
-            each = EncodedEvents(features, sentence.words, self.inventory.arcs(sentence))
-            if with_tags:
-                entities = [entity for entity in entities_of(sentence) if entity[2] in self.inventory.kinds]
-                gold = torch.tensor(self.gold(sentence))
-                each = replace(each, tags=gold, entities=entities, events=events_of(sentence))
-            found.append(each)
-        return found
+    def encode(self, sentences: Sequence[Sentence], *, with_tags: bool = False) -> list[EncodedRecord]:  # type: ignore[override]
+        every = zip(self.features.encode_all(sentences), sentences, strict=True)
+        return [encoded_record(self.inventory, features, each, with_tags=with_tags) for features, each in every]
 
-    def read(self, encoded: Sequence[EncodedEvents]) -> Batch:
-        """Vectors of words, and of words among their neighbours."""
-        tokens = self.token_batch(encoded)  # type: ignore[arg-type]
+    def read(self, encoded: Sequence[EncodedRecord]) -> Batch:
+        """Vectors of words, and of words among their neighbours, a row for each sentence."""
+        rows = [sentence for record in encoded for sentence in record.sentences]
+        tokens = self.token_batch(rows)  # type: ignore[arg-type]
         inputs = self.inputs(tokens)
         dependencies = inputs.new_zeros(*inputs.shape[:2], len(self.inventory.relations))
-        for row, each in enumerate(encoded):
+        for row, each in enumerate(rows):
             for head, dependent, relation in each.arcs:
                 dependencies[row, [head, dependent], relation] = 1.0
         given = self.input_dropout(torch.cat([inputs, dependencies], -1))
-        return Batch(tokens, dependencies, inputs, self.hidden_dropout(self.encoder(given, tokens.mask)))
+        vectors = self.hidden_dropout(self.encoder(given, tokens.mask))
+        return Batch(encoded, tokens, dependencies, inputs, vectors)
 
     def loss(self, batch: Sequence[Any]) -> Float[Tensor, ""]:
         """-log p(entities | words) and the loss of events, summed over the batch."""
         encoded = self.encode(batch, with_tags=True) if isinstance(batch[0], Sentence) else batch
-        known = [each.tags for each in encoded if each.tags is not None]
-        if len(known) != len(encoded):
-            raise TrellisworkError("expected sentences with events, got one without; encode(..., with_tags=True)")
         read = self.read(encoded)
+        known = [each.tags for each in read.sentences if each.tags is not None]
+        if len(known) != len(read.sentences):
+            raise TrellisworkError("expected sentences with events, got one without; encode(..., with_tags=True)")
         tags = pad_sequence(known, batch_first=True).to(read.vectors.device)
         of_entities = -self.crf(self.entity_scorer(read.vectors), tags, read.tokens.mask)
-        return of_entities + self.event_loss(read, encoded)
+        return of_entities + self.event_loss(read)
 
     @abstractmethod
-    def event_loss(self, batch: Batch, encoded: Sequence[EncodedEvents]) -> Float[Tensor, ""]:
+    def event_loss(self, batch: Batch) -> Float[Tensor, ""]:
         """The loss of the events of a batch."""
 
     # Answers
@@ -160,47 +122,61 @@ class EventNetwork(WordNetwork):
         """p(tags of entities | words)."""
         return self.crf.distribution(self.entity_scorer(batch.vectors), batch.tokens.mask)
 
-    def best_entities(self, batch: Batch, pins: Sequence[Pins] | None) -> list[list[Entity]]:
+    def best_entities(self, batch: Batch, known: Known) -> list[list[Entity]]:
         """The most probable entities of each sentence, or those that are known."""
         best = self.crf.decode(self.entity_scorer(batch.vectors), batch.tokens.mask)
-        found = [spans_of([self.inventory.tags[tag] for tag in tags], SCHEME) for tags in best]
-        known = [None] * len(found) if pins is None else [each.get("entities") for each in pins]
-        return [spans if given is None else sorted(given) for spans, given in zip(found, known, strict=True)]
+        found = [self.spans_of(tags) for tags in best]
+        return [spans if given is None else list(given) for spans, given in zip(found, known, strict=True)]
+
+    def spans_of(self, tags: Sequence[int]) -> list[Entity]:
+        """The entities that the numbers of tags spell."""
+        return spans_of([self.inventory.tags[tag] for tag in tags], SCHEME)
 
     @abstractmethod
-    def extracted(self, batch: Batch, encoded: Sequence[EncodedEvents], pins: Sequence[Pins] | None) -> list[Extracted]:
-        """The entities and events of each sentence of a batch."""
+    def extracted(self, batch: Batch, known: Known, top_k: int, *, confidence: bool) -> list[Extracted]:
+        """The entities and events of each record of a batch; probabilities if `confidence` or several are wanted."""
 
-    def extract(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[Extracted]:
-        """Entities and events of sentences; `pins` as for `predict`."""
+    def extract(
+        self,
+        sentences: Sequence[Sentence],
+        pins: Sequence[Pins] | None = None,
+        *,
+        top_k: int = 1,
+        confidence: bool = False,
+    ) -> list[Extracted]:
+        """Entities and events of sentences or documents, as `predict` answers with them."""
 
-        def answer(batch: Sequence[Sentence], known: Sequence[Pins] | None) -> list[Extracted]:
+        def answer(batch: Sequence[Sentence], pinned: Sequence[Pins] | None) -> list[Extracted]:
             encoded = self.encode(batch)
-            self._check(batch, known)
-            return self.extracted(self.read(encoded), encoded, known)
+            self._check(batch, pinned)
+            read = self.read(encoded)
+            given = [None] * len(encoded) if pinned is None else [each.get("entities") for each in pinned]
+            known = [each for record, of_it in zip(encoded, given, strict=True) for each in record.split(of_it)]
+            return self.extracted(read, known, top_k, confidence=confidence)
 
         return in_batches(self, sentences, pins, answer, empty=lambda: Extracted(probability=1.0))
 
     def _check(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> None:
         for sentence, known in zip(batch, pins or (), strict=False):
+            bounds = sentences_in(sentence)
             for start, end, kind in known.get("entities", ()):
-                if not 0 <= start < end <= len(sentence) or kind not in self.inventory.kinds:
+                inside = start < end and any(first <= start and end <= last for first, last in bounds)
+                if not inside or kind not in self.inventory.kinds:
                     problem = f"expected entities within {len(sentence)} tokens of {', '.join(self.inventory.kinds)}"
-                    raise TrellisworkError(f"{problem}; got {(start, end, kind)} in the pins")
+                    raise TrellisworkError(f"{problem}, each in one sentence; got {(start, end, kind)} in the pins")
 
     def predict(
         self, inputs: Any, *, top_k: int = 1, pins: Sequence[Pins] | None = None, confidence: bool = True
     ) -> list[Answer]:
-        """Entities and events of each sentence, as {"entities": [...], "events": [...]}.
+        """Entities and events of each sentence or document, as {"entities": [...], "events": [...]}.
 
-        `pins` has for each sentence {"entities": [(start, end, type)]}, all of them, or {} if they are not known.
-        There is one answer: `top_k` above 1 is an error.
+        `pins` has for each of them {"entities": [(start, end, type)]}, all of them, or {} if they are not known.
+        `Answer.search` says how the value was found, and so whether it is surely the most probable one.
         """
-        if top_k > 1:
-            raise TrellisworkError(f"a model of events has one answer, got top_k {top_k}; leave it out")
         sentences = self.sentences_of(inputs)
-        found = self.extract(sentences, pins)
-        return [_answer(sentence, each) for sentence, each in zip(sentences, found, strict=True)]
+        found = self.extract(sentences, pins, top_k=top_k, confidence=confidence)
+        every = zip(sentences, found, strict=True)
+        return [answer_of(sentence, each, top_k, confidence=confidence) for sentence, each in every]
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
         """F1 of entities, triggers and arguments, all of them found; that of arguments counts."""
@@ -247,18 +223,3 @@ class EventNetwork(WordNetwork):
     def from_stored(cls, config: Mapping[str, Any]) -> Self:
         settings = cls.CONFIG.from_dict(config["settings"])
         return cls(settings, TokenFeatures.from_stored(settings, config), Inventory.from_dict(config["inventory"]))
-
-
-def _answer(sentence: Sentence, found: Extracted) -> Answer:
-    value = {
-        "entities": [list(each) for each in found.entities],
-        "events": [event.record() for event in found.events],
-    }  # fmt: skip
-    triggers = zip(found.events, found.trigger_probs, strict=True)
-    entities = zip(found.entities, found.entity_probs, strict=True)
-    return Answer(
-        value, found.probability, sentence.words,
-        parts=[PartProbability(event.trigger, event.trigger + 1, event.type, p) for event, p in triggers],
-        spans=[PartProbability(*entity, p) for entity, p in entities],
-        offsets=sentence.offsets,
-    )  # fmt: skip

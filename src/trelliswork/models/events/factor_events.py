@@ -7,34 +7,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from trelliswork.data.events import Entity
 from trelliswork.models.events.config import EventConfig
-from trelliswork.models.events.event_network import SCHEME, Batch, EncodedEvents, EventNetwork, Extracted, Pins
+from trelliswork.models.events.event_network import EventNetwork, Known
+from trelliswork.models.events.extracted import Extracted
+from trelliswork.models.events.inputs import SCHEME, Batch, EncodedEvents
 from trelliswork.models.events.inventory import Inventory
+from trelliswork.models.events.judged import Judged
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.nn.event_factors import Document, WithinEvent
 from trelliswork.nn.scorers import RoleScorer
-from trelliswork.tags.schemes import spans_of
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 INF = float("inf")
 UNLIKELY = 0.01  # a token whose chance to be a trigger is smaller is not judged
+N_SHARED = 2  # marks of a pair of triggers: the same word, sentences that share a name
 Span = tuple[int, int]
+
+
+class Candidates(NamedTuple):
+    """What is judged of one sentence: likely triggers, and spans of likely entities."""
+
+    row: int
+    triggers: list[int]
+    spans: list[Span]
 
 
 class FactorEvents(EventNetwork):
     """A graph over the types of likely triggers, the types of likely entities, and the roles between them.
 
-    Its factors are learned by the likelihood of each event with all entities, of each pair of triggers, and of the
-    tags of entities, as in the paper; a sentence is a document.
+    Its factors are learned by the likelihood of each event with all entities of its sentence, of each pair of triggers
+    at most `reach` sentences apart, and of the tags of entities, as in the paper.
     """
 
     STRUCTURE = "factor graph of triggers, roles and entities"
@@ -47,13 +57,14 @@ class FactorEvents(EventNetwork):
         self.types = nn.Linear(dim, n_types)
         self.roles = RoleScorer(dim, 1, n_roles, hidden=config.event_hidden, dropout=config.event_dropout)
         self.kinds = nn.Linear(2 * dim, n_kinds)
-        self.pairs = nn.Linear(2 * dim, n_types * n_types)
+        self.pairs = nn.Linear(2 * dim + config.reach + 1 + N_SHARED, n_types * n_types)
         self.type_roles = nn.Parameter(torch.zeros(n_types, n_roles))
         self.role_kinds = nn.Parameter(torch.zeros(n_roles, n_kinds))
 
-    def within(self, batch: Batch, row: int, triggers: Sequence[int], spans: Sequence[Span]) -> WithinEvent:
+    def within(self, batch: Batch, given: Candidates) -> WithinEvent:
         """Scores of some triggers and entities of a sentence; no roles without a trigger or without an entity."""
         # [S4.282]
+        row, triggers, spans = given
         vectors, m, k = batch.vectors[row], len(triggers), len(spans)
         at = torch.tensor(triggers, dtype=torch.long, device=vectors.device)
         ends = torch.tensor(spans, dtype=torch.long, device=vectors.device).reshape(k, 2)
@@ -76,14 +87,30 @@ class FactorEvents(EventNetwork):
             self.role_kinds.masked_fill(nobody, -INF),
         )  # fmt: skip
 
-    def relations(self, batch: Batch, row: int, triggers: Sequence[int]) -> tuple[list[Span], Float[Tensor, "p t t"]]:
-        """ln p(t_i, t_i') of each pair of triggers, counted once."""  # [S4.285, 288]
-        pairs, n_types = list(combinations(range(len(triggers)), 2)), len(self.inventory.types)
-        vectors = batch.vectors[row][torch.tensor(triggers, dtype=torch.long)]
+    def relations(self, batch: Batch, given: Sequence[Candidates]) -> tuple[list[Span], Float[Tensor, "p t t"]]:
+        """ln p(t_i, t_i') of each pair of triggers of a document that are near enough; each pair once.
+
+        A pair is described by both tokens, by how many sentences are between them, and by whether they are the same
+        word and their sentences share a name.
+        """  # [S4.285, 288]
+        places = [(number, each.row, token) for number, each in enumerate(given) for token in each.triggers]
+        near = combinations(range(len(places)), 2)
+        pairs = [(i, j) for i, j in near if places[j][0] - places[i][0] <= self.config.reach]
+        n_types = len(self.inventory.types)
         if not pairs:
-            return [], vectors.new_zeros(0, n_types, n_types)
-        both = torch.cat([vectors[[i for i, _ in pairs]], vectors[[j for _, j in pairs]]], -1)
-        return pairs, self.pairs(both).log_softmax(-1).unflatten(-1, (n_types, n_types))
+            return [], batch.vectors.new_zeros(0, n_types, n_types)
+        names = [{batch.sentences[each.row].words[end - 1] for _, end in each.spans} for each in given]
+        words = [batch.sentences[row].words[token].lower() for _, row, token in places]
+        apart = torch.tensor([places[j][0] - places[i][0] for i, j in pairs])
+        shared = torch.tensor(
+            [[words[i] == words[j], bool(names[places[i][0]] & names[places[j][0]])] for i, j in pairs]
+        )
+        marks = torch.cat([F.one_hot(apart, self.config.reach + 1), shared], -1).to(batch.vectors)
+        rows, tokens = torch.tensor([each[1:] for each in places]).unbind(1)
+        vectors = batch.vectors[rows, tokens]
+        ends = [vectors[[pair[side] for pair in pairs]] for side in (0, 1)]
+        scores = self.pairs(torch.cat([*ends, marks], -1))
+        return pairs, scores.log_softmax(-1).unflatten(-1, (n_types, n_types))
 
     # Candidates
 
@@ -99,41 +126,49 @@ class FactorEvents(EventNetwork):
     def likely_entities(self, batch: Batch) -> list[list[Span]]:
         """The spans of entities in the best taggings of each sentence."""
         values, scores = self.entity_chain(batch).top_k(self.config.analyses)
-        lengths, tags = batch.tokens.mask.sum(1).tolist(), self.inventory.tags
-        found: list[set[Span]] = [set() for _ in lengths]
+        found: list[set[Span]] = [set() for _ in batch.sentences]
         for value, score in zip(values.tolist(), scores.tolist(), strict=True):
-            for row, n in enumerate(lengths):
+            for row, each in enumerate(batch.sentences):
                 if score[row] > -INF:
-                    spans = spans_of([tags[tag] for tag in value[row][:n]], SCHEME)
-                    found[row].update((start, end) for start, end, _ in spans)
+                    found[row].update((start, end) for start, end, _ in self.spans_of(value[row][: len(each)]))
         return [sorted(spans) for spans in found]
 
     # Learning
 
-    def event_loss(self, batch: Batch, encoded: Sequence[EncodedEvents]) -> Float[Tensor, ""]:
+    def event_loss(self, batch: Batch) -> Float[Tensor, ""]:
         """-ln p of the proposals, of each event with all entities, and of each pair of triggers."""  # [S4.283-285]
         is_trigger = torch.zeros(batch.tokens.mask.shape)
-        for row, each in enumerate(encoded):
+        for row, each in enumerate(batch.sentences):
             is_trigger[row, [event.trigger for event in each.events]] = 1.0
         mask = batch.tokens.mask
         logits = self.proposals(batch.vectors).squeeze(-1)[mask]
         total = F.binary_cross_entropy_with_logits(logits, is_trigger.to(logits.device)[mask], reduction="sum")
         with torch.no_grad():
             triggers, spans = self.likely_triggers(batch), self.likely_entities(batch)
-        for row, each in enumerate(encoded):
-            total = total + self._sentence_loss(batch, row, each, triggers[row], spans[row])
+        for rows in batch.rows:
+            given = [self._with_gold(batch.sentences[row], row, triggers[row], spans[row]) for row in rows]
+            gold = [self._targets(batch.sentences[each.row], each) for each in given]
+            for candidates, right in zip(given, gold, strict=True):
+                if candidates.triggers:
+                    total = total - self.within(batch, candidates).log_prob(*right).sum()
+            pairs, relations = self.relations(batch, given)
+            types = torch.cat([of_types for of_types, _, _ in gold])
+            first, second = torch.tensor(pairs, dtype=torch.long, device=types.device).reshape(-1, 2).unbind(1)
+            total = total - relations[torch.arange(len(pairs)), types[first], types[second]].sum()
         return total
 
-    def _sentence_loss(
-        self, batch: Batch, row: int, each: EncodedEvents, likely: Sequence[int], near: Sequence[Span]
-    ) -> Float[Tensor, ""]:
+    def _with_gold(self, each: EncodedEvents, row: int, likely: Sequence[int], near: Sequence[Span]) -> Candidates:
+        triggers = {event.trigger for event in each.events if event.type in self.inventory.types}
+        spans = {(start, end) for start, end, _ in each.entities}
+        return Candidates(row, sorted({*triggers, *likely}), sorted({*spans, *near}))
+
+    def _targets(self, each: EncodedEvents, given: Candidates) -> tuple[Tensor, Tensor, Tensor]:
+        """The right types, roles and types of entities of candidates; names that training never saw are none."""
+        _, triggers, spans = given
         events = {event.trigger: event for event in each.events if event.type in self.inventory.types}
-        triggers = sorted({*events, *likely})
-        spans = sorted({*((start, end) for start, end, _ in each.entities), *near})
-        if not triggers:
-            return batch.vectors.new_zeros(())
         kind_of = {(start, end): 1 + self.inventory.kinds.index(kind) for start, end, kind in each.entities}
-        kinds = torch.tensor([[kind_of.get(span, 0) for span in spans]] * len(triggers)).reshape(len(triggers), -1)
+        kinds = torch.tensor([[kind_of.get(span, 0) for span in spans]] * len(triggers), dtype=torch.long)
+        kinds = kinds.reshape(len(triggers), len(spans))
         types, roles = torch.zeros(len(triggers), dtype=torch.long), torch.zeros_like(kinds)
         for i, trigger in enumerate(triggers):
             if trigger in events:
@@ -141,44 +176,32 @@ class FactorEvents(EventNetwork):
                 for start, end, role in events[trigger].arguments:
                     if (start, end) in kind_of and role in self.inventory.roles:
                         roles[i, spans.index((start, end))] = self.inventory.roles.index(role)
-        types, roles, kinds = (given.to(batch.vectors.device) for given in (types, roles, kinds))
-        total = -self.within(batch, row, triggers, spans).log_prob(types, roles, kinds).sum()
-        pairs, relations = self.relations(batch, row, triggers)
-        for (i, other), table in zip(pairs, relations, strict=True):
-            total = total - table[types[i], types[other]]
-        return total
+        device = self.type_roles.device
+        return types.to(device), roles.to(device), kinds.to(device)
 
     # Answers
 
-    def documents(
-        self, batch: Batch, pins: Sequence[Pins] | None
-    ) -> list[tuple[list[int], list[Span], Document | None]]:
-        """Triggers and entities to judge of each sentence, and their graph; None if there is nothing to judge."""
-        known = [None] * len(batch.vectors) if pins is None else [each.get("entities") for each in pins]
+    def judged(self, batch: Batch, known: Known) -> list[Judged]:
+        """Triggers and entities to judge of each record, and their graph."""
         likely = self.likely_entities(batch)
         spans = [
             near if given is None else sorted({(start, end) for start, end, _ in given})
             for near, given in zip(likely, known, strict=True)
         ]
-        kinds = self._entity_scores(batch, spans, known)
-        found: list[tuple[list[int], list[Span], Document | None]] = []
-        for row, triggers in enumerate(self.likely_triggers(batch)):
-            of_row = spans[row]
-            if not triggers and not of_row:
-                found.append((triggers, of_row, None))
-                continue
-            within = self.within(batch, row, triggers, of_row)
-            pairs, relations = self.relations(batch, row, triggers)
-            clashes = [
-                (i, j) for i, j in combinations(range(len(of_row)), 2)
-                if max(of_row[i][0], of_row[j][0]) < min(of_row[i][1], of_row[j][1])
-            ]  # fmt: skip
-            found.append((triggers, of_row, Document(within, pairs, relations, kinds[row], clashes)))
+        kinds, triggers = self._entity_scores(batch, spans, known), self.likely_triggers(batch)
+        found = []
+        for rows in batch.rows:
+            given = [Candidates(row, triggers[row], spans[row]) for row in rows]
+            pairs, relations = self.relations(batch, given)
+            document = Document(
+                [self.within(batch, each) for each in given], pairs, relations, [kinds[row] for row in rows],
+                [_overlapping(each.spans) for each in given],
+            )  # fmt: skip
+            starts = [batch.sentences[row].start for row in rows]
+            found.append(Judged(starts, [each.triggers for each in given], [each.spans for each in given], document))
         return found
 
-    def _entity_scores(
-        self, batch: Batch, spans: Sequence[Sequence[Span]], known: Sequence[Sequence[Entity] | None]
-    ) -> list[Float[Tensor, "k a"]]:
+    def _entity_scores(self, batch: Batch, spans: Sequence[Sequence[Span]], known: Known) -> list[Float[Tensor, "k a"]]:
         """ln p(a_j), the exact probabilities of the CRF; of known entities 0 for their types alone."""  # [S4.289]
         names = self.inventory.kinds
         asked = [[(*span, kind) for span in of_row for kind in names] for of_row in spans]
@@ -195,20 +218,12 @@ class FactorEvents(EventNetwork):
             found.append(scores)
         return found
 
-    def extracted(self, batch: Batch, encoded: Sequence[EncodedEvents], pins: Sequence[Pins] | None) -> list[Extracted]:
-        return [self._extracted(*each) for each in self.documents(batch, pins)]
+    def extracted(self, batch: Batch, known: Known, top_k: int, *, confidence: bool) -> list[Extracted]:
+        return [each.extracted(self.inventory, top_k, confidence=confidence) for each in self.judged(batch, known)]
 
-    def _extracted(self, triggers: list[int], spans: list[Span], document: Document | None) -> Extracted:
-        if document is None:
-            return Extracted()
-        types, roles, kinds, _ = document.best()
-        shares = document.entities.exp()
-        there = [j for j, kind in enumerate(kinds) if kind]
-        entities = [(*spans[j], self.inventory.kinds[kinds[j] - 1]) for j in there]
-        sure = [float(shares[j, kinds[j]]) for j in there]
-        of_types = dict(zip(triggers, types, strict=True))
-        of_roles = {(t, place): roles[i][j] for i, t in enumerate(triggers) for place, j in enumerate(there)}
-        events = self.inventory.events(of_types, of_roles, entities)
-        probs = document.within.type_probabilities()
-        chances = {t: float(probs[i, types[i]]) for i, t in enumerate(triggers)}
-        return Extracted(entities, events, sure, [chances[event.trigger] for event in events])
+
+def _overlapping(spans: Sequence[Span]) -> list[tuple[int, int]]:
+    return [
+        (i, j) for (i, first), (j, second) in combinations(enumerate(spans), 2)
+        if max(first[0], second[0]) < min(first[1], second[1])
+    ]  # fmt: skip

@@ -11,19 +11,20 @@ Ringgaard, Gupta and Pereira (2017), SLING: A framework for frame semantic parsi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
 
 from trelliswork.data import Sentence, WordVectors
-from trelliswork.data.events import frame_graph_of
+from trelliswork.data.event_frames import frame_graph_of
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.frame_graphs import frame_scores
-from trelliswork.models.base import Answer, Description, PartProbability, Report
+from trelliswork.models.base import Answer, Description, Report
 from trelliswork.models.batched import in_batches
 from trelliswork.models.events.frame_config import FrameConfig
+from trelliswork.models.events.framed import Framed, answer_of, decision_chances
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import WordNetwork
@@ -31,9 +32,9 @@ from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions.frames import FrameUnit
 from trelliswork.nn.transitions.unrolling import RecurrentSystem, unroll
-from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameState, FrameSystem, Kind, actions_of
+from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameState, FrameSystem, actions_of
 from trelliswork.structures.beam.likelihood import locally_normalised
-from trelliswork.structures.beam.search import beam_search
+from trelliswork.structures.beam.search import NOTHING, beam_search
 from trelliswork.structures.beam.system import Scorer, advance
 
 if TYPE_CHECKING:
@@ -53,12 +54,12 @@ class EncodedFrames:
 
 
 @dataclass(frozen=True)
-class Framed:
-    """The frame graph of a sentence, the probability of its decisions, and of those that made each mention."""
+class _Hypothesis:
+    """A graph, the best decisions that build it, and its probability."""
 
-    graph: FrameGraph = field(default_factory=FrameGraph)
-    probability: float | None = None
-    sure: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    graph: FrameGraph
+    decisions: Int[Tensor, " steps"]
+    probability: float
 
 
 class FrameParser(WordNetwork):
@@ -72,7 +73,8 @@ class FrameParser(WordNetwork):
     CONFIG = FrameConfig
     STRUCTURE = "frame transition system"
     learns_from = "events"
-    next_options = "--format jsonl"
+    next_options = "--confidence"
+    search = "beam"
 
     def __init__(self, config: FrameConfig, features: TokenFeatures, actions: Actions):
         super().__init__(config, features)
@@ -132,52 +134,65 @@ class FrameParser(WordNetwork):
 
     # Answers
 
-    def parse(self, sentences: Sequence[Sentence]) -> list[Framed]:
-        """The frame graph of each sentence."""
+    def parse(self, sentences: Sequence[Sentence], *, top_k: int = 1) -> list[Framed]:
+        """The frame graph of each record."""
         return in_batches(
-            self, sentences, None, lambda batch, _: self._parsed(batch), empty=lambda: Framed(probability=1.0)
+            self, sentences, None, lambda batch, _: self._parsed(batch, top_k), empty=lambda: Framed(probability=1.0)
         )
 
-    def _parsed(self, batch: Sequence[Sentence]) -> list[Framed]:
+    def _parsed(self, batch: Sequence[Sentence], top_k: int) -> list[Framed]:
         tokens = self.token_batch(self.encode(batch))  # type: ignore[arg-type]
         system, recurrent = self.connected(tokens)
-        run = unroll(recurrent, self._best(recurrent) if self.config.beam > 1 else None)
+        width = max(self.config.beam, top_k)
+        ranked = self._ranked(system, recurrent, width) if width > 1 else []
+        best = torch.nn.utils.rnn.pad_sequence([each[0].decisions for each in ranked], batch_first=True,
+                                               padding_value=NOTHING) if ranked else None  # fmt: skip
+        run = unroll(recurrent, best)
         decisions, state = run.decisions, system.initial()
         for column in decisions.T:
             state = _advance(system, state, column)
         shares = torch.where(decisions[..., None] >= 0, run.scores, 0.0).log_softmax(-1)
-        log_probs = shares.gather(2, decisions.clamp(min=0)[..., None]).squeeze(2)
-        whole = run.log_prob(decisions).exp().tolist()
-        return [
-            Framed(system.graph(state, row), whole[row], self._sure(decisions[row].tolist(), log_probs[row].tolist()))
-            for row in range(len(batch))
-        ]
-
-    def _best(self, recurrent: RecurrentSystem[FrameState]) -> Int[Tensor, "batch steps"]:
-        """The best decisions in a beam."""
-        scorer: Scorer[tuple[Tensor, ...]] = locally_normalised(recurrent, recurrent.score)  # type: ignore[assignment]
-        found = beam_search(recurrent, scorer, self.config.beam)
-        return found.decisions[:, 0, : int(found.lengths[:, 0].max())]
-
-    def _sure(self, decisions: list[int], log_probs: list[float]) -> dict[tuple[int, int], float]:
-        """The probability of the decision for each phrase."""
-        position, found = 0, dict[tuple[int, int], float]()
-        for decision, log_prob in zip(decisions, log_probs, strict=True):
-            action = self.actions.items[decision]
-            if decision >= 0 and action.kind in (Kind.EVOKE, Kind.REFER):
-                found[position, position + action.length] = min(1.0, float(torch.tensor(log_prob).exp()))
-            position += decision == 0
+        chances = shares.gather(2, decisions.clamp(min=0)[..., None]).squeeze(2).exp().clamp(max=1.0).tolist()
+        whole, found = run.log_prob(decisions).exp().tolist(), list[Framed]()
+        for row, taken in enumerate(decisions.tolist()):
+            parts = decision_chances(system, state, row, taken, chances[row])
+            others = [(each.graph, each.probability) for each in ranked[row]] if ranked else []
+            probability, search = (others[0][1], "beam") if ranked else (whole[row], "greedy")
+            found.append(Framed(system.graph(state, row), probability, *parts, search, others))
         return found
 
-    def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
-        """The frames of each sentence: their types, mentions [start, end, frame] and slots [frame, role, target].
+    def _ranked(
+        self, system: FrameSystem, recurrent: RecurrentSystem[FrameState], width: int
+    ) -> list[list[_Hypothesis]]:
+        """The graphs of each row that a beam finds, the most probable first.
 
-        The target of a slot is the number of a frame, or a constant as text. There is one answer, and it has no pins.
+        Sequences of decisions that build the same graph are one, with the probability of all of them.
         """
-        if top_k > 1 or pins is not None:
-            raise TrellisworkError("a frame parser has one answer and takes no pins; leave top_k and pins out")
+        scorer: Scorer[tuple[Tensor, ...]] = locally_normalised(recurrent, recurrent.score)  # type: ignore[assignment]
+        found = beam_search(recurrent, scorer, width)
+        state, shares, ranked = recurrent.inner(found.state), found.scores.exp().tolist(), list[list[_Hypothesis]]()
+        for row, of_row in enumerate(shares):
+            graphs = dict[FrameGraph, _Hypothesis]()
+            for h, p in enumerate(of_row):
+                if p > 0:
+                    graph = system.graph(state, row, h)
+                    best = graphs.setdefault(graph.in_order(), _Hypothesis(graph, found.decisions[row, h], 0.0))
+                    graphs[graph.in_order()] = replace(best, probability=best.probability + p)
+            ranked.append(sorted(graphs.values(), key=lambda each: -each.probability))
+        return ranked
+
+    def predict(self, inputs: Any, *, top_k: int = 1, pins: Any = None, confidence: bool = True) -> list[Answer]:
+        """The frames of each record: their types, mentions [start, end, frame] and slots [frame, role, target].
+
+        The target of a slot is the number of a frame, or a constant as text. The `top_k` best are those that a beam
+        finds. There are no pins.
+        """
+        if pins is not None:
+            raise TrellisworkError("a frame parser takes no pins; leave them out")
         sentences = self.sentences_of(inputs)
-        return [_answer(each, found) for each, found in zip(sentences, self.parse(sentences), strict=True)]
+        found = self.parse(sentences, top_k=top_k)
+        every = zip(sentences, found, strict=True)
+        return [answer_of(sentence, each, top_k, confidence=confidence) for sentence, each in every]
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
         """F1 of aligned frame graphs: of all parts together, which counts, and of each."""
@@ -229,16 +244,3 @@ class FrameParser(WordNetwork):
 def _advance(system: FrameSystem, state: FrameState, decisions: Int[Tensor, "batch"]) -> FrameState:
     moving = (decisions >= 0)[:, None]
     return advance(system, state, decisions[:, None], moving)
-
-
-def _answer(sentence: Sentence, found: Framed) -> Answer:
-    graph = found.graph
-    value = {
-        "frames": list(graph.types),
-        "mentions": [list(each) for each in graph.mentions],
-        "slots": [list(each) for each in graph.slots],
-    }
-    spans = [
-        PartProbability(start, end, graph.types[frame], found.sure[start, end]) for start, end, frame in graph.mentions
-    ]
-    return Answer(value, found.probability, sentence.words, spans=spans, offsets=sentence.offsets)

@@ -9,31 +9,45 @@ Nguyen, Cho and Grishman (2016), Joint event extraction via recurrent neural net
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trelliswork.data.events import Entity
+from trelliswork.distributions import LinearChain
 from trelliswork.models.events.config import EventConfig
-from trelliswork.models.events.event_network import SCHEME, Batch, EncodedEvents, EventNetwork, Extracted, Pins
+from trelliswork.models.events.event_network import EventNetwork, Known
+from trelliswork.models.events.extracted import Extracted
+from trelliswork.models.events.inputs import SCHEME, Batch
 from trelliswork.models.events.inventory import Inventory
+from trelliswork.models.events.ranked import best_first, best_products
 from trelliswork.models.networks.building import make_encoder
 from trelliswork.models.networks.features import TokenFeatures
-from trelliswork.nn.scorers.event_memory import EventMemory, Found, Read
+from trelliswork.nn.scorers.event_memory import OTHER, EventMemory, Read
+from trelliswork.nn.scorers.event_search import best_events
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
+
+INF = float("inf")
+Rows = Sequence[Sequence[Entity]]  # the entities of each sentence
+Decisions = tuple[Tensor, Tensor]  # types [ways, n] and roles [ways, n, k]
 
 
 class MemoryEvents(EventNetwork):
     """Entities by a CRF; a second encoder reads them with the words; types and roles are decided with memories.
 
-    In training the second encoder reads gold entities.
+    In training the second encoder reads gold entities. Memories go from sentence to sentence of a document: of the
+    types found before, and of the roles of an entity, which is known again by its name.
     """
 
     STRUCTURE = "CRF of entities and a decoder of events with memories"
+    search = "beam"
 
     def __init__(self, config: EventConfig, features: TokenFeatures, inventory: Inventory):
         super().__init__(config, features, inventory)
@@ -43,65 +57,132 @@ class MemoryEvents(EventNetwork):
         self.memory = EventMemory(
             self.reader.dim, self.inputs.dim, n_types=len(inventory.types), n_roles=len(inventory.roles),
             n_kinds=n_kinds + 1, n_relations=n_relations, hidden=config.event_hidden, context=config.context,
-            dropout=config.event_dropout, remember=config.memory,
+            dropout=config.event_dropout, remember=config.memory, across=config.across,
         )  # fmt: skip
 
-    def with_entities(
-        self, batch: Batch, entities: Sequence[Sequence[Entity]], encoded: Sequence[EncodedEvents]
-    ) -> Read:
-        """x_i = [vector of the word; vector of its entity type; dependencies], through the second encoder."""
-        # [S4.231]
-        mask, kinds = batch.tokens.mask, self.inventory.kinds
-        batch_size, n = mask.shape
-        types = torch.zeros(batch_size, n, dtype=torch.long)
-        spans = torch.zeros(batch_size, max(map(len, entities), default=0), 3, dtype=torch.long)
-        arcs = torch.zeros(batch_size, n, n, dtype=torch.long)
-        for row, (of_row, each) in enumerate(zip(entities, encoded, strict=True)):
-            for j, (start, end, kind) in enumerate(of_row):
-                number = 1 + kinds.index(kind)
-                types[row, start:end] = number
-                spans[row, j] = torch.tensor([end - 1, number, 1])
-            for head, dependent, relation in each.arcs:
-                arcs[row, head, dependent] = 1 + relation
-        device = batch.vectors.device
-        x = torch.cat([batch.inputs, self.entity_types(types.to(device)), batch.dependencies], -1)
-        hidden = self.hidden_dropout(self.reader(self.input_dropout(x), mask))
-        entity, kind_of, there = spans.to(device).unbind(-1)
-        return Read(hidden, batch.inputs, mask, entity, kind_of, there.bool(), arcs.to(device))
+    def with_entities(self, batch: Batch, entities: Rows) -> Read:
+        """x_i = [vector of the word; vector of its entity type; dependencies], through the second encoder.
 
-    def event_loss(self, batch: Batch, encoded: Sequence[EncodedEvents]) -> Float[Tensor, ""]:
-        read = self.with_entities(batch, [each.entities for each in encoded], encoded)
-        types, roles = self._targets(read, encoded)
+        What is read has a row for each record.
+        """
+        # [S4.231]
+        mask, device = batch.tokens.mask, batch.vectors.device
+        types = torch.zeros(mask.shape, dtype=torch.long)
+        for row, of_row in enumerate(entities):
+            for start, end, kind in of_row:
+                types[row, start:end] = 1 + self.inventory.kinds.index(kind)
+        x = torch.cat([batch.inputs, self.entity_types(types.to(device)), batch.dependencies], -1)
+        hidden = batch.joined(self.hidden_dropout(self.reader(self.input_dropout(x), mask)))
+        return Read(hidden, batch.joined(batch.inputs), *(each.to(device) for each in self._places(batch, entities)))
+
+    def _places(self, batch: Batch, entities: Rows) -> tuple[Tensor, ...]:
+        """The mask of tokens; tokens, types and presence of entities; dependencies, sentences, and who is the same."""
+        n, k = max(map(len, batch.records)), max(sum(len(entities[row]) for row in rows) for rows in batch.rows)
+        size = len(batch.records)
+        sentence, arcs = torch.full((size, n), -1), torch.zeros(size, n, n, dtype=torch.long)
+        spans, same = torch.zeros(size, k, 2, dtype=torch.long), torch.eye(k, dtype=torch.bool).repeat(size, 1, 1)
+        for i, rows in enumerate(batch.rows):
+            names = list[tuple[str, str]]()
+            for number, row in enumerate(rows):
+                each = batch.sentences[row]
+                sentence[i, each.start : each.start + len(each)] = number
+                for head, dependent, relation in each.arcs:
+                    arcs[i, each.start + head, each.start + dependent] = 1 + relation
+                for _, end, kind in entities[row]:
+                    spans[i, len(names)] = torch.tensor([each.start + end - 1, 1 + self.inventory.kinds.index(kind)])
+                    names.append((each.words[end - 1], kind))
+            for j, name in enumerate(names):
+                same[i, j, : len(names)] = torch.tensor([other == name for other in names])
+        entity, kind_of = spans.unbind(-1)
+        return sentence >= 0, entity, kind_of, kind_of > 0, arcs, sentence, same
+
+    def event_loss(self, batch: Batch) -> Float[Tensor, ""]:
+        read = self.with_entities(batch, [each.entities for each in batch.sentences])
+        types, roles = self._targets(read, batch)
         return self.memory.loss(read, types, roles)
 
-    def _targets(
-        self, read: Read, encoded: Sequence[EncodedEvents]
-    ) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n k"]]:
+    def _targets(self, read: Read, batch: Batch) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n k"]]:
         """Types of tokens and roles of entities in their events; names that training never saw are none."""
         types = torch.zeros(read.mask.shape, dtype=torch.long)
         roles = torch.zeros(*read.mask.shape, read.entity.shape[1], dtype=torch.long)
         known_types, known_roles = self.inventory.types, self.inventory.roles
-        for row, each in enumerate(encoded):
-            places = {(start, end): j for j, (start, end, _) in enumerate(each.entities)}
-            for event in each.events:
-                if event.type not in known_types:
-                    continue
-                types[row, event.trigger] = known_types.index(event.type)
-                for start, end, role in event.arguments:
-                    if (start, end) in places and role in known_roles:
-                        roles[row, event.trigger, places[start, end]] = known_roles.index(role)
+        for row, record in enumerate(batch.records):
+            first = 0
+            for each in record.sentences:
+                places = {(start, end): first + j for j, (start, end, _) in enumerate(each.entities)}
+                first += len(places)
+                for event in (event for event in each.events if event.type in known_types):
+                    types[row, each.start + event.trigger] = known_types.index(event.type)
+                    for start, end, role in event.arguments:
+                        if (start, end) in places and role in known_roles:
+                            at = each.start + event.trigger, places[start, end]
+                            roles[row, at[0], at[1]] = known_roles.index(role)
         return types.to(read.mask.device), roles.to(read.mask.device)
 
-    def extracted(self, batch: Batch, encoded: Sequence[EncodedEvents], pins: Sequence[Pins] | None) -> list[Extracted]:
-        entities = self.best_entities(batch, pins)
-        chain = self.entity_chain(batch)
-        sure = chain.span_probabilities(entities, tags=self.inventory.tags, scheme=SCHEME)
-        found = self.memory.decode(self.with_entities(batch, entities, encoded))
-        return [self._extracted(row, spans, found, sure[row].tolist()) for row, spans in enumerate(entities)]
+    # Answers
 
-    def _extracted(self, row: int, spans: list[Entity], found: Found, sure: list[float]) -> Extracted:
-        types = {i: t for i, t in enumerate(found.types[row].tolist()) if t}
-        roles = found.roles[row].tolist()
-        events = self.inventory.events(types, {(i, j): roles[i][j] for i in types for j in range(len(spans))}, spans)
-        probs = found.type_probs[row].tolist()
-        return Extracted(spans, events, sure, [probs[event.trigger] for event in events])
+    def extracted(self, batch: Batch, known: Known, top_k: int, *, confidence: bool) -> list[Extracted]:
+        """Greedy decisions; several values are the best of a beam over the best entities and the events with each."""
+        if not (confidence or top_k):
+            best = self.best_entities(batch, known)
+            types, roles = self.memory.decode(self.with_entities(batch, best))
+            return [self._record(batch, best, i, types[i], roles[i]) for i in range(len(batch.records))]
+        found: list[list[Extracted]] = [[] for _ in batch.records]
+        chain, width = self.entity_chain(batch), max(1, top_k)
+        for entities, log_probs in self._ways(batch, chain, known, width):
+            read = self.with_entities(batch, entities)
+            sure = chain.span_probabilities(entities, tags=self.inventory.tags, scheme=SCHEME)
+            greedy = self.memory.decode(read) if width == 1 else None
+            for i, log_prob in enumerate(log_probs):
+                if log_prob > -INF:
+                    decided = best_events(self.memory, read, i, width)[:2] if greedy is None else _only(greedy, i)
+                    shares, share = [float(p) for row in batch.rows[i] for p in sure[row]], math.exp(log_prob)
+                    found[i] += [
+                        replace(each, probability=share * (each.probability or 0.0), entity_probs=shares)
+                        for each in self._judged(batch, entities, read, i, decided)
+                    ]
+        return [best_first(each, width, "greedy" if width == 1 else "beam") for each in found]
+
+    def _ways(self, batch: Batch, chain: LinearChain, known: Known, k: int) -> Iterator[tuple[Rows, list[float]]]:
+        """The k best ways to tell entities, each with its ln p in each record; -inf where a record has fewer ways."""
+        values, scores = chain.top_k(k)
+        shares = (scores - chain.log_partition).tolist()
+        by_row = list[list[tuple[list[Entity], float]]]()
+        for row, (each, given) in enumerate(zip(batch.sentences, known, strict=True)):
+            best = [(self.spans_of(value[row][: len(each)].tolist()), shares[i][row]) for i, value in enumerate(values)]
+            by_row.append([(list(given), 0.0)] if given is not None else [way for way in best if way[1] > -INF])
+        by_record = [best_products([by_row[row] for row in rows], k) for rows in batch.rows]
+        for place in range(max(map(len, by_record))):
+            chosen = [ways[min(place, len(ways) - 1)] for ways in by_record]
+            log_probs = [p if place < len(ways) else -INF for ways, (_, p) in zip(by_record, chosen, strict=True)]
+            yield [spans for of_record, _ in chosen for spans in of_record], log_probs
+
+    def _judged(self, batch: Batch, entities: Rows, read: Read, i: int, decided: Decisions) -> list[Extracted]:
+        """What was decided about record i, in each of several ways, with the probabilities of the decisions."""
+        missing = read.mask.shape[1] - decided[0].shape[1]
+        types, roles = F.pad(decided[0], (0, missing)), F.pad(decided[1], (0, 0, 0, missing))
+        one = Read(*(each[i : i + 1].expand(len(types), *each.shape[1:]) for each in read))
+        of_types, of_roles = self.memory.log_probs(one, types, roles)
+        whole = (of_types.sum(1) + of_roles.sum((1, 2))).exp().tolist()
+        found = list[Extracted]()
+        for way, probability in enumerate(whole):
+            each = self._record(batch, entities, i, types[way], roles[way])
+            at = [event.trigger for event in each.events]
+            triggers = of_types[way, at].exp().tolist()
+            arguments = [of_roles[way, t][roles[way, t] != OTHER].exp().tolist() for t in at]
+            found.append(replace(each, triggers=triggers, arguments=arguments, probability=probability))
+        return found
+
+    def _record(self, batch: Batch, entities: Rows, i: int, types: Tensor, roles: Tensor) -> Extracted:
+        """Entities and events of record i, by their positions in it."""
+        spans = [
+            (batch.sentences[row].start + start, batch.sentences[row].start + end, kind)
+            for row in batch.rows[i] for start, end, kind in entities[row]
+        ]  # fmt: skip
+        of_types, of_roles = {t: type_ for t, type_ in enumerate(types.tolist()) if type_}, roles.tolist()
+        chosen = {(t, j): of_roles[t][j] for t in of_types for j in range(len(spans))}
+        return Extracted(spans, self.inventory.events(of_types, chosen, spans), search="greedy")
+
+
+def _only(decided: Decisions, i: int) -> Decisions:
+    return decided[0][i : i + 1], decided[1][i : i + 1]

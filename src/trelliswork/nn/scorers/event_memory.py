@@ -17,7 +17,8 @@ class Read(NamedTuple):
     """What is known of a batch before anything is decided: of tokens, and of the entities of each sentence.
 
     `hidden` is the output of the network, `words` are the vectors of the words alone. An entity has a token that
-    stands for it and a type. `arcs` has at [head, dependent] 1 + the relation, 0 where there is none.
+    stands for it and a type. `arcs` has at [head, dependent] 1 + the relation, 0 where there is none. A row may be a
+    document: `sentence` numbers the sentence of each token, and `same` marks the mentions of one entity, each its own.
     """
 
     hidden: Float[Tensor, "batch n d"]
@@ -27,6 +28,13 @@ class Read(NamedTuple):
     kind: Int[Tensor, "batch k"]
     present: Bool[Tensor, "batch k"]
     arcs: Int[Tensor, "batch n n"]
+    sentence: Int[Tensor, "batch n"]
+    same: Bool[Tensor, "batch k k"]
+
+    def near(self, row: Int[Tensor, "m"], token: Int[Tensor, "m"]) -> Bool[Tensor, "m k"]:
+        """The entities that may take part in the event of a token: those of its sentence."""
+        own = self.sentence[row[:, None], self.entity[row]] == self.sentence[row, token][:, None]
+        return self.present[row] & own
 
 
 class Memory(NamedTuple):
@@ -37,22 +45,14 @@ class Memory(NamedTuple):
     role_types: Float[Tensor, "*batch k t"]
 
 
-class Found(NamedTuple):
-    """Types of tokens and roles of entities in their events (0: none), and the probabilities of these choices."""
-
-    types: Int[Tensor, "batch n"]
-    roles: Int[Tensor, "batch n k"]
-    type_probs: Float[Tensor, "batch n"]
-    role_probs: Float[Tensor, "batch n k"]
-
-
 class EventMemory(nn.Module):
     """Triggers and roles, token by token from the left, each given all that was found before it.
 
     Token i has a type by [h_i; words around i; G_trg], and if it is a trigger, entity j has a role by
     [h_i; h_j; words around both; B_ij; G_arg[j]; G_arg/trg[j]], where B_ij is a layer over binary features: the
     distance, the types of trigger and entity, and the dependencies that join them. G are the memories of the tokens
-    before. Without `remember` they stay empty.
+    before, those of entities shared by all their mentions. Without `remember` they stay empty; without `across` they
+    are emptied before each sentence of a document.
 
     Nguyen, Cho and Grishman (2016), Joint event extraction via recurrent neural networks.
     """
@@ -73,10 +73,11 @@ class EventMemory(nn.Module):
         max_distance: int = 10,
         dropout: float = 0.3,
         remember: bool = True,
+        across: bool = True,
     ) -> None:
         super().__init__()
         self.n_types, self.n_roles, self.n_kinds, self.n_relations = n_types, n_roles, n_kinds, n_relations
-        self.context, self.max_distance, self.remember = context, max_distance, remember
+        self.context, self.max_distance, self.remember, self.across = context, max_distance, remember, across
         around = (2 * context + 1) * word_dim
         n_binary = 2 * max_distance + 1 + n_types + n_kinds + 2 * (n_relations + 1)
         self.binary = nn.Linear(n_binary, hidden)
@@ -86,8 +87,10 @@ class EventMemory(nn.Module):
     def around(self, read: Read) -> Float[Tensor, "batch n a"]:
         """The vectors of the words around each token, its own among them; zeros outside of the sentence."""
         d, n = self.context, read.mask.shape[1]
-        padded = F.pad(read.words.masked_fill(~read.mask[..., None], 0.0), (0, 0, d, d))
-        return torch.cat([padded[:, i : i + n] for i in range(2 * d + 1)], -1)
+        number = torch.where(read.mask, read.sentence, -1)
+        padded, numbers = F.pad(read.words, (0, 0, d, d)), F.pad(number, (d, d), value=-1)
+        shifts = range(2 * d + 1)
+        return torch.cat([padded[:, i : i + n] * (numbers[:, i : i + n] == number)[..., None] for i in shifts], -1)
 
     def empty(self, read: Read) -> Memory:
         """Nothing found yet."""
@@ -95,21 +98,33 @@ class EventMemory(nn.Module):
         zeros = read.hidden.new_zeros
         return Memory(zeros(batch, self.n_types), zeros(batch, k, self.n_roles), zeros(batch, k, self.n_types))
 
-    def added(self, memory: Memory, types: Int[Tensor, "*batch"], roles: Int[Tensor, "*batch k"]) -> Memory:
+    def added(
+        self, memory: Memory, types: Int[Tensor, "b"], roles: Int[Tensor, "b k"], same: Bool[Tensor, "b k k"]
+    ) -> Memory:
         """The memories with what a token has: G = max(G, what is new); nothing is added for none."""
         if not self.remember:
             return memory
         type_, role = F.one_hot(types, self.n_types), F.one_hot(roles, self.n_roles)
         takes_part = (roles != OTHER)[..., None]
-        new = type_ * (types != OTHER)[..., None], role * takes_part, type_[..., None, :] * takes_part
+        of_entities = torch.cat([role * takes_part, type_[..., None, :] * takes_part], -1).to(memory.roles.dtype)
+        shared = (same.to(of_entities.dtype) @ of_entities).clamp(max=1.0)  # by all mentions of an entity
+        new = (type_ * (types != OTHER)[..., None], *shared.split([self.n_roles, self.n_types], -1))
         return Memory(*(torch.maximum(old, each.to(old.dtype)) for old, each in zip(memory, new, strict=True)))
+
+    def at(self, memory: Memory, read: Read, i: int) -> Memory:
+        """The memories as token i finds them: emptied if it begins a sentence and they do not go across."""
+        if self.across or i == 0:
+            return memory
+        goes_on = read.sentence[:, i] == read.sentence[:, i - 1]
+        return Memory(*(each * goes_on.reshape(-1, *[1] * (each.dim() - 1)) for each in memory))
 
     def before(self, read: Read, types: Int[Tensor, "batch n"], roles: Int[Tensor, "batch n k"]) -> Memory:
         """The memories before each token of known events, [batch, n, ...]."""
         memory, found = self.empty(read), list[Memory]()
         for i in range(types.shape[1]):
+            memory = self.at(memory, read, i)
             found.append(memory)
-            memory = self.added(memory, types[:, i], roles[:, i])
+            memory = self.added(memory, types[:, i], roles[:, i], read.same)
         return Memory(*(torch.stack(each, 1) for each in zip(*found, strict=True)))
 
     def binary_features(
@@ -149,39 +164,43 @@ class EventMemory(nn.Module):
         found: Tensor = self.type_scores(torch.cat([hidden, around, types], -1))
         return found
 
-    def loss(self, read: Read, types: Int[Tensor, "batch n"], roles: Int[Tensor, "batch n k"]) -> Float[Tensor, ""]:
-        """-Σ log p(type of a token | before) - Σ over triggers and entities log p(role | before)."""
+    def log_probs(
+        self, read: Read, types: Int[Tensor, "batch n"], roles: Int[Tensor, "batch n k"]
+    ) -> tuple[Float[Tensor, "batch n"], Float[Tensor, "batch n k"]]:
+        """ln p of the type of each token, and of the roles of entities in its event, given all before; 0 for others."""
         around, memory = self.around(read), self.before(read, types, roles)
-        of_types = self.score_types(read.hidden, around, memory.types)
-        total = F.cross_entropy(of_types[read.mask], types[read.mask], reduction="sum")
+        of_types = self.score_types(read.hidden, around, memory.types).log_softmax(-1)
+        chosen = torch.where(read.mask, of_types.gather(2, types[..., None]).squeeze(2), 0.0)
+        found = chosen.new_zeros(roles.shape)
         row, token = ((types != OTHER) & read.mask).nonzero().unbind(1)
         if not len(row) or not read.entity.shape[1]:
-            return total
+            return chosen, found
         own = Memory(*(each[row, token] for each in memory))
-        of_roles = self.score_roles(read, around, row, token, types[row, token], own)
-        there = read.present[row]
-        return total + F.cross_entropy(of_roles[there], roles[row, token][there], reduction="sum")
+        of_roles = self.score_roles(read, around, row, token, types[row, token], own).log_softmax(-1)
+        taken = of_roles.gather(2, roles[row, token][..., None]).squeeze(2)
+        return chosen, found.index_put((row, token), torch.where(read.near(row, token), taken, 0.0))
 
-    def decode(self, read: Read) -> Found:
+    def loss(self, read: Read, types: Int[Tensor, "batch n"], roles: Int[Tensor, "batch n k"]) -> Float[Tensor, ""]:
+        """-Σ log p(type of a token | before) - Σ over triggers and entities log p(role | before)."""
+        of_types, of_roles = self.log_probs(read, types, roles)
+        return -of_types.sum() - of_roles.sum()
+
+    def decode(self, read: Read) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n k"]]:
         """The best type of each token, then the best role of each entity in its event, from left to right."""
         batch, n, k = *read.mask.shape, read.entity.shape[1]
         around, memory = self.around(read), self.empty(read)
         types, roles = read.entity.new_zeros(batch, n), read.entity.new_zeros(batch, n, k)
-        type_probs, role_probs = read.hidden.new_ones(batch, n), read.hidden.new_ones(batch, n, k)
         for i in range(n):
-            shares = self.score_types(read.hidden[:, i], around[:, i], memory.types).softmax(-1)
-            best, type_ = shares.max(-1)
-            types[:, i] = torch.where(read.mask[:, i], type_, OTHER)
-            type_probs[:, i] = torch.where(read.mask[:, i], best, 1.0)
+            memory = self.at(memory, read, i)
+            best = self.score_types(read.hidden[:, i], around[:, i], memory.types).argmax(-1)
+            types[:, i] = torch.where(read.mask[:, i], best, OTHER)
             row = (types[:, i] != OTHER).nonzero().flatten()
             if len(row) and k:
-                own = Memory(*(each[row] for each in memory))
-                scores = self.score_roles(read, around, row, torch.full_like(row, i), types[row, i], own)
-                best, role = scores.softmax(-1).max(-1)
-                roles[row, i] = torch.where(read.present[row], role, OTHER)
-                role_probs[row, i] = torch.where(read.present[row], best, 1.0)
-            memory = self.added(memory, types[:, i], roles[:, i])
-        return Found(types, roles, type_probs, role_probs)
+                own, token = Memory(*(each[row] for each in memory)), torch.full_like(row, i)
+                scores = self.score_roles(read, around, row, token, types[row, i], own)
+                roles[row, i] = torch.where(read.near(row, token), scores.argmax(-1), OTHER)
+            memory = self.added(memory, types[:, i], roles[:, i], read.same)
+        return types, roles
 
 
 def _scores(dim: int, hidden: int, n: int, dropout: float) -> nn.Sequential:

@@ -1,0 +1,1 @@
+"""Generated documents: `cast` is who they are about, `grammar` what they say, `events` what is read from them."""

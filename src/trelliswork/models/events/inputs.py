@@ -1,0 +1,119 @@
+"""Sentences and documents as a model of events reads them: a row for each sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from trelliswork.data import Sentence
+from trelliswork.data.events import Entity, Event, entities_of, events_of, sentences_in
+from trelliswork.models.events.inventory import Inventory
+from trelliswork.nn.inputs import TokenBatch
+from trelliswork.tags.schemes import tags_of
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+SCHEME = "IOBES"
+Arc = tuple[int, int, int]  # head, dependent, relation
+
+
+@dataclass(frozen=True)
+class EncodedEvents:
+    """A sentence as indices, its dependencies, and, if known, the tags of its entities, the entities and the events.
+
+    All positions are those in the sentence, whose first token is the token `start` of the record.
+    """
+
+    start: int
+    features: Int[Tensor, "n f"]
+    words: tuple[str, ...]
+    arcs: list[Arc]
+    tags: Int[Tensor, " n"] | None = None
+    entities: Sequence[Entity] = ()
+    events: Sequence[Event] = ()
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+@dataclass(frozen=True)
+class EncodedRecord:
+    """A document, or a sentence alone."""
+
+    sentences: tuple[EncodedEvents, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.sentences))
+
+    def split(self, entities: Sequence[Entity] | None) -> Iterator[list[Entity] | None]:
+        """Entities of the record by sentence, with positions in it."""
+        for each in self.sentences:
+            yield None if entities is None else sorted(_within(entities, each.start, each.start + len(each)))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentences side by side, those of a record one after another: what goes in, their dependencies, and vectors."""
+
+    records: Sequence[EncodedRecord]
+    tokens: TokenBatch
+    dependencies: Float[Tensor, "rows n relations"]
+    inputs: Float[Tensor, "rows n w"]
+    vectors: Float[Tensor, "rows n d"]
+
+    @cached_property
+    def sentences(self) -> list[EncodedEvents]:
+        """The sentence of each row."""
+        return [sentence for record in self.records for sentence in record.sentences]
+
+    @cached_property
+    def rows(self) -> list[range]:
+        """The rows of each record."""
+        found, first = list[range](), 0
+        for record in self.records:
+            found.append(range(first, first + len(record.sentences)))
+            first += len(record.sentences)
+        return found
+
+    def joined(self, values: Float[Tensor, "rows n d"]) -> Float[Tensor, "batch m d"]:
+        """Values of tokens with all sentences of a record in one row."""
+        return pad_sequence(
+            [torch.cat([values[row, : len(self.sentences[row])] for row in rows]) for rows in self.rows],
+            batch_first=True,
+        )
+
+
+def encoded_record(
+    inventory: Inventory, features: Int[Tensor, "n f"], sentence: Sentence, *, with_tags: bool
+) -> EncodedRecord:
+    """A record sentence by sentence; what reaches from one sentence into another is left out."""
+    arcs = inventory.arcs(sentence)
+    entities = [each for each in entities_of(sentence) if each[2] in inventory.kinds] if with_tags else []
+    events = events_of(sentence) if with_tags else []
+    found = []
+    for start, end in sentences_in(sentence):
+        own = sorted(_within(entities, start, end))
+        told = [_moved(event, start, end) for event in events if start <= event.trigger < end]
+        names = tags_of(own, end - start, SCHEME)
+        found.append(EncodedEvents(
+            start, features[start:end], sentence.words[start:end],
+            [(h - start, d - start, r) for h, d, r in arcs if start <= min(h, d) and max(h, d) < end],
+            torch.tensor([inventory.tags.index(tag) for tag in names]) if with_tags else None, own, told,
+        ))  # fmt: skip
+    return EncodedRecord(tuple(found))
+
+
+def _within(spans: Sequence[Entity], start: int, end: int) -> Iterator[Entity]:
+    return ((i - start, j - start, label) for i, j, label in spans if start <= i and j <= end)
+
+
+def _moved(event: Event, start: int, end: int) -> Event:
+    """An event of a sentence, with the arguments that are there too."""
+    return Event(event.trigger - start, event.type, tuple(_within(event.arguments, start, end)), event.attributes)
