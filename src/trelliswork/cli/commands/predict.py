@@ -15,7 +15,7 @@ from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import choices_of, kind_of, open_new, say, text_in_columns
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.options import Features, ModelFolder, Threads, Threshold, layout_in
-from trelliswork.cli.pair_notes import noting_unknown
+from trelliswork.cli.pair_notes import noting_uncertain, noting_unknown
 from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.pins import parse_pins
 from trelliswork.cli.tasks import bare, load_reader, words_alone
@@ -68,7 +68,8 @@ def predict(
         typer.Option(
             metavar="TOKEN=TAG",
             help="A tag that is known: 3=B-PER for token 3 of every sentence, 2:3=B-PER for that of sentence 2. "
-            "Of a parser a head, a head with its label, or a label: 3=2, 3=2:nsubj, 3=_:nsubj; 0 is the root.",
+            "Of a parser a head, a head with its label, or a label: 3=2, 3=2:nsubj, 3=_:nsubj; 0 is the root. "
+            "Of a transducer what places of the source become: 1=K, 2-3=F, 4=(nothing).",
         ),
     ] = None,
     out: Annotated[str | None, typer.Option(metavar="FILE", help="Write here instead of standard output.")] = None,
@@ -120,7 +121,8 @@ def predict(
     writes source, target and probability with tabs between them, with
     --top-k a line for each of the best targets. --lexicon leaves the
     probabilities out: a pronunciation dictionary. With --confidence JSON
-    and HTML have the symbols with what they are aligned with.
+    and HTML have the symbols with what they are aligned with. --pin 2-3=F
+    leaves targets in which symbols 2 to 3 of the source become F.
 
     \b
     Examples:
@@ -158,7 +160,8 @@ def predict(
     with _target(out) as target:
         writer = writer_for(output, inputs, loaded, top_k, target)
         target.write(writer.begin())
-        for found in answers(loaded, map(bare, sentences) if several else sentences, question, batch=batch):
+        answered = answers(loaded, map(bare, sentences) if several else sentences, question, batch=batch)
+        for found in noting_uncertain(loaded, answered):
             target.write(writer.write(*found))
             if batch == 1:
                 target.flush()
