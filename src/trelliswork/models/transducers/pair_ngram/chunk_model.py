@@ -17,8 +17,8 @@ from trelliswork.models.transducers.pins import SpanPin
 from trelliswork.structures.automata.ngram_arrays import NgramArrays, estimate, states_of
 
 Array = np.ndarray[Any, Any]
-MOST_EXPANSIONS = 100_000  # beginnings that are continued for one source, whatever its length
-LEAST_WIDTH = 10
+MOST_EXPANSIONS = 20_000  # beginnings that are continued for one source, whatever its length
+LEAST_WIDTH = 2
 MOST_CELLS = 4_000_000  # source times target symbols of pairs whose alignments are all summed
 
 
@@ -77,7 +77,9 @@ class ChunkModel:
         first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
         written = np.array([self.place[symbol] for _, target in self.chunks for symbol in target], np.int32)
         weights = np.stack([ngrams.prob, ngrams.backoff], 1)
-        return JointModel(nodes, weights, _levels(ngrams), ngrams.begin, ngrams.end, first, written, len(self.symbols))
+        return JointModel(
+            nodes, weights, level_starts(ngrams), ngrams.begin, ngrams.end, first, written, len(self.symbols)
+        )
 
     # Sources
 
@@ -190,7 +192,7 @@ def _rounded(values: Array) -> Array:
     return values.astype(np.float32).astype(np.float64)
 
 
-def _levels(ngrams: NgramArrays) -> Array:
+def level_starts(ngrams: NgramArrays) -> Array:
     """The first node of each length, and one beyond the last: the children of a length are the next one."""
     found = [0, 1]
     while found[-1] < len(ngrams.word):

@@ -1,10 +1,10 @@
 """All targets of a source at once: the lattice of positions and n-gram histories, and what follows each state in sum.
 
 Positions are numbered so that every chunk pair leads to a later one. Without pins they are places of the source; a pin
-has several positions at one place, by how much of it is written. A state is (position, history). Histories are nodes of the trie of `ngram_arrays`, and the states of a position are a
-tree by their suffixes: what was not seen after a history is as probable as after its suffix, times the back-off weight.
-So a state has arcs of its own for the chunk pairs that were seen after it, and all others are those of its suffix: this
-is exact, and needs no arcs for them.
+has several positions at one place, by how much of it is written. A state is (position, history). Histories are nodes of
+the trie of `ngram_arrays`, and the states of a position are a tree by their suffixes: what was not seen after a history
+is as probable as after its suffix, times the back-off weight. So a state has arcs of its own for the chunk pairs that
+were seen after it, and all others are those of its suffix: this is exact, and needs no arcs for them.
 """
 
 from __future__ import annotations

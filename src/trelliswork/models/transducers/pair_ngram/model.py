@@ -90,9 +90,9 @@ class PairNgram(Transducer):
         certain = found.certain and sums_all(len(known), len(found.best[0][0]))
         if not sure or not known:
             return Transduced(found.best, certain=certain)
-        exact = [(target, self.model.align(known, target, left).log_prob) for target, _ in found.best]
-        chunks = self.model.align(known, found.best[0][0], left).chunks
-        return Transduced(exact, self._parts(found, chunks, places), certain)
+        aligned = [(target, self.model.align(known, target, left)) for target, _ in found.best]
+        parts = self._parts(found, aligned[0][1].chunks, places)
+        return Transduced([(target, each.log_prob) for target, each in aligned], parts, certain)
 
     def _parts(self, found: Targets, chunks: Chunks, places: Sequence[int]) -> list[PartProbability]:
         """The symbols of the best target where its best alignment has them, each with p(symbol | those before it)."""
