@@ -63,7 +63,8 @@ def test_a_model_that_has_no_graph(cli: Cli, data: Path, tmp_path: Path) -> None
 
 def test_a_format_must_be_named(cli: Cli, model: Path) -> None:
     answer = cli("export", model)
-    assert answer == (2, "", "error: expected one format to export to, got none; say --onnx, --crfsuite or --python\n")
+    told = "error: expected one format to export to, got none; say --onnx, --crfsuite, --python or --arpa\n"
+    assert answer == (2, "", told)
 
 
 def test_without_the_extra(cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import trelliswork as tw
+from trelliswork.fst import read_arpa
+from trelliswork.models.transducers.pair_ngram import chunk_model
 
 VOWELS = {"a": "A", "e": "E", "o": "O"}
 CONSONANTS = {"b": "B", "h": "H", "k": "K", "sh": "S", "t": "T", "x": "K S"}
@@ -207,10 +209,43 @@ def test_long_sources_are_answered(model: Path, tmp_path: Path, cli: Any) -> Non
     assert 90 < len(symbols) <= 100  # over all alignments, some letters may be silent
 
 
+def test_pins(model: Path, tmp_path: Path, cli: Any) -> None:
+    words = write(tmp_path, "bat\nshaxo\n", "words.txt")
+    pins = ("--pin", "1:3=(nothing)", "--pin", "2:1-2=S", "--pin", "2:4=(nothing)")
+    answer = cli("predict", model, words, "--lexicon", *pins)
+    assert (answer.status, answer.out) == (0, "bat\tB A\nshaxo\tS A O\n"), answer.err
+    pinned = cli("predict", model, words, "--pin", "2:4=K S").out.splitlines()[1].split("\t")
+    plain = cli("predict", model, words).out.splitlines()[1].split("\t")
+    assert pinned[1] == plain[1] == "S A K S O" and float(pinned[2]) > float(plain[2])
+
+
+def test_a_search_that_was_given_up_is_said(
+    model: Path, tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunk_model, "MOST_EXPANSIONS", 1)
+    monkeypatch.setattr(chunk_model, "LEAST_WIDTH", 1)
+    words = write(tmp_path, "bat\n" + "shaxoxb" * 3 + "\n", "words.txt")
+    answer = cli("predict", model, words, "--format", "jsonl")
+    certain = [json.loads(line).get("certain", True) for line in answer.out.splitlines()]
+    assert certain == [True, False]
+    assert "note: 1 of 2 answers are the best that was found, and others may be more probable" in answer.err
+    assert "words.txt:2" in answer.err
+
+
+def test_an_arpa_file(model: Path, tmp_path: Path, cli: Any) -> None:
+    out = tmp_path / "model.arpa"
+    assert cli("export", model, out, "--arpa").status == 0
+    assert "x}K|S" in list(read_arpa(out).symbols)
+    refused(cli("export", model, out, "--arpa"), "there is a file already")
+    assert cli("export", model, out, "--arpa", "--force").status == 0
+
+
 def test_what_does_not_fit_is_refused(model: Path, files: Path, tmp_path: Path, cli: Any) -> None:
     words = write(tmp_path, "bat\n", "words.txt")
     refused(cli("predict", model, words, "--lexicon", "--format", "jsonl"), "are two formats; leave one out")
-    refused(cli("predict", model, words, "--pin", "1=B"), "expected a model whose answers can be pinned")
+    refused(cli("predict", model, words, "--pin", "3-2=B"), "the first and the last of several, such as 2-3=F")
+    refused(cli("predict", model, words, "--pin", "2-4=B"), "names token 4, the sentence has 3")
+    refused(cli("predict", model, words, "--pin", "1=Q"), "words.txt:1: no analysis agrees with the pins 1=Q")
     refused(cli("predict", model, words, "--threshold", 0.2), "--threshold")
     refused(cli("export", model, "--onnx"), "PairNgram")
     refused(cli("export", model, "--python"), "PairNgram")

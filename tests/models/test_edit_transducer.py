@@ -62,7 +62,7 @@ def test_alternatives_have_their_exact_probabilities(model):
     answer = model.predict("bay", top_k=4)[0]
     assert len({each.value for each in answer.alternatives}) == 4
     given = [Sentence(tuple("bay"), target=tuple(each.value)) for each in answer.alternatives]
-    exact = [math.exp(each) for each in model.log_prob(given)]
+    exact = [math.exp(each) for each in model.log_probs(given)]
     assert [each.probability for each in answer.alternatives] == pytest.approx(exact, rel=1e-4)
     assert exact == sorted(exact, reverse=True)
     assert model.predict("bay")[0].value == answer.value == "baies"
@@ -95,7 +95,7 @@ def test_posteriors_of_alignments(model):
 
 def test_a_target_that_nothing_can_write(model):
     given = [Sentence(("a",), target=("?",)), Sentence(("?",), target=("?", "s"))]
-    impossible, possible = model.log_prob(given)
+    impossible, possible = model.log_probs(given)
     assert impossible == -math.inf
     assert -10 < possible < 0
 

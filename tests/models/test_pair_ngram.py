@@ -16,9 +16,11 @@ from tests.contract.base import case
 from tests.soon import soon
 from tests.structures.test_ngram_arrays import looked_up
 from trelliswork.data import PairFormat, Sentence
-from trelliswork.errors import DataError, ModelError, TrellisworkError
+from trelliswork.errors import DataError, ModelError, OutputError, TrellisworkError
+from trelliswork.fst import read_arpa
 from trelliswork.models.transducers.pair_ngram import alignment_kernels as kernels
 from trelliswork.models.transducers.pair_ngram.alignment import Limits, align
+from trelliswork.models.transducers.pair_ngram.arpa import export_arpa, word_of
 from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.model import PairNgram
@@ -250,9 +252,10 @@ def test_symbols_never_seen_write_nothing(model: PairNgram) -> None:
 
 
 def test_ten_thousand_symbols(model: PairNgram) -> None:
-    with soon(120):
+    with soon(240):
         answer = model.predict("abc" * 3334)[0]
     assert len(answer.value) > 9000 and answer.value.startswith("XYZXYZ")
+    assert not answer.certain and model.predict("abc")[0].certain
 
 
 # Disk
@@ -265,6 +268,26 @@ def test_a_stored_model_answers_the_same(model: PairNgram, tmp_path: Path) -> No
     for source in SOURCES:
         assert again.predict(source, top_k=4) == model.predict(source, top_k=4)
     assert again.size == model.size and again.describe().kind == "a pair n-gram"
+
+
+def test_an_arpa_file_has_the_probability_of_every_alignment(model: PairNgram, tmp_path: Path) -> None:
+    export_arpa(model, tmp_path / "model.arpa")
+    ngrams = read_arpa(tmp_path / "model.arpa")
+    assert ngrams.order == 3
+    for source in ("ab", "cca", "abba"):
+        for alignments in enumerated(model, source).values():
+            for sequence, p in alignments:
+                words = [word_of(model.model.chunks[i]) for i in sequence]
+                assert ngrams.score(words) == pytest.approx(math.log(p), abs=1e-6)
+    with pytest.raises(OutputError, match="there is a file already"):
+        export_arpa(model, tmp_path / "model.arpa")
+
+
+def test_words_of_an_arpa_file_are_told_apart() -> None:
+    pairs = [((x,), y) for x in ("_", "}", "|", "%", " ", "%20", "</s>", "ä") for y in ((), ("_",), ("|",), ("a", "b"))]
+    words = [word_of(pair) for pair in pairs]
+    assert len(set(words)) == len(pairs)
+    assert all(word.split() == [word] and word.count("}") == 1 for word in words)
 
 
 def test_a_damaged_model_is_told(model: PairNgram, tmp_path: Path) -> None:

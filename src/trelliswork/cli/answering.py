@@ -58,7 +58,7 @@ def _require_sentences(group: Sequence[Sentence]) -> None:
 
 
 def _answer_group(
-    model: Model, group: list[Sentence], question: Question, pins: list[dict[int, Any]], before: int
+    model: Model, group: list[Sentence], question: Question, pins: list[dict[Any, Any]], before: int
 ) -> Iterator[Answer]:
     """The answers to some sentences, which are those after the first `before`."""
     asked: dict[str, Any] = {"top_k": question.top_k, "confidence": question.confidence}

@@ -1,4 +1,4 @@
-"""What is worth knowing about new sources: symbols that a transducer has never seen."""
+"""What is worth knowing about new sources: symbols that a transducer has never seen, and searches that it gave up."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from trelliswork.cli.inputs import say
 from trelliswork.data import Sentence
+from trelliswork.models.base import Answer
 
 SHOWN = 5
 
@@ -30,3 +31,20 @@ def noting_unknown(model: Any, pairs: Iterable[Sentence]) -> Iterator[Sentence]:
         shown = ", ".join(f"{symbol!r} ({n:,})" for symbol, n in unknown.most_common(SHOWN))
         more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
         say(f"note: symbols that the model has never seen: {shown}{more}, first in {first}; answers pass them over")
+
+
+def noting_uncertain(model: Any, answers: Iterable[tuple[Sentence, Answer]]) -> Iterator[tuple[Sentence, Answer]]:
+    """The answers as they are; after the last, a line about those that may not be the best.
+
+    Models that search with a beam anyway are never certain, and nothing is said.
+    """
+    total, uncertain, first = 0, 0, ""
+    for pair, answer in answers:
+        total += 1
+        if model.search == "exact" and not answer.certain:
+            uncertain += 1
+            first = first or f"{pair.file}:{pair.line}"
+        yield pair, answer
+    if uncertain:
+        say(f"note: {uncertain:,} of {total:,} answers are the best that was found, and others may be more probable: "
+            f"the search was given up, first in {first}")  # fmt: skip

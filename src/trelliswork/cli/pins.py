@@ -1,7 +1,7 @@
 """Pins: what the user knows of a word, written TOKEN=VALUE for every sentence or SENTENCE:TOKEN=VALUE for one.
 
 A value is what the model makes of it: a tag such as B-PER, or of a parser a head, with a label or without, such as 2 or
-2:nsubj.
+2:nsubj. Of a transducer it is the symbols that a place of the source becomes, or that several do, such as 2-3=F.
 """
 
 from __future__ import annotations
@@ -15,17 +15,23 @@ from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import Model
 
-_PIN = re.compile(r"(?:(?P<sentence>\d{1,9}):)?(?P<token>\d{1,9})=(?P<value>.+)")
+_PIN = re.compile(r"(?:(?P<sentence>\d{1,9}):)?(?P<token>\d{1,9})(?:-(?P<last>\d{1,9}))?=(?P<value>.+)")
 
 
 @dataclass(frozen=True)
 class Pin:
-    """What is known of token `token` (from 1) of sentence `sentence` (from 1; None is every sentence)."""
+    """What is known of tokens `token` to `last` (from 1) of sentence `sentence` (from 1; None is every sentence)."""
 
     sentence: int | None
     token: int
+    last: int
     value: str
     text: str
+
+    @property
+    def place(self) -> Any:
+        """What `predict` calls it: a token, or where several begin and end, counted from 0."""
+        return self.token - 1 if self.last == self.token else (self.token - 1, self.last)
 
     def read_by(self, model: Model, n: int | None = None) -> Any:
         """The value as the model takes it, for a sentence of `n` words."""
@@ -45,23 +51,27 @@ def parse_pins(texts: Sequence[str], model: Model) -> list[Pin]:
                 "expected TOKEN=TAG or SENTENCE:TOKEN=TAG, counted from 1, such as 3=B-PER, 2:3=B-PER or 3=2:nsubj"
             )
             raise TrellisworkError(f"--pin: {problem}; got {text!r}")
-        sentence = int(match["sentence"]) if match["sentence"] else None
-        pin = Pin(sentence, int(match["token"]), match["value"], text)
+        sentence, token = int(match["sentence"]) if match["sentence"] else None, int(match["token"])
+        last = int(match["last"] or token)
+        if match["last"] and (model.learns_from != "pairs" or last < token):
+            problem = "expected one token, or of a transducer the first and the last of several, such as 2-3=F"
+            raise TrellisworkError(f"--pin: {problem}; got {text!r}")
+        pin = Pin(sentence, token, last, match["value"], text)
         pin.read_by(model)
         pins.append(pin)
     return pins
 
 
-def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence, model: Model) -> dict[int, Any]:
-    """The pins of the sentence with this number, by token counted from 0."""
-    found: dict[int, Pin] = {}
+def pins_for(pins: Sequence[Pin], number: int, sentence: Sentence, model: Model) -> dict[Any, Any]:
+    """The pins of the sentence with this number, by place counted from 0."""
+    found: dict[Any, Pin] = {}
     for pin in pins:
         if pin.sentence not in (None, number):
             continue
-        if pin.token > len(sentence):
-            problem = f"--pin {pin.text} names token {pin.token}, the sentence has {len(sentence)}; pin one of those"
+        if pin.last > len(sentence):
+            problem = f"--pin {pin.text} names token {pin.last}, the sentence has {len(sentence)}; pin one of those"
             raise DataError(sentence.file, problem, line=sentence.line)
-        other = found.setdefault(pin.token - 1, pin)
+        other = found.setdefault(pin.place, pin)
         if other.value != pin.value:
             raise TrellisworkError(f"--pin {pin.text}: token {pin.token} is already pinned to {other.value}; drop one")
     return {i: pin.read_by(model, len(sentence)) for i, pin in found.items()}

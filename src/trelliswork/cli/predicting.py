@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from trelliswork.cli.answering import BATCH, Question, answers
 from trelliswork.cli.inputs import choices_of, kind_of, open_new, say, text_in_columns
-from trelliswork.cli.pair_notes import noting_unknown
+from trelliswork.cli.pair_notes import noting_uncertain, noting_unknown
 from trelliswork.cli.tasks import bare, words_alone
 from trelliswork.cli.writing_answers import Inputs, Output, keeps, writer_for
 from trelliswork.data import Choices
@@ -56,7 +56,8 @@ def write_answers(model: Any, file: str, job: Job, target: IO[Any], *, batch: in
         say(doubt)
     writer, n = writer_for(job.output, inputs, model, job.question.top_k, target), 0
     target.write(writer.begin())
-    for found in answers(model, noting_unknown(model, sentences), job.question, batch=batch):
+    found_all = answers(model, noting_unknown(model, sentences), job.question, batch=batch)
+    for found in noting_uncertain(model, found_all):
         target.write(writer.write(*found))
         n += 1
         if batch == 1:

@@ -82,7 +82,8 @@ class Answer:
     `value` is the prediction: a list of tags, a list of (head, label), a bracketed tree, or a label; of a model of
     several tasks a dict by task. `columns` has what it says of each word by the name of the CoNLL-U column (HEAD,
     DEPREL, UPOS), if it is more than tags. `probability` is
-    exact; it is None for a value that was chosen part by part, with a threshold. `parts` are the smallest parts of the
+    exact; it is None for a value that was chosen part by part, with a threshold. `certain` is False if a search was
+    given up before it could rule out that another value is more probable. `parts` are the smallest parts of the
     value (tokens) and `spans` the larger ones, each with its exact probability. `alternatives` are the best values,
     the best first. `tasks` has the answer of each task, if there are several. `offsets` are the places (start, end) of
     the inputs in raw text, in code points. `search` says how the value was found, where it may not be the best: greedy,
@@ -99,6 +100,7 @@ class Answer:
     offsets: Sequence[tuple[int, int]] = ()
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     search: str = "exact"
+    certain: bool = True
 
     @property
     def has_arcs(self) -> bool:

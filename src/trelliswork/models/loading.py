@@ -46,6 +46,7 @@ KINDS = {
     "Seq2Tree": "trelliswork.models.transducers.semantic.seq2tree:Seq2Tree",
     "SpanParser": "trelliswork.models.parsers.constituency.span_cky:SpanParser",
     "Tagger": "trelliswork.models.taggers.networks.tagger:Tagger",
+    "TransducerEnsemble": "trelliswork.models.transducers.ensemble:TransducerEnsemble",
     "TransitionParser": "trelliswork.models.parsers.transition.parser:TransitionParser",
     "TreebankGrammar": "trelliswork.models.parsers.constituency.pcfg:TreebankGrammar",
     "VectorTagger": "trelliswork.models.taggers.networks.vector_tagger:VectorTagger",
@@ -56,18 +57,25 @@ COLUMN_TAGGERS = "trelliswork.models.taggers.column_taggers:ColumnTaggers"
 def load(directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> AnyTagger:
     """The model in a folder, whichever kind it is; `features` as for `FeatureTagger.load`.
 
-    A folder that holds folders of models, as several seeds leave it, is an `Ensemble` of them.
+    A folder that holds folders of models, as several seeds leave it, is an `Ensemble` of them, or a
+    `TransducerEnsemble`.
     """
     if is_crfsuite_model(directory):
         raise ModelError(
             f"{directory}: expected a model folder, got a model of CRFsuite; run trelliswork convert first"
         )
-    kind = "Ensemble" if model_folders(directory) else kind_of_model(directory)
+    folders = model_folders(directory)
+    kind = _kind_of_ensemble(folders[0]) if folders else kind_of_model(directory)
     found: AnyTagger = class_of(kind or "").load(directory, features=features)
     return found
 
 
 load_tagger = load
+
+
+def _kind_of_ensemble(member: Path) -> str:
+    """What several models like this one are together."""
+    return "TransducerEnsemble" if class_of(kind_of_model(member) or "").learns_from == "pairs" else "Ensemble"
 
 
 class FolderTokeniser:

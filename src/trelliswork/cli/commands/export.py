@@ -14,6 +14,8 @@ from trelliswork.models import load_tagger
 
 FEATURES = "trelliswork.models.taggers.features.export"
 NETWORKS = "trelliswork.models.taggers.networks.onnx_export"
+ARPA = "trelliswork.models.transducers.pair_ngram.arpa"
+FILES = {"crfsuite": "model.crfsuite", "arpa": "model.arpa"}  # what is written as one file
 
 
 def export(
@@ -22,7 +24,8 @@ def export(
         str | None,
         typer.Argument(
             metavar="OUT",
-            help="Output directory (a file with --crfsuite). Defaults to DIR/onnx, DIR/python or DIR/model.crfsuite.",
+            help="Output directory, or file with --crfsuite and --arpa. Defaults to DIR/onnx, DIR/python, "
+            "DIR/model.crfsuite or DIR/model.arpa.",
             show_default=False,
         ),
     ] = None,
@@ -35,6 +38,9 @@ def export(
     python: Annotated[
         bool, typer.Option("--python", help="Export a feature-based CRF as JSON plus a stand-alone Python file.")
     ] = False,
+    arpa: Annotated[
+        bool, typer.Option("--arpa", help="Export the n-grams of a pair n-gram model as an ARPA file.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an earlier export.")] = False,
 ) -> None:
     """Export a model for use without Trelliswork.
@@ -45,6 +51,9 @@ def export(
     probability of each tag and span. An ensemble of seeds is exported as
     one graph per model; average their probabilities to combine them.
 
+    The words of an ARPA file are chunk pairs, such as p|h}F, x}K|S and
+    e}_ (which writes nothing).
+
     \b
     Examples:
       trelliswork export ner --onnx
@@ -52,14 +61,19 @@ def export(
       trelliswork export chunker --python
       python chunker/python/crf_tagger.py < tokens.txt
       trelliswork export chunker chunker.crfsuite --crfsuite
+      trelliswork export pronounce pronounce.arpa --arpa
     """
-    wanted = [name for name, given in (("onnx", onnx), ("crfsuite", crfsuite), ("python", python)) if given]
+    formats = {"onnx": onnx, "crfsuite": crfsuite, "python": python, "arpa": arpa}
+    wanted = [name for name, given in formats.items() if given]
     if len(wanted) != 1:
         got = " and ".join(f"--{name}" for name in wanted) or "none"
-        raise TrellisworkError(f"expected one format to export to, got {got}; say --onnx, --crfsuite or --python")
-    target = Path(out) if out is not None else Path(model) / ("model.crfsuite" if crfsuite else wanted[0])
-    if crfsuite:
-        for note in named(f"{FEATURES}:export_crfsuite")(load_tagger(model), target, force=force):
+        raise TrellisworkError(
+            f"expected one format to export to, got {got}; say --onnx, --crfsuite, --python or --arpa"
+        )
+    target = Path(out) if out is not None else Path(model) / FILES.get(wanted[0], wanted[0])
+    if wanted[0] in FILES:
+        write_file = named(f"{FEATURES}:export_crfsuite" if crfsuite else f"{ARPA}:export_arpa")
+        for note in write_file(load_tagger(model), target, force=force) or ():
             print(note)
         print(f"{target} ({target.stat().st_size / 1e6:.1f} MB)")
         return

@@ -52,6 +52,8 @@ def value_members(answer: Answer) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if answer.is_string and answer.probability is not None:
         found["probability"] = round(answer.probability, 6)
+    if not answer.certain:
+        found["certain"] = False
     if answer.parts:
         found["symbols"] = [
             {"symbol": each.label, "start": each.start, "end": each.end, "probability": round(each.probability, 6)}

@@ -11,16 +11,16 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.strings import bleu, string_scores
 from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
 from trelliswork.models.batched import in_batches
+from trelliswork.models.transducers.pins import NOTHING, Pins, SpanPin, Symbols, span_pins
 from trelliswork.training.shares import answered
 
-Symbols = tuple[str, ...]
 NO_THRESHOLD = "--threshold is for spans, and a transducer writes one string; leave it out"
 EXACT_MATCH, BLEU = "exact match", "bleu"
 
@@ -30,23 +30,36 @@ class Transduced(NamedTuple):
 
     `best` has targets with log p(target | source), the best first and none twice; there is always one. `parts` has the
     symbols of the best one, each with the places [start, end) of the source that it is aligned with and its
-    probability, if that was asked for.
+    probability, if that was asked for. `certain` says that the probabilities are exact and no other target is more
+    probable.
     """
 
     best: Sequence[tuple[Symbols, float]]
     parts: Sequence[PartProbability] = ()
+    certain: bool = False
 
 
 class Transducer(Model):
     """p(target | source) of strings. A subclass has `transduced`, and `format`, by which texts are cut into symbols."""
 
     learns_from = "pairs"
+    takes_pins: ClassVar[bool] = False  # whether it has `transduced_around`
     next_options = "--top-k 3"
     format: PairFormat
 
     @abstractmethod
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
         """The best target of each source, or the `top_k` best, with parts if `sure`; sources are not empty."""
+
+    def transduced_around(
+        self, batch: Sequence[Symbols], pins: Sequence[Sequence[SpanPin]], top_k: int, sure: bool
+    ) -> list[Transduced]:
+        """The same among the targets that agree with the pins of each source."""
+        raise TrellisworkError(f"expected no pins, got some; the answers of a {type(self).__name__} have none")
+
+    def log_probs(self, pairs: Sequence[Sentence]) -> list[float]:
+        """log p(target | source) of each pair, exact; -inf where the target cannot be written."""
+        raise TrellisworkError(f"expected a model with exact probabilities of pairs, got a {type(self).__name__}")
 
     def predict(
         self,
@@ -56,20 +69,34 @@ class Transducer(Model):
         pins: Any = None,
         confidence: bool = True,
     ) -> list[Answer]:
-        """The target of each source. A text is one source; a list has several, as texts or as pairs that were read."""
-        if pins is not None and any(pins):
-            raise TrellisworkError(f"expected no pins, got some; the answers of a {type(self).__name__} have none")
+        """The target of each source. A text is one source; a list has several, as texts or as pairs that were read.
+
+        `pins` has for each source what some of it is known to become: `{0: "K", (1, 3): "F"}` for the symbols 0 and
+        1 to 2, as texts or as tuples of symbols. The answers are the best targets that have an alignment like this.
+        """
         pairs = self.sentences_of(inputs)
-        found = self.transduce(pairs, top_k, confidence)
+        found = self.transduce(pairs, top_k, confidence, pins if pins is not None and any(pins) else None)
         return [self._answer(pair, each, top_k) for pair, each in zip(pairs, found, strict=True)]
 
-    def transduce(self, pairs: Sequence[Sentence], top_k: int = 1, sure: bool = False) -> list[Transduced]:
+    def transduce(
+        self, pairs: Sequence[Sentence], top_k: int = 1, sure: bool = False, pins: Sequence[Pins] | None = None
+    ) -> list[Transduced]:
         """What `transduced` says of each source, batch by batch; an empty source has an empty target."""
-        return in_batches(
-            self, pairs, None,
-            lambda batch, _: self.transduced([pair.words for pair in batch], max(top_k, 1), sure),
-            empty=lambda: Transduced([((), 0.0)]),
-        )  # fmt: skip
+
+        def ask(batch: Sequence[Sentence], pinned: Sequence[Pins] | None) -> list[Transduced]:
+            sources = [pair.words for pair in batch]
+            if pinned is None:
+                return self.transduced(sources, max(top_k, 1), sure)
+            spans = [span_pins(each, len(words), self.pinned) for each, words in zip(pinned, sources, strict=True)]
+            return self.transduced_around(sources, spans, max(top_k, 1), sure)
+
+        return in_batches(self, pairs, pins, ask, empty=lambda: Transduced([((), 0.0)], certain=True))
+
+    def pinned(self, text: str, n: int | None = None) -> Symbols:
+        """The symbols that a pin says are written."""
+        if not self.takes_pins:
+            super().pinned(text, n)
+        return () if text == NOTHING else self.format.cut_target(text)
 
     def _as_sentences(self, given: Any) -> list[Sentence]:
         texts = [given] if isinstance(given, str | Sentence) else list(given)
@@ -80,7 +107,9 @@ class Transducer(Model):
     def _answer(self, pair: Sentence, found: Transduced, top_k: int) -> Answer:
         best = [Alternative(self.format.join_target(symbols), math.exp(log_p)) for symbols, log_p in found.best]
         kept = best[:top_k] if top_k else ()
-        return Answer(best[0].value, best[0].probability, pair.words, found.parts, alternatives=kept)
+        return Answer(
+            best[0].value, best[0].probability, pair.words, found.parts, alternatives=kept, certain=found.certain
+        )
 
     # Scores
 

@@ -25,16 +25,20 @@ from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.distributions.edit_alignment import EditAlignment
+from trelliswork.errors import ConstraintError, TrellisworkError
 from trelliswork.models.base import PartProbability
 from trelliswork.models.transducers.edit.config import EditConfig
 from trelliswork.models.transducers.network import EncodedPair, PairNetwork
+from trelliswork.models.transducers.pins import SpanPin
 from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.edit.cells import Pairs
 from trelliswork.nn.edit.network import EditNetwork, Sizes, Written
+from trelliswork.nn.edit.pinned_search import PinnedBeam, PinnedLattice
 from trelliswork.nn.edit.search import Found, best_strings, search_inputs
 
 SPECIAL = 3  # unknown, begin and end: entries of the vocabulary of targets that nothing writes
 NOTHING = -1
+LONGEST_PINNED = 1_000  # symbols of a source whose answers may be pinned
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class EditTransducer(PairNetwork):
     """Insert, substitute, copy and delete, chosen by a network in each cell of the lattice of edits."""
 
     CONFIG, STRUCTURE = EditConfig, "edit scripts scored by a network, summed over all alignments"
-    search = "beam"  # which knows of each answer whether another could be better
+    answers_together, takes_pins = True, True
     config: EditConfig
 
     def __init__(self, config: EditConfig, format: PairFormat, source: Vocabulary, target: Vocabulary) -> None:
@@ -106,10 +110,11 @@ class EditTransducer(PairNetwork):
 
     # Answers
 
-    def log_prob(self, pairs: Sequence[Sentence]) -> list[float]:
+    def log_probs(self, pairs: Sequence[Sentence]) -> list[float]:
         """log p(target | source) of each pair; -inf where no script writes the target."""
         with self.evaluating():
-            found: list[float] = self._written(self.encode(pairs, with_tags=True)).log_prob().tolist()
+            written = self._written(self.encode(pairs, with_tags=True))
+            found: list[float] = written.log_prob(best=self.config.paths == "best").tolist()
             return found
 
     def alignments(self, pairs: Sequence[Sentence]) -> EditAlignment:
@@ -128,9 +133,34 @@ class EditTransducer(PairNetwork):
             for answer, row in zip(answers, encoded, strict=True)
         ]
         if not sure:
-            return [Transduced(best) for best in found]
+            return [Transduced(best, (), answer.certain) for best, answer in zip(found, answers, strict=True)]
         parts = self._parts(batch, [best[0][0] for best in found], [answer.best[0] for answer in answers])
-        return [Transduced(*both) for both in zip(found, parts, strict=True)]
+        return [Transduced(*each, answer.certain) for *each, answer in zip(found, parts, answers, strict=True)]
+
+    def transduced_around(
+        self, batch: Sequence[Symbols], pins: Sequence[Sequence[SpanPin]], top_k: int, sure: bool
+    ) -> list[Transduced]:
+        """The best targets that agree with the pins, and the probability of each together with the pins: how probable
+        those are in all, a network that reads what it wrote cannot sum up."""
+        found = []
+        for source, known in zip(batch, pins, strict=True):
+            found += self._around(source, known, top_k) if known else self.transduced([source], top_k, sure)
+        return found
+
+    def _around(self, source: Symbols, pins: Sequence[SpanPin], top_k: int) -> list[Transduced]:
+        if len(source) > LONGEST_PINNED:
+            problem = f"expected at most {LONGEST_PINNED:,} symbols in a source with pins, got {len(source):,}"
+            raise TrellisworkError(f"{problem}; leave out the pins, or cut it")
+        encoded: Any = self.encode([Sentence(source)])[0]
+        n_symbols = self.network.n_targets + len(encoded.strange)
+        numbered = [(a, b, tuple(self._number(y, encoded.strange) for y in symbols)) for a, b, symbols in pins]
+        inputs = search_inputs(self.network, *self._sources([encoded]), n_symbols)
+        lattice, best_path = PinnedLattice(len(source), n_symbols, numbered), self.config.paths == "best"
+        answer = PinnedBeam(self.network, inputs, lattice, top_k, self.config.beam, best_path).run()
+        if not answer.best:
+            raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
+        best = [(self._spelled(each, encoded.strange), each.log_prob) for each in answer.best]
+        return [Transduced(best, (), answer.certain)]
 
     def _spelled(self, found: Found, strange: Symbols) -> Symbols:
         known = self.network.n_targets

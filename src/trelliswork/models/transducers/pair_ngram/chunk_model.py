@@ -12,12 +12,17 @@ import numpy as np
 from trelliswork.models.transducers.pair_ngram import lattice_kernels, search_kernels, trace_kernels
 from trelliswork.models.transducers.pair_ngram.alignment import Aligned, ChunkPair, Symbols
 from trelliswork.models.transducers.pair_ngram.lattice_kernels import JointModel
+from trelliswork.models.transducers.pair_ngram.positions import Positions, pinned_positions, plain_positions
+from trelliswork.models.transducers.pins import SpanPin
 from trelliswork.structures.automata.ngram_arrays import NgramArrays, estimate, states_of
 
 Array = np.ndarray[Any, Any]
-MOST_EXPANSIONS = 100_000  # beginnings that are continued for one source, whatever its length
-LEAST_WIDTH = 10
+MOST_EXPANSIONS = 20_000  # beginnings that are continued for one source, whatever its length
+LEAST_WIDTH = 2
 MOST_CELLS = 4_000_000  # source times target symbols of pairs whose alignments are all summed
+
+
+Chunks = list[tuple[int, int, int, int]]
 
 
 class Targets(NamedTuple):
@@ -32,7 +37,7 @@ class Targets(NamedTuple):
 class Alignment(NamedTuple):
     """The best alignment of a source and a target: chunks as (source start, source end, target start, target end)."""
 
-    chunks: list[tuple[int, int, int, int]]
+    chunks: Chunks
     log_prob: float  # of the target given the source, over all alignments
 
 
@@ -72,26 +77,29 @@ class ChunkModel:
         first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
         written = np.array([self.place[symbol] for _, target in self.chunks for symbol in target], np.int32)
         weights = np.stack([ngrams.prob, ngrams.backoff], 1)
-        return JointModel(nodes, weights, _levels(ngrams), ngrams.begin, ngrams.end, first, written, len(self.symbols))
+        return JointModel(
+            nodes, weights, level_starts(ngrams), ngrams.begin, ngrams.end, first, written, len(self.symbols)
+        )
 
     # Sources
 
-    def spans(self, source: Symbols) -> Array:
-        """The chunk pairs that fit at each position, by the number of source symbols [n, longest, 2]."""
-        found = np.zeros((len(source), self.longest, 2), np.int32)
-        for i in range(len(source)):
-            for a in range(1, min(self.longest, len(source) - i) + 1):
-                span = self.ranges.get(source[i : i + a])
-                if span is not None:
-                    found[i, a - 1] = span
-        return found
+    def positions(self, source: Symbols, pins: Sequence[SpanPin] = ()) -> Positions:
+        """What alignments pass, and the chunk pairs that fit there."""
 
-    def top_k(self, source: Symbols, k: int, widest: int) -> Targets:
-        """The k best targets of a source whose symbols are all known, exact if `certain`."""
+        def fitting(start: int, end: int) -> tuple[int, int]:
+            return self.ranges.get(source[start:end], (0, 0))
+
+        if not pins:
+            return plain_positions(len(source), self.longest, fitting)
+        return pinned_positions(len(source), self.longest, fitting, pins, lambda pair: self.chunks[pair][1])
+
+    def top_k(self, source: Symbols, k: int, widest: int, pins: Sequence[SpanPin] = ()) -> Targets:
+        """The k best targets of a source whose symbols are all known, exact if `certain`; none if no target agrees
+        with the pins."""
         if not source:
             return Targets([((), 0.0)], [], 0.0, True)
         widest = max(LEAST_WIDTH, min(widest, MOST_EXPANSIONS // len(source)))
-        found = search_kernels.answer(self.joint, self.spans(source), k, widest)
+        found = search_kernels.answer(self.joint, self.positions(source, pins).spans, k, widest)
         names = [self.symbols[i] for i in found.symbols.tolist()]
         offsets = found.offsets.tolist()
         best = [(tuple(names[a:b]), p) for a, b, p in zip(offsets, offsets[1:], found.log_probs.tolist(), strict=False)]
@@ -99,42 +107,45 @@ class ChunkModel:
 
     def log_joint(self, source: Symbols) -> float:
         """log p(source): the sum over all targets and alignments."""
-        _, log_z = self._lattice(source)
-        return log_z
+        return self._lattice(self.positions(source))[1]
 
-    def align(self, source: Symbols, target: Symbols) -> Alignment:
-        """The best alignment with a target, and log p(target | source) by all of them; -inf if there is none.
+    def align(self, source: Symbols, target: Symbols, pins: Sequence[SpanPin] = ()) -> Alignment:
+        """The best alignment with a target, and log p(target | source, pins) by all of them; -inf if there is none.
 
         Of pairs of more than `MOST_CELLS` source times target symbols, the alignments near the diagonal count.
         """
         # [S2, transliteration]
-        trace, lattice, sums, choice = self._traced(source, target)
+        positions = self.positions(source, pins)
+        trace, lattice, sums, choice = self._traced(positions, target)
         if trace is None or sums[0] == -math.inf:
             return Alignment([], -math.inf)
-        path = np.empty((len(source), 4), np.int64)
+        path, places = np.empty((len(source), 4), np.int64), positions.places
         count = trace_kernels.best_path(lattice, trace, choice, path)
-        return Alignment([tuple(row) for row in path[:count].tolist()], min(float(sums[0]), 0.0))
+        chunks = [(places[a], places[b], first, last) for a, b, first, last in path[:count].tolist()]
+        return Alignment(chunks, min(float(sums[0]), 0.0))
 
     def posteriors(self, source: Symbols, target: Symbols) -> Array:
         """The probability that source symbol i and target symbol j belong together, given both strings [n, m]."""
-        trace, lattice, sums, _ = self._traced(source, target)
+        trace, lattice, sums, _ = self._traced(self.positions(source), target)
         table = np.zeros((len(source), len(target)))
         if trace is not None and sums[0] > -math.inf:
             trace_kernels.posteriors(lattice, trace, sums, table)
         return table
 
-    def _lattice(self, source: Symbols) -> tuple[Any, float]:
-        lattice = lattice_kernels.explore(self.joint, self.spans(source))
+    def _lattice(self, positions: Positions) -> tuple[Any, float]:
+        lattice = lattice_kernels.explore(self.joint, positions.spans)
         return lattice, lattice_kernels.sum_up(self.joint, lattice)
 
-    def _traced(self, source: Symbols, target: Symbols) -> tuple[Any, Any, Array, Array]:
-        numbers = [self.place.get(symbol, -1) for symbol in target]
-        if not source or -1 in numbers:
+    def _traced(self, positions: Positions, target: Symbols) -> tuple[Any, Any, Array, Array]:
+        numbers, n_positions = [self.place.get(symbol, -1) for symbol in target], len(positions.spans)
+        if not n_positions or -1 in numbers:
             return None, None, np.array([-math.inf]), np.empty(0)
-        lattice, _ = self._lattice(source)
+        lattice, log_z = self._lattice(positions)
+        if log_z == -math.inf:
+            return None, None, np.array([-math.inf]), np.empty(0)
         band = len(target)  # all alignments; of longer pairs those near the diagonal
-        if len(source) * len(target) > MOST_CELLS:
-            band = MOST_CELLS // (2 * len(source))
+        if not sums_all(n_positions, len(target)):
+            band = MOST_CELLS // (2 * n_positions)
         trace = trace_kernels.trace(self.joint, lattice, np.array(numbers, np.int32), band)
         n = len(trace.state)
         sums, best, choice = np.empty(n), np.empty(n), np.empty(n, np.int64)
@@ -171,12 +182,17 @@ class ChunkModel:
                                        len(chunks)))  # fmt: skip
 
 
+def sums_all(n: int, m: int) -> bool:
+    """Whether all alignments of so many source and target symbols are summed."""
+    return n * m <= MOST_CELLS
+
+
 def _rounded(values: Array) -> Array:
     """As they are written."""
     return values.astype(np.float32).astype(np.float64)
 
 
-def _levels(ngrams: NgramArrays) -> Array:
+def level_starts(ngrams: NgramArrays) -> Array:
     """The first node of each length, and one beyond the last: the children of a length are the next one."""
     found = [0, 1]
     while found[-1] < len(ngrams.word):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import ClassVar
 
-NOTHING = "(nothing)"
+from trelliswork.models.transducers.pins import NOTHING
 
 
 @dataclass(frozen=True)

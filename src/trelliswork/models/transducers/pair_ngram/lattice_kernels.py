@@ -1,9 +1,10 @@
 """All targets of a source at once: the lattice of positions and n-gram histories, and what follows each state in sum.
 
-A state is (position, history). Histories are nodes of the trie of `ngram_arrays`, and the states of a position are a
-tree by their suffixes: what was not seen after a history is as probable as after its suffix, times the back-off weight.
-So a state has arcs of its own for the chunk pairs that were seen after it, and all others are those of its suffix: this
-is exact, and needs no arcs for them.
+Positions are numbered so that every chunk pair leads to a later one. Without pins they are places of the source; a pin
+has several positions at one place, by how much of it is written. A state is (position, history). Histories are nodes of
+the trie of `ngram_arrays`, and the states of a position are a tree by their suffixes: what was not seen after a history
+is as probable as after its suffix, times the back-off weight. So a state has arcs of its own for the chunk pairs that
+were seen after it, and all others are those of its suffix: this is exact, and needs no arcs for them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class JointModel(NamedTuple):
 class Lattice(NamedTuple):
     """The states of one source, arcs to chunk pairs that were seen, and sums.
 
-    Chunk pairs that fit at a position have columns, 0 and up; `column_first` has where those of each length begin.
+    Chunk pairs that fit at a position have columns, 0 and up; `column_first` has where those of each slot begin.
     """
 
     position: Array  # int32 [state]
@@ -53,7 +54,8 @@ class Lattice(NamedTuple):
     arc_prob: Array  # float64 [arc]
     beta: Array  # float64 [state]: the sum over all that may follow, times exp(-scale[position])
     scale: Array  # float64 [position]
-    column_first: Array  # int32 [position, source symbols of a chunk]
+    column_first: Array  # int32 [position, slot + 1]
+    leads: Array  # int32 [position, slot]: the position behind its chunk pairs
 
 
 @kernel(EXACT, inline=True)
@@ -107,8 +109,9 @@ def rehashed(keys, values):
 
 @kernel(EXACT)
 def explore(model, spans):
-    """All states that the source can reach; spans[i, a - 1] is the range of chunk pairs for the `a` symbols from i."""
-    n, longest = spans.shape[0], spans.shape[1]
+    """All states that the source can reach; spans[i, slot] is a range of chunk pairs that fit at position i, and the
+    position behind them."""
+    n, n_slots = spans.shape[0], spans.shape[1]
     keys, values = np.full(4096, NONE, np.int64), np.empty(4096, np.int32)
     position, node, parent, following, arc_first, arc_end = (
         np.empty(2048, np.int32), np.empty(2048, np.int32), np.empty(2048, np.int32),
@@ -118,7 +121,7 @@ def explore(model, spans):
     prob = np.empty(8192, np.float64)
     n_levels, n_nodes = model.levels.shape[0] - 1, np.int64(model.weights.shape[0])
     heads = np.full((n + 1, n_levels), NONE, np.int32)
-    column_first = np.zeros((n, longest + 1), np.int32)
+    column_first = np.zeros((n, n_slots + 1), np.int32)
     reached = np.zeros(n + 1, np.bool_)
     n_states, n_arcs = 0, 0
     for begin in (0, model.begin):  # node 0 is the empty history
@@ -130,7 +133,7 @@ def explore(model, spans):
         n_states += 1
     reached[0] = True
     for i in range(n):
-        for a in range(longest):
+        for a in range(n_slots):
             column_first[i, a + 1] = column_first[i, a] + spans[i, a, 1] - spans[i, a, 0]
         if not reached[i]:
             continue
@@ -139,16 +142,16 @@ def explore(model, spans):
             while s != NONE:
                 here = node[s]
                 arc_first[s] = n_arcs
-                for a in range(min(longest, n - i)):
-                    low, high = spans[i, a, 0], spans[i, a, 1]
+                for a in range(n_slots):
+                    low, high, there = spans[i, a, 0], spans[i, a, 1], spans[i, a, 2]
                     child = _first_child(model, here, low) if high > low else model.nodes[here + 1, FIRST]
                     while child < model.nodes[here + 1, FIRST] and model.nodes[child, WORD] < high:
                         goes = model.nodes[child, STATE]
-                        if not reached[i + a + 1]:
-                            reached[i + a + 1] = True
+                        if not reached[there]:
+                            reached[there] = True
                             goes = 0  # the empty history is a state of every position
                         while True:
-                            key = np.int64(i + a + 1) * n_nodes + goes
+                            key = np.int64(there) * n_nodes + goes
                             at = find(keys, key)
                             if keys[at] == NONE:
                                 if 2 * (n_states + 1) > keys.shape[0]:
@@ -160,8 +163,8 @@ def explore(model, spans):
                                     arc_first, arc_end = longer(arc_first), longer(arc_end)
                                 level = _length(model.levels, goes)
                                 keys[at], values[at] = key, n_states
-                                position[n_states], node[n_states] = i + a + 1, goes
-                                following[n_states], heads[i + a + 1, level] = heads[i + a + 1, level], n_states
+                                position[n_states], node[n_states] = there, goes
+                                following[n_states], heads[there, level] = heads[there, level], n_states
                                 n_states += 1
                             if goes == model.nodes[child, STATE]:
                                 break
@@ -190,7 +193,7 @@ def explore(model, spans):
     return Lattice(
         position[:n_states], node[:n_states], parent[:n_states], following[:n_states], heads, arc_first[:n_states],
         arc_end[:n_states], column[:n_arcs], pair[:n_arcs], to[:n_arcs], prob[:n_arcs],
-        np.zeros(n_states), np.full(n + 1, -np.inf), column_first,
+        np.zeros(n_states), np.full(n + 1, -np.inf), column_first, spans[:, :, 2].copy(),
     )  # fmt: skip
 
 
@@ -228,13 +231,14 @@ def _sum(row):
 @kernel(EXACT)
 def column_factors(lattice, i, factors):
     """For each column the scale of the position that it leads to, relative to the highest of them."""
-    n, longest = lattice.heads.shape[0] - 1, lattice.column_first.shape[1] - 1
-    top = -np.inf
-    for a in range(min(longest, n - i)):
-        top = max(top, lattice.scale[i + a + 1])
-    for a in range(longest):
-        factor = math.exp(lattice.scale[i + a + 1] - top) if top > -np.inf and i + a + 1 <= n else 0.0
-        factors[lattice.column_first[i, a] : lattice.column_first[i, a + 1]] = factor
+    first, top = lattice.column_first[i], -np.inf
+    for a in range(lattice.leads.shape[1]):
+        if first[a] < first[a + 1]:
+            top = max(top, lattice.scale[lattice.leads[i, a]])
+    for a in range(lattice.leads.shape[1]):
+        if first[a] < first[a + 1]:
+            scale = lattice.scale[lattice.leads[i, a]]
+            factors[first[a] : first[a + 1]] = math.exp(scale - top) if top > -np.inf else 0.0
     return top
 
 

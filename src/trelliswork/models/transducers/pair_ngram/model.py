@@ -23,15 +23,16 @@ from pathlib import Path
 from typing import Any, Self
 
 from trelliswork.data import PairFormat, Sentence
-from trelliswork.errors import DataError, ModelError, TrellisworkError
+from trelliswork.errors import ConstraintError, DataError, ModelError, TrellisworkError
 from trelliswork.models.base import Description, PartProbability, count
 from trelliswork.models.card import model_card
 from trelliswork.models.loading import with_kept
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.models.transducers.pair_ngram.alignment import Limits, Pair, align, needed
-from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel, Targets
+from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel, Chunks, Targets, sums_all
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation
+from trelliswork.models.transducers.pins import SpanPin, within
 from trelliswork.models.transducers.transducer import Symbols, Transduced, Transducer
 
 MOST_SHOWN = 5  # targets of an explanation
@@ -42,7 +43,7 @@ LONGEST_PAIR = 4_000_000  # source times target symbols of a pair that is learne
 class PairNgram(Transducer):
     """Chunk pairs with their n-grams, and the answers made of them."""
 
-    explains = True
+    explains, answers_together, takes_pins = True, True, True
 
     def __init__(self, config: PairNgramConfig, format: PairFormat, model: ChunkModel) -> None:
         self.config, self.format, self.model = config, format, model
@@ -71,29 +72,40 @@ class PairNgram(Transducer):
         return nullcontext()
 
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
-        return [self._one(source, top_k, sure) for source in batch]
+        return [self._one(source, (), top_k, sure) for source in batch]
 
-    def _one(self, source: Symbols, top_k: int, sure: bool) -> Transduced:
+    def transduced_around(
+        self, batch: Sequence[Symbols], pins: Sequence[Sequence[SpanPin]], top_k: int, sure: bool
+    ) -> list[Transduced]:
+        """The best targets given the pins, with p(target | source, pins)."""
+        return [self._one(source, known, top_k, sure) for source, known in zip(batch, pins, strict=True)]
+
+    def _one(self, source: Symbols, pins: Sequence[SpanPin], top_k: int, sure: bool) -> Transduced:
         places = [i for i, symbol in enumerate(source) if symbol in self.model.known]
         known = source if len(places) == len(source) else tuple(source[i] for i in places)
-        found = self.model.top_k(known, top_k, self.config.widest)
-        if not sure:
-            return Transduced(found.best)
-        return Transduced(self._exact(known, found), self._parts(known, found, places))
+        left = within(pins, places)
+        found = None if left is None else self.model.top_k(known, top_k, self.config.widest, left)
+        if left is None or found is None or not found.best:
+            raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
+        certain = found.certain and sums_all(len(known), len(found.best[0][0]))
+        if not sure or not known:
+            return Transduced(found.best, certain=certain)
+        aligned = [(target, self.model.align(known, target, left)) for target, _ in found.best]
+        parts = self._parts(found, aligned[0][1].chunks, places)
+        return Transduced([(target, each.log_prob) for target, each in aligned], parts, certain)
 
-    def _exact(self, source: Symbols, found: Targets) -> list[tuple[Symbols, float]]:
-        """Log probabilities summed over all alignments, without anything left out for speed."""
-        if not source:
-            return found.best
-        return [(target, self.model.align(source, target).log_prob) for target, _ in found.best]
-
-    def _parts(self, source: Symbols, found: Targets, places: Sequence[int]) -> list[PartProbability]:
+    def _parts(self, found: Targets, chunks: Chunks, places: Sequence[int]) -> list[PartProbability]:
         """The symbols of the best target where its best alignment has them, each with p(symbol | those before it)."""
-        target, parts = found.best[0][0], []
-        for start, end, first, last in self.model.align(source, target).chunks:
-            for j in range(first, last):
-                parts.append(PartProbability(places[start], places[end - 1] + 1, target[j], found.shares[j]))
-        return parts
+        target = found.best[0][0]
+        return [
+            PartProbability(places[start], places[end - 1] + 1, target[j], found.shares[j])
+            for start, end, first, last in chunks
+            for j in range(first, last)
+        ]
+
+    def log_probs(self, pairs: Sequence[Sentence]) -> list[float]:
+        """log p(target | source) of each pair, summed over all alignments; -inf where there is none."""
+        return [self.log_prob(pair.words, pair.target or ()) for pair in pairs]
 
     def log_prob(self, source: str | Symbols, target: str | Symbols) -> float:
         """log p(target | source), summed over all alignments; -inf where there is none."""
@@ -108,7 +120,7 @@ class PairNgram(Transducer):
 
     def _explained(self, source: Symbols) -> StringExplanation:
         known = tuple(symbol for symbol in source if symbol in self.model.known)
-        best = self._exact(known, self.model.top_k(known, MOST_SHOWN, self.config.widest))
+        best = self._one(known, (), MOST_SHOWN, sure=True).best
         target = best[0][0]
         together, chunks = self.model.posteriors(known, target), []
         for start, end, first, last in self.model.align(known, target).chunks:

@@ -349,6 +349,8 @@ def answer(model, spans, top_k, widest):
     """The k best targets of a source."""
     lattice = explore(model, spans)
     log_z = sum_up(model, lattice)
+    if log_z == -np.inf:
+        return Found(np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0), np.empty(0), log_z, True)
     leaves, tree, certain = search(model, lattice, top_k, widest)
     offsets, log_probs = np.zeros(leaves.shape[0] + 1, np.int64), np.empty(leaves.shape[0])
     for k in range(leaves.shape[0]):

@@ -119,7 +119,7 @@ def follow(lattice, trace, m, log_sums, best, choice):
 
 @kernel(EXACT)
 def best_path(lattice, trace, choice, path):
-    """path[k] = (source start, source end, target start, target end) of each chunk pair; how many there are."""
+    """path[k] = (position, next position, target start, target end) of each chunk pair; how many there are."""
     place, count = np.int32(0), 0
     while choice[place] != NONE:
         to = trace.arc_to[choice[place]]

@@ -1,0 +1,149 @@
+"""Pair n-grams against Phonetisaurus, and the loss of edit transducers against torch, by processor time in one run.
+
+    python -m benchmarks.transducer_speed --phonetisaurus COMMAND               # all of CMUdict
+    python -m benchmarks.transducer_speed --phonetisaurus COMMAND --words 10000 # a part of it
+
+COMMAND is the `phonetisaurus` of an environment of its own (pip install phonetisaurus==0.3.0). Both learn from the same
+file and write the best pronunciation of each test word into a file; times are processor seconds of the processes, so a
+machine that others use hits all alike. Words a second leave out what a program takes to begin, which is what one word
+takes. Writes docs/results/transducer-speed.md and .json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.accuracy.measure import ROOT
+from benchmarks.edit import DIM, SYMBOLS, WANTED, Problem
+from benchmarks.report import RESULTS, table, versions
+from benchmarks.timing import Candidate, median, ratio, sample
+from benchmarks.transduction import make_cmudict
+from trelliswork.data import atomic_write
+
+STORE = RESULTS / "transducer-speed.json"
+OURS, PEER = "trelliswork", "Phonetisaurus 0.3.0"
+LEAST_RATE = 900  # words a second that are wanted
+SIZES = [(10, 8, 64), (20, 20, 64)]
+Row = dict[str, Any]
+Command = list[str]
+
+
+def seconds(command: Command, given: Path | None = None) -> float:
+    """The processor time of a program and of all that it starts."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with given.open() if given is not None else open(os.devnull) as text:
+        subprocess.run(command, check=True, env=env, stdin=text, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def words_per_second(command: Callable[[Path], Command], words: Sequence[str], folder: Path, rounds: int) -> float:
+    """How many words a second, without what the program takes to begin."""
+    files = {name: folder / f"{name}.txt" for name in ("one", "all")}
+    files["one"].write_text(f"{words[0]}\n", encoding="utf-8")
+    files["all"].write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    seconds(command(files["one"]), files["one"])  # kernels are compiled once
+    spent = {
+        name: statistics.median(seconds(command(file), file) for _ in range(rounds)) for name, file in files.items()
+    }
+    return (len(words) - 1) / (spent["all"] - spent["one"])
+
+
+def pair_ngrams(phonetisaurus: str, data: Path, n_words: int | None, rounds: int) -> Row:
+    """Training and answers of both."""
+    with tempfile.TemporaryDirectory() as work:
+        folder = Path(work)
+        make_cmudict(data, folder)
+        lines = (folder / "train.tsv").read_text(encoding="utf-8").splitlines()
+        step = max(1, len(lines) // n_words) if n_words else 1
+        lines = lines[::step]
+        (folder / "train.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        (folder / "train.dict").write_text("".join(line.replace("\t", " ") + "\n" for line in lines), encoding="utf-8")
+        test = [line.split("\t")[0] for line in (folder / "test.tsv").read_text(encoding="utf-8").splitlines()]
+        words = list(dict.fromkeys(test))[:: step if n_words else 1]
+        ours = [sys.executable, "-m", "trelliswork"]
+        train = [*ours, "train", str(folder / "train.tsv"), "--dev", str(folder / "dev.tsv"), "--model", "pair-ngram"]
+        seconds([*train, "--out", str(folder / "first")])  # kernels are compiled once
+        trained = {OURS: seconds([*train, "--out", str(folder / "model")])}
+        trained[PEER] = seconds(
+            [phonetisaurus, "train", "--model", str(folder / "g2p.fst"), str(folder / "train.dict")]
+        )
+        commands: dict[str, Callable[[Path], Command]] = {
+            OURS: lambda file: [*ours, "predict", str(folder / "model"), "--lexicon", str(file)],
+            PEER: lambda file: [phonetisaurus, "predict", "--model", str(folder / "g2p.fst")],
+        }
+        rates = {name: words_per_second(each, words, folder, rounds) for name, each in commands.items()}
+    return {"pairs": len(lines), "words": len(words), "rounds": rounds, "training": trained, "rates": rates}
+
+
+def edit_losses(rounds: int) -> list[Row]:
+    """The sum over all scripts with its gradient, by kernels and by torch, diagonal by diagonal."""
+    found = []
+    for size in SIZES:
+        problem = Problem.of(*size)
+        calls = [Candidate("ours", problem.sums("kernel")), Candidate("torch", problem.sums("torch"))]
+        samples = sample(calls, rounds)
+        ours, torch = samples["ours", 1], samples["torch", 1]
+        found.append({"size": size, "ours": median(ours), "torch": median(torch), "ratio": ratio(torch, ours)})
+    return found
+
+
+def page(row: Row) -> str:
+    lines = [
+        "# Speed of transducers",
+        "",
+        "Made by `python -m benchmarks.transducer_speed`. Pair n-grams and Phonetisaurus learn from the same pairs of",
+        "CMUdict without stress and answer the same test words, from file to file, by processor time of one core;",
+        "training of ours has its scores on the dev words in it.",
+        "",
+        versions(),
+    ]
+    if "pair-ngram" in row:
+        own = row["pair-ngram"]
+        lines += ["", f"## Pair n-grams, {own['pairs']:,} pairs, {own['words']:,} words", "", *table(
+            ["program", "training, s", "words/s", "wanted"],
+            [[OURS, f"{own['training'][OURS]:.1f}", f"{own['rates'][OURS]:,.0f}", f"{LEAST_RATE}"],
+             [PEER, f"{own['training'][PEER]:.1f}", f"{own['rates'][PEER]:,.0f}", ""]],
+        )]  # fmt: skip
+    if "edit" in row:
+        shown = [
+            [str(tuple(each["size"])), f"{each['ours']:.2f}", f"{each['torch']:.2f}", f"{each['ratio']:.1f}",
+             f"{WANTED:g}"] for each in row["edit"]
+        ]  # fmt: skip
+        lines += ["", f"## Loss of edit transducers with its gradient, {SYMBOLS} symbols, vectors of {DIM}", "",
+                  "Milliseconds of a call, sizes (source, target, batch); torch goes diagonal by diagonal.", "",
+                  *table(["size", "ours, ms", "torch, ms", "ours is faster by", "wanted"], shown)]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.transducer_speed", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--phonetisaurus", metavar="COMMAND", help="its command; without it, that part stays as it was")
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of all data")
+    parser.add_argument("--words", type=int, metavar="N", help="learn from about N pairs, and answer fewer words")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    row: Row = json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else {}
+    row["edit"] = edit_losses(21)
+    if options.phonetisaurus:
+        row["pair-ngram"] = pair_ngrams(options.phonetisaurus, options.data, options.words, options.rounds)
+    with atomic_write(STORE) as file:
+        file.write(json.dumps(row, indent=1) + "\n")
+    (RESULTS / "transducer-speed.md").write_text(page(row), encoding="utf-8")
+    print(page(row))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""The best strings among those in which places of x become what is known of them.
+
+A symbol belongs to the symbol of x that was read last: what is inserted before the first one belongs to none. So a pin
+on x_i .. x_{j-1} says what is written from reading x_i until x_j is read. The lattice of edits gets a place for each
+row and each number of symbols of the pin that are written there; steps that write something else are left out. A prefix
+weighs what the paths to it weigh that agree with the pins, which no string behind it can surpass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from trelliswork.nn.edit.kernels import COPY, DELETE, INSERT, N_OPERATIONS, SUBSTITUTE
+from trelliswork.nn.edit.network import EditNetwork
+from trelliswork.nn.edit.search import AT_LEAST, NEG_INF, PER_SYMBOL, Answers, Found, Inputs
+from trelliswork.runtime.bridge import Array
+
+Pin = tuple[int, int, tuple[int, ...]]  # start, end, numbers of the symbols that are written
+Place = tuple[int, int]  # a row, and how many symbols are written of the pin on the symbol before it
+
+
+@dataclass(frozen=True)
+class PinnedLattice:
+    """The places of one x of `n` symbols: where steps lead, and which symbols they may write."""
+
+    n: int
+    n_symbols: int
+    pins: Sequence[Pin]
+
+    def _pin_on(self, i: int) -> Pin | None:
+        return next((pin for pin in self.pins if pin[0] <= i < pin[1]), None)
+
+    @cached_property
+    def places(self) -> list[Place]:
+        """In the order of their rows."""
+        found = []
+        for row in range(self.n + 1):
+            pin = self._pin_on(row - 1)
+            found += [(row, k) for k in range(1 if pin is None else len(pin[2]) + 1)]
+        return found
+
+    @cached_property
+    def rows(self) -> Array:
+        return np.array([row for row, _ in self.places])
+
+    def _progress(self, place: Place) -> int | None:
+        """How many symbols of the pin on x_row are written before it is read; None if it must not be read yet."""
+        row, k = place
+        before, pin = self._pin_on(row - 1), self._pin_on(row) if row < self.n else None
+        if before is not None and before is pin:
+            return k
+        return 0 if before is None or k == len(before[2]) else None
+
+    @cached_property
+    def final(self) -> Array:
+        """Whether the string may end there."""
+        return np.array([row == self.n and self._progress((row, k)) is not None for row, k in self.places])
+
+    @cached_property
+    def steps(self) -> tuple[Array, Array, Array]:
+        """Where deletions lead, -1 for nowhere [place]; where inserting each symbol leads, and reading and writing it
+        [place, symbol]."""
+        number = {place: i for i, place in enumerate(self.places)}
+        deleted = np.full(len(number), -1)
+        inserted, read = np.full((2, len(number), self.n_symbols), -1)
+        for place, i in number.items():
+            row, k = place
+            self._write(inserted[i], self._pin_on(row - 1), k, row, number)
+            progress = self._progress(place)
+            if row < self.n and progress is not None:
+                deleted[i] = number[row + 1, progress]
+                self._write(read[i], self._pin_on(row), progress, row + 1, number)
+        return deleted, inserted, read
+
+    def _write(self, to: Array, pin: Pin | None, k: int, row: int, number: dict[Place, int]) -> None:
+        """Fill in where each symbol leads that may be written into `row` after `k` symbols of a pin."""
+        if pin is None:
+            to[:] = number[row, 0]
+        elif k < len(pin[2]) and pin[2][k] >= 0:
+            to[pin[2][k]] = number[row, k + 1]
+
+
+@dataclass
+class PinnedBeam:
+    """A search for one x: the `width` heaviest prefixes of each length, with what is lost by that."""
+
+    network: EditNetwork
+    inputs: Inputs
+    lattice: PinnedLattice
+    k: int
+    width: int
+    best_path: bool
+
+    def run(self) -> Answers:
+        lattice, hidden = self.lattice, self.network.reader.hidden_size
+        found: list[Found] = []
+        prefixes: list[tuple[int, ...]] = [()]
+        arriving = np.full((1, len(lattice.places)), NEG_INF)
+        arriving[0, 0], lost = 0.0, NEG_INF
+        state = (self.inputs.left.new_zeros(1, hidden),) * 2
+        last = np.array([-1])
+        for _ in range(AT_LEAST + PER_SYMBOL * lattice.n):
+            right, after = self.network.read_on(torch.from_numpy(last), state)
+            inserting, reading, deleting = self._log_probs(right)
+            alpha = self._deleted(arriving, deleting)
+            found = self._finished(found, prefixes, alpha, deleting)
+            masses = self._masses(alpha, inserting, reading)
+            bound = found[-1].log_prob if len(found) == self.k else NEG_INF
+            parents, symbols, lost = self._survivors(masses, bound, lost)
+            if not len(parents):
+                return Answers(found, lost <= (bound if found else NEG_INF))
+            prefixes = [(*prefixes[h], int(y)) for h, y in zip(parents, symbols, strict=True)]
+            arriving = self._arriving(alpha, inserting, reading, parents, symbols)
+            chosen, last = torch.from_numpy(parents), symbols
+            state = (after[0][chosen], after[1][chosen])
+        return Answers(found, False)
+
+    @property
+    def _plus(self) -> np.ufunc:
+        """The sum of probabilities, or the larger one, by their logarithms."""
+        return np.maximum if self.best_path else np.logaddexp
+
+    def _log_probs(self, right: torch.Tensor) -> tuple[Array, Array, Array]:
+        """log p of inserting and of reading and writing each symbol [hypothesis, row, symbol], and of deletions."""
+        outputs = self.network.outputs(torch.tanh(self.inputs.left + right[:, None])).double()
+        n, v = self.lattice.n, self.network.n_targets
+        copies = self.inputs.copies[0, :n] if n else np.empty(0, np.int64)
+        operations = outputs[..., :N_OPERATIONS].clone()
+        operations[:, n, SUBSTITUTE] = operations[:, n, COPY] = NEG_INF
+        operations[:, torch.from_numpy(np.flatnonzero(copies < 0)), COPY] = NEG_INF
+        chosen = operations.log_softmax(-1).numpy()
+        symbols = np.full((len(right), n + 1, self.lattice.n_symbols), NEG_INF)
+        symbols[..., :v] = outputs[..., N_OPERATIONS:].log_softmax(-1).numpy()
+        inserting, reading = chosen[..., INSERT, None] + symbols, chosen[..., SUBSTITUTE, None] + symbols
+        for i in np.flatnonzero(copies >= 0):
+            reading[:, i, copies[i]] = self._plus(reading[:, i, copies[i]], chosen[:, i, COPY])
+        return inserting, reading, chosen[..., DELETE]
+
+    def _deleted(self, arriving: Array, deleting: Array) -> Array:
+        """What arrives at each place, and what comes there by deletions."""
+        alpha, (to, _, _) = arriving.copy(), self.lattice.steps
+        for place in np.flatnonzero(to >= 0):
+            moved = alpha[:, place] + deleting[:, self.lattice.rows[place]]
+            alpha[:, to[place]] = self._plus(alpha[:, to[place]], moved)
+        return alpha
+
+    def _finished(
+        self, found: list[Found], prefixes: Sequence[tuple[int, ...]], alpha: Array, deleting: Array
+    ) -> list[Found]:
+        """The best strings so far, with those that end here."""
+        ends = self._plus.reduce(np.where(self.lattice.final, alpha, NEG_INF), axis=1) + deleting[:, self.lattice.n]
+        more = [Found(prefix, float(p), ()) for prefix, p in zip(prefixes, ends, strict=True)]
+        every = [*found, *(each for each in more if each.log_prob > NEG_INF)]
+        return sorted(every, key=lambda each: (-each.log_prob, each.symbols))[: self.k]
+
+    def _masses(self, alpha: Array, inserting: Array, reading: Array) -> Array:
+        """log p(the prefix and one more symbol are written) [hypothesis, symbol]."""
+        _, inserted, read = self.lattice.steps
+        rows, before = self.lattice.rows, alpha[:, :, None]
+        by_inserting = np.where(inserted >= 0, before + inserting[:, rows], NEG_INF)
+        by_reading = np.where(read >= 0, before + reading[:, rows], NEG_INF)
+        found: Array = self._plus.reduce(np.concatenate([by_inserting, by_reading], 1), axis=1)
+        return found
+
+    def _survivors(self, masses: Array, bound: float, lost: float) -> tuple[Array, Array, float]:
+        """The heaviest longer prefixes that may beat the bound, and the heaviest that was ever left out."""
+        flat = masses.ravel()
+        order = np.argsort(-flat, kind="stable")[: self.width + 1]
+        order = order[flat[order] > bound]
+        if len(order) > self.width:
+            lost = max(lost, float(flat[order[-1]]))
+        return *np.divmod(order[: self.width], masses.shape[1]), lost
+
+    def _arriving(self, alpha: Array, inserting: Array, reading: Array, parents: Array, symbols: Array) -> Array:
+        """What comes into the places of the longer prefixes by writing their last symbols."""
+        _, inserted, read = self.lattice.steps
+        arriving = np.full((len(parents), alpha.shape[1]), NEG_INF)
+        for new, (h, y) in enumerate(zip(parents, symbols, strict=True)):
+            for to, step in ((inserted[:, y], inserting), (read[:, y], reading)):
+                at = np.flatnonzero(to >= 0)
+                moved = alpha[h, at] + step[h, self.lattice.rows[at], y]
+                self._plus.at(arriving[new], to[at], moved)
+        return arriving
