@@ -32,7 +32,7 @@ class TreeConfig(Settings):
     )
     min_count: int = setting(2, "Words seen fewer times than this map to <unk>.", at_least=1, option=True)
     open_names: bool = setting(
-        True, "Anonymise names such as denver:ci in questions and targets by a lexicon learned from the training pairs.",
+        True, "Anonymise names such as denver:ci in both sides by a lexicon learned from the training pairs.",
         option=True, off="keep_names",
     )  # fmt: skip
     smoothing: float = setting(0.0, "Label smoothing.", at_least=0, below=1, option=True)
