@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import statistics
 from collections import defaultdict
 from pathlib import Path
 
+from benchmarks.accuracy.measure import trelliswork
 from trelliswork.data.database import Database
+from trelliswork.models.transducers.semantic.forms import PrologForm
 
 FOLDER = "semantic_parsing"
 DATABASE = "geography.sqlite"
@@ -19,7 +22,7 @@ KINDS = (
 
 
 def make_logic(data: Path, folder: Path) -> None:
-    """GeoQuery: behind each name that is left open, such as var0, what the database has under that name."""
+    """GeoQuery: behind each name that is left open, such as var0, all that the database has under that name."""
     kinds = kinds_of_names(Database(data / FOLDER / DATABASE))
     for part in ("train", "dev", "test"):
         lines = []
@@ -32,16 +35,16 @@ def make_logic(data: Path, folder: Path) -> None:
 
 
 def kinds_of_names(database: Database) -> dict[str, str]:
-    """Which columns have a value, as one word: new york is <city+state>."""
+    """Which columns have a value, a word for each: new york is <city> <state>."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for kind, table, column in KINDS:
         for (value,) in database.answer(f"SELECT DISTINCT {column} FROM {table}") or ():
             found[str(value).lower()].add(kind)
-    return {value: f"<{'+'.join(sorted(each))}>" for value, each in found.items()}
+    return {value: " ".join(f"<{kind}>" for kind in sorted(each)) for value, each in found.items()}
 
 
 def with_kind(word: str, values: dict[str, str], kinds: dict[str, str]) -> str:
-    """A name with its kind behind it, other words as they are."""
+    """A name with its kinds behind it, other words as they are."""
     return f"{word} {kinds.get(values[word].lower(), '<unknown>')}" if word in values else word
 
 
@@ -50,3 +53,16 @@ def make_queries(data: Path, folder: Path) -> None:
     for part in ("train", "dev", "test"):
         shutil.copy(data / FOLDER / f"geo_sql_{part}.tsv", folder / f"{part}.tsv")
     shutil.copy(data / FOLDER / DATABASE, folder / DATABASE)
+
+
+def share_right(work: Path, part: str) -> float:
+    """The share of questions whose Prolog form is right, up to names of variables and order of conjuncts.
+
+    `evaluate` of a plain transducer counts different questions, and compares forms as they are written.
+    """
+    sources, found, form = work / "questions.txt", work / "forms.tsv", PrologForm()
+    pairs = [line.split("\t") for line in (work / f"{part}.tsv").read_text(encoding="utf-8").splitlines()]
+    sources.write_text("".join(f"{question}\n" for question in dict.fromkeys(q for q, _ in pairs)), encoding="utf-8")
+    trelliswork("predict", work / "model", sources, "--out", found)
+    answers = dict(line.split("\t")[:2] for line in found.read_text(encoding="utf-8").splitlines())
+    return statistics.mean(form.compared(answers[q].split()) == form.compared(gold.split()) for q, gold in pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -13,6 +14,8 @@ from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders import BahdanauDecoder, Decoder, LuongDecoder, TransformerDecoder
 from trelliswork.nn.decoders.attention import AdditiveScore, DotScore, GeneralScore, LocalWindow, ends_of
 from trelliswork.nn.decoders.cache import GrowingCache
+from trelliswork.nn.decoders.copynet import JointCopy
+from trelliswork.nn.decoders.coverage import FertilityCoverage, RecurrentCoverage
 from trelliswork.nn.decoders.pointer import PointerMixture, coverage_loss
 from trelliswork.nn.encoders import TransformerEncoder
 from trelliswork.nn.encoders.transformer import sinusoids
@@ -21,10 +24,13 @@ E, D, H = 3, 6, 4  # widths of symbols, of encoded positions, of hidden states
 LENGTHS = [5, 2, 1]
 DECODERS: dict[str, Callable[[], Decoder]] = {
     "bahdanau": lambda: BahdanauDecoder(E, D, hidden=H),
-    "bahdanau, coverage": lambda: BahdanauDecoder(E, D, hidden=H, coverage=True),
+    "bahdanau, coverage": lambda: BahdanauDecoder(E, D, hidden=H, coverage="sum"),
+    "bahdanau, fertility": lambda: BahdanauDecoder(E, D, hidden=H, coverage="fertility"),
+    "bahdanau, recurrent": lambda: BahdanauDecoder(E, D, hidden=H, coverage="recurrent"),
     "luong": lambda: LuongDecoder(E, D, hidden=H),
+    "luong, LSTM": lambda: LuongDecoder(E, D, hidden=H, cell="lstm"),
     "luong, two layers of LSTM": lambda: LuongDecoder(E, D, hidden=H, layers=2, cell="lstm"),
-    "luong, concat, coverage": lambda: LuongDecoder(E, D, hidden=H, score="concat", coverage=True),
+    "luong, concat, coverage": lambda: LuongDecoder(E, D, hidden=H, score="concat", coverage="sum"),
     "luong, nothing fed": lambda: LuongDecoder(E, D, hidden=H, feeding=False),
     "luong, dot": lambda: LuongDecoder(E, D, hidden=D, score="dot", feeding=False),
     "luong, monotonic": lambda: LuongDecoder(E, D, hidden=H, window="local-m", reach=1, feeding=False),
@@ -91,7 +97,11 @@ def test_hypotheses_of_a_beam_do_not_see_each_other(name: str) -> None:
     torch.testing.assert_close(found, torch.stack(alone, 1))
 
 
-@pytest.mark.parametrize("name", ["bahdanau, coverage", "luong, predictive", "luong, concat, coverage", "transformer"])
+@pytest.mark.parametrize(
+    "name",
+    ["bahdanau, coverage", "bahdanau, fertility", "bahdanau, recurrent", "luong, predictive", "luong, concat, coverage",
+     "transformer"],
+)  # fmt: skip
 def test_gradients_are_those_of_finite_differences(name: str) -> None:
     decoder, (values, mask) = made(name), encoded()
     given = symbols(decoder, 2)
@@ -140,13 +150,12 @@ def test_the_gru_of_bahdanau_is_the_equations() -> None:
 
 def test_coverage_is_one_more_input_of_the_score() -> None:
     torch.manual_seed(0)
-    score = AdditiveScore(H, D, 5, coverage=True).double()
-    with torch.no_grad():
-        score.coverage += torch.randn(5, dtype=torch.float64)  # type: ignore[operator]
-    q, h, covered = torch.randn(H).double(), torch.randn(3, D).double(), torch.rand(3).double()
+    score = AdditiveScore(H, D, 5, covered=2).double()
+    assert score.coverage is not None
+    q, h, covered = torch.randn(H).double(), torch.randn(3, D).double(), torch.rand(3, 2).double()
     found = score(q[None, None], score.keys(h[None]), covered[None, None])[0, 0]
     for j in range(3):
-        inner = score.queries.weight @ q + score.values(h[j]) + covered[j] * score.coverage
+        inner = score.queries.weight @ q + score.values(h[j]) + score.coverage.weight @ covered[j]
         torch.testing.assert_close(found[j], score.direction.weight[0] @ inner.tanh())
 
 
@@ -157,7 +166,50 @@ def test_what_is_covered_grows_by_the_weights() -> None:
     for t in range(3):
         step = decoder.step(memory, state, given[:, t : t + 1])
         state, total = step.state, total + step.weights
-    torch.testing.assert_close(state[1], total)
+    torch.testing.assert_close(state[1].squeeze(-1), total)
+
+
+@torch.no_grad()
+def test_fertility_divides_what_a_position_has_had() -> None:
+    decoder, (values, mask) = made("bahdanau, fertility"), encoded()
+    assert isinstance(decoder, BahdanauDecoder) and isinstance(decoder.coverage, FertilityCoverage)
+    memory, given = decoder.remember(values, mask), symbols(decoder, 3)
+    state, covered = decoder.initial(memory), torch.zeros(max(LENGTHS), dtype=torch.float64)
+    u = decoder.coverage.fertility.weight[0]
+    for t in range(3):
+        before = state[0][0, 0]
+        step = decoder.step(memory, state, given[:, t : t + 1])
+        v, w = decoder.score.direction.weight[0], decoder.score.coverage
+        assert w is not None
+        scores = [
+            v @ torch.tanh(decoder.score.queries.weight @ before + decoder.score.values(h) + w.weight[:, 0] * c)
+            for h, c in zip(values[0], covered, strict=True)
+        ]
+        weights = torch.stack(scores).softmax(0)
+        torch.testing.assert_close(step.weights[0, 0], weights)
+        covered = covered + torch.stack(
+            [a / (2 * torch.sigmoid(u @ h)) for a, h in zip(weights, values[0], strict=True)]
+        )
+        state = step.state
+        torch.testing.assert_close(state[1][0, 0, :, 0], covered)
+
+
+@torch.no_grad()
+def test_recurrent_coverage_is_a_gru_over_weight_position_and_state() -> None:
+    torch.manual_seed(4)
+    coverage = RecurrentCoverage(D, H).double()
+    cell = torch.nn.GRUCell(1 + D + H, coverage.width).double()
+    cell.weight_ih.copy_(torch.cat([coverage.attention.weight, coverage.values.weight, coverage.states.weight], 1))
+    cell.bias_ih.copy_(coverage.values.bias)
+    cell.weight_hh.copy_(coverage.covered.weight)
+    cell.bias_hh.copy_(coverage.covered.bias)
+    values, _ = encoded()
+    covered = torch.randn(3, 2, 5, coverage.width).double()
+    weights, states = torch.rand(3, 2, 5).double(), torch.randn(3, 2, H).double()
+    found = coverage(covered, weights, values, states)
+    for b, m, j in ((0, 0, 0), (2, 1, 4), (1, 1, 2)):
+        given = torch.cat([weights[b, m, j][None], values[b, j], states[b, m]])
+        torch.testing.assert_close(found[b, m, j], cell(given[None], covered[b, m, j][None])[0])
 
 
 # Luong
@@ -232,7 +284,8 @@ def test_the_ends_are_what_each_direction_knows_last() -> None:
     [
         (lambda: LuongDecoder(E, D, hidden=H, score="dot"), "as wide as"),
         (lambda: LuongDecoder(E, D, hidden=H, score="cosine"), "additive, concat, dot or general"),  # type: ignore[arg-type]
-        (lambda: LuongDecoder(E, D, hidden=H, coverage=True), "coverage needs the additive score"),
+        (lambda: LuongDecoder(E, D, hidden=H, coverage="all"), "coverage must be none"),  # type: ignore[arg-type]
+        (lambda: LuongDecoder(E, D, hidden=H, coverage="sum"), "coverage needs the additive score"),
         (lambda: LuongDecoder(E, D, hidden=H, window="near"), "global, local-m or local-p"),  # type: ignore[arg-type]
         (lambda: LuongDecoder(E, D, hidden=H, window="local-m", reach=0), "at least 1 position"),
         (lambda: LuongDecoder(E, D, hidden=H, cell="rnn"), "lstm or gru"),  # type: ignore[arg-type]
@@ -341,6 +394,24 @@ def test_a_pointer_mixes_the_vocabulary_with_the_source() -> None:
             own = log_vocabulary[:, :, y] if y < v else torch.full((1, 2), -torch.inf, dtype=torch.float64)
             alone = pointer.target_log_probs(own, hidden, weights, places, torch.full((1, 2), y))
             torch.testing.assert_close(alone[0, t], found[0, t, y])
+
+
+@torch.no_grad()
+def test_a_joint_softmax_generates_and_copies() -> None:
+    torch.manual_seed(8)
+    copy, v, n = JointCopy(H, D).double(), 4, 3
+    hidden, scores, values = (torch.randn(2, 2, size).double() for size in (H, v, D))
+    values = torch.randn(2, n, D).double()
+    mask, places = torch.tensor([[True] * 3, [True, True, False]]), torch.tensor([[1, v + 1, 1], [v, 2, 0]])
+    found = copy(scores, hidden, copy.keys(values), mask, places)
+    torch.testing.assert_close(found.exp().sum(-1), torch.ones(2, 2, dtype=torch.float64))
+    for b, t in itertools.product(range(2), range(2)):
+        copies = [math.exp(torch.tanh(copy.product.weight @ h) @ hidden[b, t]) for h in values[b, mask[b]]]
+        z = sum(copies) + float(scores[b, t].exp().sum())
+        for y in range(v + n):
+            generated = math.exp(scores[b, t, y]) if y < v else 0.0
+            copied = sum(e for e, place in zip(copies, places[b].tolist(), strict=False) if place == y)
+            assert float(found[b, t, y].exp()) == pytest.approx((generated + copied) / z)
 
 
 def test_the_coverage_loss_is_what_is_attended_to_again() -> None:

@@ -206,13 +206,13 @@ FAMILIES = (
         "Semantic parsers",
         "trelliswork.models.transducers.semantic.recipe:TreeRecipe",
         phrases_of(TREES),
-        (PairFiles,), (TreeConfig,), (TrainingConfig, Machine), TREES,
+        (PairFiles, VectorFile), (TreeConfig,), (TrainingConfig, Machine), TREES,
     ),
     Family(
         "Semantic parsers",
         "trelliswork.models.transducers.semantic.recipe:QueryRecipe",
         phrases_of(QUERIES),
-        (PairFiles,), (SqlConfig,), (TrainingConfig, Machine), QUERIES,
+        (PairFiles, VectorFile), (SqlConfig,), (TrainingConfig, Machine), QUERIES,
     ),
     Family(
         "Feature-based taggers",

@@ -90,7 +90,7 @@ class Run:
     def _steps(self, epoch: int) -> list[list[list[int]]]:
         """The batches of an epoch, `accumulate` of them in each process to a step."""
         seed, together = self.config.seed * 1_000_003 + epoch, self.batches_per_step
-        batches = token_budget_batches(self.lengths, self.config.batch_tokens, seed=seed, bucket=2000)
+        batches = token_budget_batches(self.lengths, self.config.batch_tokens, seed=seed, bucket=self.config.bucket)
         return [batches[i : i + together] for i in range(0, len(batches), together)]
 
     @property

@@ -54,6 +54,10 @@ class NetworkRecipe(Recipe):
         if is_crfsuite(self.options["train"]):
             problem = "a network reads words, and this file has attributes; add --model crf"
             raise DataError(self.options["train"], problem)
+        return self.word_vectors()
+
+    def word_vectors(self) -> WordVectors | None:
+        """Those that --vectors names."""
         vectors = _read_word_vectors(self.options.get("vectors"), self.network.vector_dim)
         if vectors is None and self.options.get("tune_vectors"):
             raise TrellisworkError("--tune-vectors needs vectors to train on; add --vectors FILE or leave it out")
@@ -83,7 +87,7 @@ class NetworkRecipe(Recipe):
         """A new model; vectors that cover no word of the training data are an error."""
         material, vectors = self.material, self.material.files
         model = self.kind.from_material(material, self.network, self.options, seed)
-        if vectors is not None and model.features.coverage(material.train) == 0:
+        if vectors is not None and model.vector_coverage(material.train) == 0:
             problem = "expected vectors of words of the training data, got none of them"
             raise DataError(self.options["vectors"], f"{problem}; give vectors of its language")
         model = self.started(model, seed, note)
@@ -96,7 +100,7 @@ class NetworkRecipe(Recipe):
 
     def _describe_vectors(self, vectors: WordVectors, note: Note) -> None:
         file, n = self.options["vectors"], len(vectors.words)
-        share = self._model.features.coverage(self.material.train)
+        share = self._model.vector_coverage(self.material.train)
         size = f"{count(n, 'vector')} of {vectors.dim} numbers"
         note(f"{file}: {size}, for {100 * share:.1f}% of the training tokens")
         if (vectors.n_announced or 0) > n:  # the file may have been cut

@@ -72,6 +72,10 @@ class WordNetwork(StoredNetwork):
             how = PretrainingConfig(epochs=self.config.pretrain_epochs, lr=PRETRAINING_RATE, seed=seed)
             pretrain_encoder(self, train, how)
 
+    def vector_coverage(self, sentences: Sequence[Sentence]) -> float:
+        """The share of the tokens that have a pretrained vector."""
+        return self.features.coverage(sentences)
+
     def knows(self, word: str) -> bool:
         return self.features.knows(word)
 

@@ -49,17 +49,16 @@ class GeneralScore(DotScore):
 class AdditiveScore(nn.Module):
     """v · tanh(W q + U h), which is v · tanh(W' [q; h]) with W' = [W, U]: the additive and the concat score are one.
 
-    With `coverage` the attention that a position has had so far is one more input: See, Liu and Manning (2017), Get to
-    the point: summarization with pointer-generator networks.
+    With coverage, `covered` numbers for each position are one more input: see `coverage`.
     """
 
     # [S4.11, 44-45, 52]
 
-    def __init__(self, query_dim: int, value_dim: int, dim: int, coverage: bool = False) -> None:
+    def __init__(self, query_dim: int, value_dim: int, dim: int, covered: int = 0) -> None:
         super().__init__()
         self.queries = nn.Linear(query_dim, dim, bias=False)
         self.values = nn.Linear(value_dim, dim)
-        self.coverage = nn.Parameter(torch.zeros(dim)) if coverage else None
+        self.coverage = nn.Linear(covered, dim, bias=False) if covered else None
         self.direction = nn.Linear(dim, 1, bias=False)
 
     def keys(self, values: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n k"]:
@@ -69,17 +68,17 @@ class AdditiveScore(nn.Module):
         self,
         queries: Float[Tensor, "batch m q"],
         keys: Float[Tensor, "batch n k"],
-        covered: Float[Tensor, "batch m n"] | None = None,
+        covered: Float[Tensor, "batch m n w"] | None = None,
     ) -> Float[Tensor, "batch m n"]:
         inner = self.queries(queries)[:, :, None] + keys[:, None]
         if self.coverage is not None and covered is not None:
-            inner = inner + covered[..., None] * self.coverage
+            inner = inner + self.coverage(covered)
         return self.direction(inner.tanh()).squeeze(-1)
 
 
-def make_score(kind: Scoring, query_dim: int, value_dim: int, coverage: bool = False) -> nn.Module:
-    """The score function of a name; coverage needs an additive one."""
-    if coverage and kind not in ("additive", "concat"):
+def make_score(kind: Scoring, query_dim: int, value_dim: int, covered: int = 0) -> nn.Module:
+    """The score function of a name; coverage, `covered` numbers for each position, needs an additive one."""
+    if covered and kind not in ("additive", "concat"):
         raise ScoreError(f"coverage needs the additive score; got {kind!r}; choose additive, or leave coverage out")
     if kind == "dot":
         if query_dim != value_dim:
@@ -91,7 +90,7 @@ def make_score(kind: Scoring, query_dim: int, value_dim: int, coverage: bool = F
     if kind == "general":
         return GeneralScore(query_dim, value_dim)
     if kind in ("additive", "concat"):
-        return AdditiveScore(query_dim, value_dim, query_dim, coverage)
+        return AdditiveScore(query_dim, value_dim, query_dim, covered)
     raise ScoreError(f"the attention score must be additive, concat, dot or general; got {kind!r}")
 
 

@@ -9,14 +9,15 @@ from torch import Tensor, nn
 
 from trelliswork.nn.decoders.attention import AdditiveScore, Memory, align, attend, ends_of
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
+from trelliswork.nn.decoders.coverage import Kind, make_coverage
 from trelliswork.runtime.shapes import Bool, Float
 
 
 class BahdanauState(NamedTuple):
-    """The state of the GRU, and the attention that each position has had (no positions without coverage)."""
+    """The state of the GRU, and the coverage of each position (no positions without it)."""
 
     hidden: Float[Tensor, "batch beam h"]
-    covered: Float[Tensor, "batch beam n"]
+    covered: Float[Tensor, "batch beam n w"]
 
 
 class BahdanauDecoder(Decoder):
@@ -34,12 +35,13 @@ class BahdanauDecoder(Decoder):
     """
 
     def __init__(
-        self, symbol_dim: int, source_dim: int, *, hidden: int = 256, dropout: float = 0.0, coverage: bool = False
+        self, symbol_dim: int, source_dim: int, *, hidden: int = 256, dropout: float = 0.0, coverage: Kind = "none"
     ) -> None:
         super().__init__()
         self.dim = hidden
         self.start = nn.Linear(source_dim, hidden)
-        self.score = AdditiveScore(hidden, source_dim, hidden, coverage)
+        self.coverage = make_coverage(coverage, source_dim, hidden)
+        self.score = AdditiveScore(hidden, source_dim, hidden, self.coverage.width if self.coverage else 0)
         self.inputs = nn.Linear(symbol_dim, 3 * hidden)  # W_z, W_r, W
         self.contexts = nn.Linear(source_dim, 3 * hidden, bias=False)  # the columns of U_z, U_r, U for c
         self.gates = nn.Linear(hidden, 2 * hidden, bias=False)  # the columns of U_z, U_r for s
@@ -53,8 +55,9 @@ class BahdanauDecoder(Decoder):
     def initial(self, memory: Memory, room: int = 1) -> BahdanauState:
         """s_0 = tanh(W_s h), of what the encoder knows at its ends."""
         hidden = self.start(ends_of(memory.values, memory.mask)).tanh()[:, None]
-        n = memory.mask.shape[1] if self.score.coverage is not None else 0
-        return BahdanauState(hidden, hidden.new_zeros(len(hidden), 1, n))
+        if self.coverage is None:
+            return BahdanauState(hidden, hidden.new_zeros(len(hidden), 1, 0, 0))
+        return BahdanauState(hidden, self.coverage.initial(memory.values))
 
     def step(self, memory: Memory, state: State, symbols: Float[Tensor, "batch beam e"]) -> Step:
         stepped, context, weights = self._recur(memory, BahdanauState(*state), self.inputs(symbols))
@@ -82,8 +85,8 @@ class BahdanauDecoder(Decoder):
         update, reset = (read[..., : 2 * h] + self.gates(before)).sigmoid().chunk(2, -1)  # [S4.6-7]
         proposed = (read[..., 2 * h :] + self.proposal(reset * before)).tanh()  # [S4.9]
         hidden = (1 - update) * before + update * proposed  # [S4.2, 10, 22]
-        if covered.shape[-1]:
-            covered = covered + weights
+        if self.coverage is not None:
+            covered = self.coverage(covered, weights, memory.values, before)
         return BahdanauState(hidden, covered), context, weights
 
     def _maxout(

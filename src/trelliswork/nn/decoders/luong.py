@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders.attention import (
-    AdditiveScore,
     Memory,
     Scoring,
     Window,
@@ -20,18 +19,19 @@ from trelliswork.nn.decoders.attention import (
     window_of,
 )
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
+from trelliswork.nn.decoders.coverage import Kind, make_coverage
 from trelliswork.runtime.shapes import Bool, Float
 
 _CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
 
 
 class LuongState(NamedTuple):
-    """States of the layers (and cells of LSTMs), h̃ of the step before, attention so far, the number of the step."""
+    """States of the layers (and cells of LSTMs), h̃ of the step before, coverage, the number of the step."""
 
     hidden: Float[Tensor, "batch beam layers h"]
     cells: Float[Tensor, "batch beam layers h"]
     fed: Float[Tensor, "batch beam h"]
-    covered: Float[Tensor, "batch beam n"]
+    covered: Float[Tensor, "batch beam n w"]
     time: Float[Tensor, "batch beam"]
 
 
@@ -39,7 +39,8 @@ class LuongDecoder(Decoder):
     """Recurrent layers whose new state h_t attends to the input; h̃_t = tanh(W_c [c_t; h_t]) is the output.
 
     `score` is dot, general or concat; `window` global, local-m (monotonic) or local-p (predictive), `reach` positions
-    to either side. With input `feeding`, h̃_t is read with the next symbol.
+    to either side. With input `feeding`, h̃_t is read with the next symbol. `coverage` lets attention see
+    where it has been.
 
         >>> decoder = LuongDecoder(32, 64, hidden=48)
         >>> memory = decoder.remember(torch.zeros(2, 7, 64), torch.ones(2, 7, dtype=torch.bool))
@@ -52,17 +53,18 @@ class LuongDecoder(Decoder):
     def __init__(
         self, symbol_dim: int, source_dim: int, *, hidden: int = 256, layers: int = 1,
         cell: Literal["lstm", "gru"] = "gru", score: Scoring = "general", window: Window = "global", reach: int = 10,
-        feeding: bool = True, coverage: bool = False, dropout: float = 0.0,
+        feeding: bool = True, coverage: Kind = "none", dropout: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__()
         if cell not in _CELLS or layers < 1:
             raise ScoreError(f"cell must be lstm or gru, and layers at least 1; got {cell!r}, {layers}")
-        self.dim, self.layers, self.feeding, self.coverage = hidden, layers, feeding, coverage
+        self.dim, self.layers, self.feeding = hidden, layers, feeding
+        self.coverage = make_coverage(coverage, source_dim, hidden)
         self.start = nn.Linear(source_dim, layers * hidden)
         read = symbol_dim + (hidden if feeding else 0)
         between = dropout if layers > 1 else 0.0
         self.recurrent = _CELLS[cell](read, hidden, layers, batch_first=True, dropout=between)
-        self.score = make_score(score, hidden, source_dim, coverage)
+        self.score = make_score(score, hidden, source_dim, self.coverage.width if self.coverage else 0)
         self.window = window_of(window, hidden, reach)
         self.output = nn.Linear(source_dim + hidden, hidden, bias=False)  # W_c
         self.dropout = nn.Dropout(dropout)
@@ -72,9 +74,9 @@ class LuongDecoder(Decoder):
 
     def initial(self, memory: Memory, room: int = 1) -> LuongState:
         hidden = self.start(ends_of(memory.values, memory.mask)).tanh().view(-1, 1, self.layers, self.dim)
-        batch, n = memory.mask.shape
+        batch = len(hidden)
         cells = torch.zeros_like(hidden) if isinstance(self.recurrent, nn.LSTM) else hidden[..., :0]
-        covered = hidden.new_zeros(batch, 1, n if self.coverage else 0)
+        covered = hidden.new_zeros(batch, 1, 0, 0) if self.coverage is None else self.coverage.initial(memory.values)
         return LuongState(hidden, cells, hidden.new_zeros(batch, 1, self.dim), covered, hidden.new_zeros(batch, 1))
 
     def step(self, memory: Memory, state: State, symbols: Float[Tensor, "batch beam e"]) -> Step:
@@ -84,12 +86,14 @@ class LuongDecoder(Decoder):
         top = tops.view(*symbols.shape[:2], -1)
         weights = self._weights(memory, top, before)
         output = self._combine(attend(weights, memory.values), top)
-        covered = before.covered + weights if self.coverage else before.covered
+        covered = before.covered
+        if self.coverage is not None:
+            covered = self.coverage(covered, weights, memory.values, top)
         return Step(output, weights, LuongState(hidden, cells, output, covered, before.time + 1))
 
     def forward(self, memory: Memory, symbols: Float[Tensor, "batch t e"]) -> Unrolled:
         """Without feeding and coverage, attention is computed for all steps at once."""
-        if self.feeding or self.coverage:
+        if self.feeding or self.coverage is not None:
             return super().forward(memory, symbols)
         state = self.initial(memory)
         top, _, _ = self._recur(state, symbols)
@@ -113,7 +117,7 @@ class LuongDecoder(Decoder):
     def _weights(
         self, memory: Memory, queries: Float[Tensor, "batch m h"], state: LuongState
     ) -> Float[Tensor, "batch m n"]:
-        covered = (state.covered,) if isinstance(self.score, AdditiveScore) and self.coverage else ()
+        covered = (state.covered,) if self.coverage is not None else ()
         scores = self.score(queries, memory.keys, *covered)
         if self.window is None:
             return align(scores, memory.mask)  # [S4.53-54]

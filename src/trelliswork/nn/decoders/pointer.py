@@ -15,8 +15,7 @@ class PointerMixture(nn.Module):
 
     Symbols of the source have numbers too (`places`): those of the vocabulary 0..v-1, unknown ones v + position.
 
-    See, Liu and Manning (2017), Get to the point: summarization with pointer-generator networks; Gu et al. (2016),
-    Incorporating copying mechanism in sequence-to-sequence learning.
+    See, Liu and Manning (2017), Get to the point: summarization with pointer-generator networks.
     """
 
     def __init__(self, dim: int) -> None:

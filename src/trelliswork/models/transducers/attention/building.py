@@ -6,6 +6,8 @@ from torch import Tensor
 
 from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.nn.decoders import BahdanauDecoder, Decoder, LuongDecoder, TransformerDecoder
+from trelliswork.nn.decoders.copynet import JointCopy
+from trelliswork.nn.decoders.pointer import PointerMixture
 from trelliswork.nn.encoders import RecurrentEncoder, TokenEncoder, TransformerEncoder
 from trelliswork.nn.output_layers import (
     AdaptiveSoftmaxLayer,
@@ -44,6 +46,13 @@ def make_decoder(config: AttentionConfig, source_dim: int) -> Decoder:
         *sizes, hidden=hidden, layers=config.layers, heads=config.heads, feedforward=config.feedforward,
         dropout=dropout, norm=config.norm,
     )  # fmt: skip
+
+
+def make_pointer(config: AttentionConfig, source_dim: int) -> PointerMixture | JointCopy | None:
+    """What copies symbols of the source."""
+    if not config.copy:
+        return None
+    return JointCopy(config.hidden, source_dim) if config.copying == "joint" else PointerMixture(config.hidden)
 
 
 def make_output(config: AttentionConfig, n_symbols: int, vectors: Tensor) -> OutputLayer:

@@ -18,6 +18,8 @@ Output = Literal["softmax", "sampled", "importance", "nce", "hierarchical", "ada
 Judge = Literal["exact match", "bleu"]
 Learning = Literal["likelihood", "scheduled", "risk", "reinforce"]
 Decoding = Literal["beam", "minimum-risk"]
+Coverage = Literal["none", "sum", "fertility", "recurrent"]
+Copying = Literal["gate", "joint"]
 
 
 def _with(*decoders: Decoder) -> dict[str, tuple[str, ...]]:
@@ -54,11 +56,13 @@ class AttentionConfig(Settings):
     reach: int = setting(10, "Half width of the local attention window.", at_least=1, goes_with=_with("luong"))
     feeding: bool = setting(True, "Input feeding: pass the attention vector to the next step.", option=True,
                             off="no_feeding", goes_with=_with("luong"))  # fmt: skip
-    coverage: bool = setting(
-        False, "Coverage: let attention depend on where it has been.", goes_with=_with("luong", "bahdanau")
-    )
+    coverage: Coverage = setting("none", "Coverage: what attention knows of where it has been",
+                                 choices=get_args(Coverage), option=True,
+                                 goes_with=_with("luong", "bahdanau"))  # fmt: skip
     coverage_loss: float = setting(0.0, "Weight of the coverage loss.", at_least=0)
     copy: bool = setting(False, "Copy mechanism: source symbols, including unknown ones, can be copied.", option=True)
+    copying: Copying = setting("gate", "Copy mechanism: a gate (pointer-generator), or one joint softmax (CopyNet)",
+                               choices=get_args(Copying), option=True, goes_with={"copy": (True,)})  # fmt: skip
     output: Output = setting("softmax", "Output layer", choices=get_args(Output))
     n_samples: int = setting(1000, "Number of sampled symbols (sampled output layers).", at_least=1)
     shared: bool = setting(False, "Share the vocabulary and the embeddings between source and target.", option=True)

@@ -13,14 +13,16 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import PairFormat, Sentence, Vocabulary
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.transducers.attention.answering import BEYOND, LONGEST, AttentionSearch
-from trelliswork.models.transducers.attention.building import make_decoder, make_encoder, make_output
+from trelliswork.models.transducers.attention.building import make_decoder, make_encoder, make_output, make_pointer
 from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.attention.learning import LOSSES
 from trelliswork.models.transducers.attention.pieces import Pieces
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
 from trelliswork.models.transducers.transducer import Symbols
 from trelliswork.nn.decoders.base import Unrolled
+from trelliswork.nn.decoders.copynet import JointCopy
 from trelliswork.nn.decoders.pointer import PointerMixture, coverage_loss
+from trelliswork.nn.output_layers import SoftmaxLayer
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -36,6 +38,7 @@ class Read:
     mask: Bool[Tensor, "batch n"]
     places: Int[Tensor, "batch n"] | None
     symbols: Sequence[Symbols]
+    copy_keys: Float[Tensor, "batch n h"] | None = None  # what the scores of copies depend on, in a joint softmax
 
 
 class AttentionNetwork(AttentionSearch, PairNetwork):
@@ -61,7 +64,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         self.encoder = make_encoder(config)
         self.decoder = make_decoder(config, self.encoder.dim)
         self.output = make_output(config, len(target), self.target_vectors.weight)
-        self.pointer = PointerMixture(config.hidden) if config.copy else None
+        self.pointer = make_pointer(config, self.encoder.dim)
         self.dropout = nn.Dropout(config.dropout)
         self.own_share = 0.0  # of symbols that the decoder reads from itself, in scheduled sampling
 
@@ -128,7 +131,8 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         encoded = self.dropout(self.encoder(self.dropout(vectors), mask))  # [S4.17-19]
         symbols = [pair.symbols for pair in pairs]
         places = self._places(symbols) if self.pointer is not None else None
-        return Read(self.decoder.remember(encoded, mask), mask, places, symbols)
+        keys = self.pointer.keys(encoded) if isinstance(self.pointer, JointCopy) else None
+        return Read(self.decoder.remember(encoded, mask), mask, places, symbols, keys)
 
     def _places(self, sources: Sequence[Symbols]) -> Int[Tensor, "batch n"]:
         """The numbers of source symbols among the outputs."""
@@ -150,11 +154,18 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
 
     def log_probs(self, read: Read, found: Unrolled) -> Float[Tensor, "batch t v"]:
         """ln p of every symbol after each step; unknown symbols and the begin are never written."""
-        log_probs = self.output.log_probs(found.hidden)
-        if self.pointer is not None and read.places is not None:
-            log_probs = self.pointer(log_probs, found.hidden, found.weights, read.places)
+        log_probs = self._log_probs(read, found)
         log_probs[..., [UNKNOWN_PLACE, BEGIN_PLACE]] = -torch.inf
         return log_probs
+
+    def _log_probs(self, read: Read, found: Unrolled) -> Float[Tensor, "batch t v"]:
+        if self.pointer is None or read.places is None:
+            return self.output.log_probs(found.hidden)
+        if isinstance(self.pointer, PointerMixture):
+            return self.pointer(self.output.log_probs(found.hidden), found.hidden, found.weights, read.places)
+        assert isinstance(self.output, SoftmaxLayer)
+        scores = self.output.scores(found.hidden)
+        return self.pointer(scores, found.hidden, read.copy_keys, read.mask, read.places)
 
     # Learning
 
@@ -191,6 +202,8 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         self, read: Read, found: Unrolled, outputs: Int[Tensor, "batch t"]
     ) -> Float[Tensor, "batch t"]:
         """ln p of each symbol of given targets."""
+        if isinstance(self.pointer, JointCopy):
+            return self._log_probs(read, found).gather(2, outputs[:, :, None]).squeeze(2)
         v = len(self.target)
         known = outputs.clamp(max=v - 1)
         log_probs = self.output.log_probs(found.hidden).gather(2, known[:, :, None]).squeeze(2)

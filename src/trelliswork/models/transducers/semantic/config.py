@@ -20,6 +20,8 @@ class TreeConfig(Settings):
         "auto", "Kind of targets; equivalent forms are mapped to one", choices=get_args(FormName), option=True
     )
     word_dim: int = setting(100, "Dimension of word embeddings.", at_least=1, option=True, search=Around(2))
+    vector_dim: int = setting(0, "Dimension of pretrained vectors, 0 if there are none; set by the file of vectors.")
+    tune_vectors: bool = setting(False, "Fine-tune the pretrained vectors.", option=True)
     hidden: int = setting(128, "Hidden units of the decoder.", at_least=2, option=True, search=Around(2))
     layers: int = setting(1, "Number of encoder layers.", at_least=1, option=True)
     dropout: float = setting(
@@ -29,6 +31,10 @@ class TreeConfig(Settings):
         0.05, "Probability of replacing a word by <unk> in training.", at_least=0, below=1, option=True
     )
     min_count: int = setting(2, "Words seen fewer times than this map to <unk>.", at_least=1, option=True)
+    open_names: bool = setting(
+        True, "Anonymise names such as denver:ci in both sides by a lexicon learned from the training pairs.",
+        option=True, off="keep_names",
+    )  # fmt: skip
     smoothing: float = setting(0.0, "Label smoothing.", at_least=0, below=1, option=True)
     beam: int = setting(5, "Beam size.", at_least=1, option=True)
     constrained: bool = setting(True, "Decode well-formed targets only.", option=True, off="unconstrained")
@@ -39,6 +45,7 @@ class SqlConfig(TreeConfig):
     """What a Seq2SQL network is made of: Seq2Tree, and the database that its queries are tried on."""
 
     form: FormName = setting("sql", "Kind of targets.", choices=("sql",))
+    open_names: bool = setting(False, "Not for SQL, whose values have no kind.", choices=(False,), option=None)
     database: str | None = setting(
         None, "SQLite database the questions are about, opened read-only.", option=True, metavar="FILE"
     )

@@ -15,6 +15,7 @@ from typing import Literal, get_args
 from trelliswork.errors import TermError
 from trelliswork.terms import bracketed, canonical, parse_brackets
 from trelliswork.terms.brackets import LAMBDA, closed, nested
+from trelliswork.terms.clauses import canonical_clause, printed
 
 Symbols = tuple[str, ...]
 FormName = Literal["auto", "brackets", "lambda", "prolog", "sql"]
@@ -117,6 +118,14 @@ class PrologForm(Form):
         if at < len(target):
             raise TermError(f"expected one Prolog term; got {target[at]!r} behind it in {_shown(target)}")
         return heads_out(found)
+
+    def compared(self, target: Sequence[str]) -> Symbols:
+        """Up to names of variables and the order of conjuncts."""
+        try:
+            clause = nested(" ".join(heads_in(self.read(target))))
+        except TermError:
+            return tuple(target)
+        return tuple(printed(canonical_clause(clause)).split())
 
     def written(self, symbols: Sequence[str]) -> Symbols:
         found, heads, first = list[str](), [BESIDE], True

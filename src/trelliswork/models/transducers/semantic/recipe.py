@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trelliswork.data import WordVectors
 from trelliswork.models.transducers.recipe import PairRecipe
 from trelliswork.models.transducers.semantic.presets import QUERIES, TREES
 
@@ -11,8 +12,11 @@ class TreeRecipe(PairRecipe):
 
     PRESETS = TREES
 
+    def read_files(self) -> WordVectors | None:
+        return self.word_vectors()
 
-class QueryRecipe(PairRecipe):
+
+class QueryRecipe(TreeRecipe):
     """Seq2SQL networks."""
 
     PRESETS = QUERIES

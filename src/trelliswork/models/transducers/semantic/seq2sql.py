@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 from torch import Tensor
 
-from trelliswork.data import PairFormat, Sentence, Vocabulary
+from trelliswork.data import PairFormat, Sentence, Vocabulary, WordVectors
 from trelliswork.data.database import Database, Rows
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.transducers.network import END, EncodedPair
@@ -61,13 +61,14 @@ class Seq2SQL(Seq2Tree):
 
     @classmethod
     def from_data(
-        cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0
-    ) -> Self:
+        cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0,
+        vectors: WordVectors | None = None,
+    ) -> Self:  # fmt: skip
         """A new model of pairs of questions and queries; the settings name the database."""
         config = config or SqlConfig()
         if config.database is None:
             raise TrellisworkError("expected the database that questions are about, got none; add --database FILE")
-        return super().from_data(train, replace(config, form="sql"), format=format, seed=seed)
+        return super().from_data(train, replace(config, form="sql"), format=format, seed=seed, vectors=vectors)
 
     @classmethod
     def limits_of(cls, trees: Sequence[Symbols], config: Any) -> dict[str, Any]:

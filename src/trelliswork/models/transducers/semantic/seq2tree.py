@@ -10,7 +10,7 @@ Dong and Lapata (2016), Language to logical form with neural attention.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -19,14 +19,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from trelliswork.data import PairFormat, Sentence, Vocabulary
-from trelliswork.errors import DataError, TermError, TrellisworkError
+from trelliswork.data import PairFormat, Sentence, Vocabulary, WordVectors
+from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import PartProbability, Report, count
+from trelliswork.models.recipe import Material, Options
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
 from trelliswork.models.transducers.semantic.config import TreeConfig
-from trelliswork.models.transducers.semantic.constraints import Arities, BracketConstraint, arities_in, names_alone
-from trelliswork.models.transducers.semantic.forms import CLOSE, FORMS, OPEN, Form, FormName, form_of
-from trelliswork.models.transducers.semantic.sql import SqlForm
+from trelliswork.models.transducers.semantic.constraints import Arities, BracketConstraint
+from trelliswork.models.transducers.semantic.forms import CLOSE, OPEN, Form, form_of
+from trelliswork.models.transducers.semantic.names import Lexicon, NamingGenerator, Opened
+from trelliswork.models.transducers.semantic.question_words import QuestionWords, words_of
+from trelliswork.models.transducers.semantic.trees import form_named, limits_of, opened_pairs, opened_tree, tree_of
 from trelliswork.models.transducers.transducer import Symbols, Transduced
 from trelliswork.nn.decoders.base import Decoder, Unrolled
 from trelliswork.nn.decoders.constraints import Constraint
@@ -39,12 +42,11 @@ from trelliswork.training.shares import answered
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-DEEPER, LONGER = 2, 1.5  # than the deepest and the longest tree of the training data: what may be generated
 INF = float("inf")
 SHOWN = {
     "brackets": "trees in brackets",
     "lambda": "lambda terms, up to names of variables and order of conjuncts",
-    "prolog": "Prolog terms",
+    "prolog": "Prolog terms, compared up to names of variables and order of conjuncts",
     "sql": "SQL",
 }
 
@@ -64,12 +66,15 @@ class Seq2Tree(PairNetwork):
     ) -> None:
         super().__init__(config, format, source, target)
         self.form: Form = form_named(config.form)
-        self.limits = dict(limits)  # of the training data: arities of heads, levels and length of trees
-        self.inputs = nn.Embedding(len(source), config.word_dim)
-        self.encoder = RecurrentEncoder(config.word_dim, hidden=config.hidden // 2, layers=config.layers)
+        self.limits = dict(limits)  # of the training data: arities of heads, levels and length of trees, names
+        self.lexicon = Lexicon.from_stored(self.limits["lexicon"])
+        self.inputs = QuestionWords(
+            len(source), self.limits["known"], config.word_dim, config.vector_dim, tune=config.tune_vectors
+        )
+        self.encoder = RecurrentEncoder(self.inputs.dim, hidden=config.hidden // 2, layers=config.layers)
         self.symbols = nn.Embedding(len(target), config.word_dim)
         self.decoder = TreeDecoder(
-            config.word_dim, self.encoder.dim + config.word_dim, hidden=config.hidden, deepest=self.limits["deepest"],
+            config.word_dim, self.encoder.dim + self.inputs.dim, hidden=config.hidden, deepest=self.limits["deepest"],
             dropout=config.dropout,
         )  # fmt: skip
         self.output = nn.Linear(config.hidden, len(target))
@@ -82,33 +87,36 @@ class Seq2Tree(PairNetwork):
 
     @classmethod
     def from_data(
-        cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0
-    ) -> Self:
+        cls, train: Sequence[Sentence], config: Any = None, *, format: PairFormat | None = None, seed: int = 0,
+        vectors: WordVectors | None = None,
+    ) -> Self:  # fmt: skip
         """A new model of the words and symbols of some pairs; the form of targets is chosen by them, if it is open."""
         config = config or TreeConfig()
         if not train:
             raise TrellisworkError("expected pairs to build a model from, got none; check the data")
-        targets = [pair.target or () for pair in train]
-        config = replace(config, form=form_of(targets) if config.form == "auto" else config.form)
-        trees = [_read(form_named(config.form), pair) for pair in train]
-        words = (word for pair in train for word in pair.words)
-        source = Vocabulary.from_items(words, min_count=config.min_count, unknown=UNKNOWN)
+        if config.form == "auto":
+            config = replace(config, form=form_of([pair.target or () for pair in train]))
+        config = replace(config, vector_dim=0 if vectors is None else vectors.dim)
+        lexicon, questions, trees = opened_pairs(train, form_named(config.form), config.open_names)
+        source, n_known = words_of(questions, config.min_count, vectors)
         symbols = (symbol for tree in trees for symbol in tree)
         target = Vocabulary.from_items(symbols, unknown=UNKNOWN, first=(BEGIN, END))
-        limits = cls.limits_of(trees, config)
+        limits = {**cls.limits_of(trees, config), "lexicon": lexicon.stored(), "known": n_known}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return cls(config, format or PairFormat("blanks", "blanks", "none"), source, target, limits)
+            model = cls(config, format or PairFormat("blanks", "blanks", "none"), source, target, limits)
+        if vectors is not None:
+            model.inputs.load(source, vectors)
+        return model
+
+    @classmethod
+    def from_material(cls, material: Material, config: Any, options: Options, seed: int) -> Self:
+        return cls.from_data(material.train, config, format=material.choices.pairs, seed=seed, vectors=material.files)
 
     @classmethod
     def limits_of(cls, trees: Sequence[Symbols], config: Any) -> dict[str, Any]:
         """What of the training data bounds the trees that are written."""
-        return {
-            "arities": arities_in(trees),
-            "alone": sorted(names_alone(trees)),
-            "deepest": max(map(_depth, trees)) + 1 + DEEPER,
-            "longest": int(LONGER * max(map(len, trees))) + 1,
-        }
+        return limits_of(trees)
 
     # Learning
 
@@ -116,10 +124,16 @@ class Seq2Tree(PairNetwork):
         """Pairs as indices; targets in the form that is learned."""
         found = []
         for pair in pairs:
-            source = torch.tensor(self.source.indices(pair.words), dtype=torch.long)
-            tree = self.target.indices(_read(self.form, pair)) if with_tags else None
-            found.append(EncodedPair(source, None if tree is None else torch.tensor(tree), pair.words))
+            opened = self.lexicon.opened(pair.words)
+            tree = None
+            if with_tags:
+                symbols = opened_tree(self.form, opened, tree_of(self.form, pair))
+                tree = torch.tensor(self.target.indices(symbols), dtype=torch.long)
+            found.append(EncodedPair(self._numbers(opened), tree, pair.words))
         return found
+
+    def _numbers(self, opened: Opened) -> Int[Tensor, " n"]:
+        return torch.tensor(self.source.indices(opened.words), dtype=torch.long)
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Float[Tensor, ""]:
         """-log p(target | source), summed over the batch; in training with the smoothing of the settings."""
@@ -157,10 +171,7 @@ class Seq2Tree(PairNetwork):
         """What the decoder attends to: each word as it is, and as its neighbours make it."""
         words = pad_sequence(list(sources), batch_first=True, padding_value=-1).to(self.device)
         mask, words = words >= 0, words.clamp(min=0)
-        if self.training and self.config.word_dropout:
-            dropped = torch.rand(words.shape, device=words.device) < self.config.word_dropout
-            words = words.masked_fill(dropped, self.source.index(UNKNOWN))
-        vectors = self.dropout(self.inputs(words))
+        vectors = self.dropout(self.inputs(words, self.config.word_dropout if self.training else 0.0))
         ahead, back = self.encoder(vectors, mask).chunk(2, -1)
         return self.decoder.remember(torch.cat([ahead, vectors * mask[..., None], back], -1), mask)
 
@@ -192,23 +203,27 @@ class Seq2Tree(PairNetwork):
         """How many arguments heads have: the fewest and the most."""
         return {head: (least, most) for head, (least, most) in self.limits["arities"].items()}
 
-    def generation(self, sources: Sequence[Int[Tensor, " n"]]) -> Generation:
-        """All that may be written for some sources, symbol by symbol."""
+    def generation(self, sources: Sequence[Int[Tensor, " n"]], names: Sequence[Container[str]] = ()) -> Generation:
+        """All that may be written for some sources, symbol by symbol; `names` are the open names of each."""
         limits = torch.full((len(sources),), self.limits["longest"], device=self.device)
         begin, end = (self.target.index(name) for name in (BEGIN, END))
+        model = NamingGenerator(self, names) if names else self
         return Generation(
-            self, self._memory(sources), begin=begin, end=end, limits=limits, constraint=self.constraint
+            model, self._memory(sources), begin=begin, end=end, limits=limits, constraint=self.constraint
         )  # fmt: skip
 
     def transduced(self, batch: Sequence[Symbols], top_k: int, sure: bool) -> list[Transduced]:
-        sources = [torch.tensor(self.source.indices(words), dtype=torch.long) for words in batch]
-        generation = self.generation(sources)
+        opened = [self.lexicon.opened(words) for words in batch]
+        names = [each.names for each in opened] if self.lexicon.phrases else ()
+        generation = self.generation([self._numbers(each) for each in opened], names)
         found = beam_search(generation, generation.score, max(self.config.beam, top_k))
         trees = [self._ranked(*row) for row in zip(found.decisions.tolist(), found.scores.tolist(), strict=True)]
         parts = self._parts(batch, [next(iter(each)) for each in trees]) if sure else [()] * len(batch)
         return [
-            Transduced([(self.form.written(tree), score) for tree, score in list(each.items())[:top_k]], sure_of)
-            for each, sure_of in zip(trees, parts, strict=True)
+            Transduced(
+                [(self.form.written(own.closed(tree)), score) for tree, score in list(each.items())[:top_k]], sure_of
+            )
+            for own, each, sure_of in zip(opened, trees, parts, strict=True)
         ]
 
     def _ranked(self, decisions: Sequence[Sequence[int]], scores: Sequence[float]) -> dict[Symbols, float]:
@@ -221,24 +236,27 @@ class Seq2Tree(PairNetwork):
 
     def _parts(self, batch: Sequence[Symbols], trees: Sequence[Symbols]) -> list[list[PartProbability]]:
         """For each symbol of the trees, the word that it looks at most, and its probability given those before it."""
-        sources = [torch.tensor(self.source.indices(words), dtype=torch.long) for words in batch]
+        opened = [self.lexicon.opened(words) for words in batch]
         pairs = [
-            EncodedPair(source, torch.tensor(self.target.indices(tree), dtype=torch.long), words)
-            for source, tree, words in zip(sources, trees, batch, strict=True)
+            EncodedPair(self._numbers(own), torch.tensor(self.target.indices(tree), dtype=torch.long), own.words)
+            for own, tree in zip(opened, trees, strict=True)
         ]
         found, gold = self._unrolled(pairs)
         shares = self.next_log_probs(found.hidden).gather(-1, gold.clamp(min=0)[..., None]).squeeze(-1).exp().tolist()
         words = found.weights.argmax(-1).tolist()
         return [
-            [PartProbability(words[row][t], words[row][t] + 1, symbol, shares[row][t]) for t, symbol in enumerate(tree)]
-            for row, tree in enumerate(trees)
+            [
+                PartProbability(*own.span(words[row][t]), symbol, shares[row][t])
+                for t, symbol in enumerate(own.closed(tree))
+            ]
+            for row, (own, tree) in enumerate(zip(opened, trees, strict=True))
         ]
 
     def evaluate(self, gold: Sequence[Sentence]) -> dict[str, Any]:
         """The share of questions whose meaning is right: equal in names of variables and order where they matter."""
         answers = answered(self.transduce, gold)
         right = [
-            self.form.compared(answer.best[0][0]) == _read(self.form, pair)
+            self.form.compared(answer.best[0][0]) == self.form.compared(pair.target or ())
             for pair, answer in zip(gold, answers, strict=True)
         ]
         share = sum(right) / max(1, len(right))
@@ -254,14 +272,21 @@ class Seq2Tree(PairNetwork):
 
     # What it is
 
+    def vector_coverage(self, questions: Sequence[Sentence]) -> float:
+        """The share of the words, open names counted in, that have a pretrained vector."""
+        return self.inputs.coverage(self._numbers(self.lexicon.opened(pair.words)) for pair in questions)
+
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
         for pair in dev:
-            _read(self.form, pair)  # a broken one is said before anything is learned
+            tree_of(self.form, pair)  # a broken one is said before anything is learned
         found = [f"targets: {SHOWN[self.form.name]} (--form)"]
         repaired = sum(self.form.is_repaired(pair.target or ()) for pair in (*train, *dev))
         if repaired:
             found.append(f"note: {count(repaired, 'target')} without all closing brackets; they are added at the end")
-        return [*found, *super().notes(train, dev)]
+        if self.lexicon.phrases:
+            found.append(f"{count(len(self.lexicon.phrases), 'name')} left open in questions (--keep-names)")
+        opened = [replace(pair, words=self.lexicon.opened(pair.words).words) for pair in dev]
+        return [*found, *super().notes(train, opened)]
 
     def stored_config(self) -> dict[str, Any]:
         return super().stored_config() | {"limits": self.limits}
@@ -271,27 +296,3 @@ class Seq2Tree(PairNetwork):
         source, target = (Vocabulary.from_list(config[side], unknown=UNKNOWN) for side in ("source", "target"))
         settings, format = cls.CONFIG.from_dict(config["settings"]), PairFormat(**config["format"])
         return cls(settings, format, source, target, config["limits"])
-
-
-def form_named(name: FormName) -> Form:
-    """The form of a name that is settled."""
-    return SqlForm() if name == "sql" else FORMS[name]
-
-
-def _depth(tree: Symbols) -> int:
-    """The deepest level of brackets."""
-    depth = deepest = 0
-    for symbol in tree:
-        depth += (symbol == OPEN) - (symbol == CLOSE)
-        deepest = max(deepest, depth)
-    return deepest
-
-
-def _read(form: Form, pair: Sentence) -> Symbols:
-    """The target of a pair as it is learned."""
-    if pair.target is None:
-        raise TrellisworkError("expected pairs with targets to learn from, got a source alone; give its target")
-    try:
-        return form.read(pair.target)
-    except TermError as error:
-        raise DataError(pair.file or "pairs", f"{error}; mend the target", line=pair.line) from error
