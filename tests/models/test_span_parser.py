@@ -158,6 +158,38 @@ def test_pins_are_kept_and_others_give_way() -> None:
         model.pinned("4", 3)
 
 
+def test_explanations_have_the_probabilities_of_all_trees() -> None:
+    """Of a parser with so few labels that its trees over four words can be enumerated."""
+    texts = ["(S (NP (DT the) (NN dog)) (VP (VBZ sees) (PRP us)))", "(S (VBZ sees) (NP (DT the) (NN dog) (PRP us)))"]
+    model = SpanParser.from_data([sentence_of(Tree.parse(text)) for text in texts], SpanConfig(**SMALL))
+    sentence = Sentence(("the", "dog", "sees", "us"))
+    every = trees(0, 4, model.labels.names, model.distribution([sentence]).spans[0].tolist())
+    z = math.fsum(math.exp(score) for _, score in every)
+
+    def share(start: int, end: int, label: str | None) -> float:
+        held = (math.exp(score) for nodes, score in every
+                if any(node[:2] == (start, end) and label in (None, node[2]) for node in nodes))  # fmt: skip
+        return math.fsum(held) / z
+
+    (found,) = model.explain([sentence])
+    assert {(part.start, part.end, part.label) for each in found.spans for part in each.brackets} == {
+        (each.start, each.end, each.label) for each in model.predict([sentence])[0].spans
+    }
+    for each in found.spans:
+        for part in (*each.brackets, *each.labels, *each.crossing):
+            assert part.probability == pytest.approx(share(part.start, part.end, part.label), abs=1e-5)
+            assert part.span_probability == pytest.approx(share(part.start, part.end, None), abs=1e-5)
+        start, end = each.brackets[0].start, each.brackets[0].end
+        spans = [(i, j) for i in range(4) for j in range(i + 1, 5) if i < start < j < end or start < i < end < j]
+        wanted = sorted((share(i, j, None) for i, j in spans), reverse=True)[:3]
+        assert [part.span_probability for part in each.crossing] == pytest.approx(wanted, abs=1e-5)
+        assert [part.probability for part in each.labels] == sorted((p.probability for p in each.labels), reverse=True)
+    assert " 1-4 " in str(found) and '<table class="arcs">' in found._repr_html_()
+    assert any(each.crossing for each in found.spans) and "  x " in str(found)
+    (nothing,) = model.explain([Sentence(())])
+    assert str(nothing) == ""
+
+
 def test_minimum_risk_has_the_highest_expected_f1_of_all_trees() -> None:
     model = parser()
     dist = model.distribution([TRAIN[4]])

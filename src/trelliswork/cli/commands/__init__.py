@@ -26,7 +26,7 @@ COMMANDS = {
     "tag": Listed("predict", "The same as predict."),
     "explain": Listed(
         "explain",
-        "Show which features voted for which tag, which other heads words may have, or how strings are aligned.",
+        "Show which features voted for which tag, what else a tree may be, or how strings are aligned.",
     ),
     "check": Listed("check", "Look at files before training on them."),
     "info": Listed("info", "Show what a model is."),

@@ -1,4 +1,4 @@
-"""`trelliswork explain`: which features voted for which tag, or which other heads a word may have."""
+"""`trelliswork explain`: which features voted for which tag, or what else a tree may be."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def explain(
     features: Features = None,
     **columns: Any,
 ) -> None:
-    """Show which features voted for which tag, which other heads words may have, or how strings are aligned.
+    """Show which features voted for which tag, what else a tree may be, or how strings are aligned.
 
     For every token its tag with the probability, and the features that
     speak for it (+) and against it (-), strongest first: previous word =
@@ -41,9 +41,13 @@ def explain(
     scores of each token are normalised). For models over features, such as
     --model crf.
 
-    Of a parser: for every word its head and label in the best tree, and
-    the other heads that it may have, each with its probability and that of
-    the best label with it. All probabilities are exact.
+    Of a graph-based parser: for every word its head and label in the best
+    tree, and the other heads that it may have, each with its probability
+    and that of the best label with it. Of a constituency parser: for every
+    bracket its probability, other labels of the same words (|), and the
+    brackets that cross it (x). These probabilities are exact. Of a
+    transition-based parser: the decisions that build the tree, and the
+    others that were possible, each given all before it.
 
     Of a pair n-gram: how the source and the best target are aligned, with
     the probability of each chunk, and the strongest other targets.
@@ -56,7 +60,7 @@ def explain(
     """
     tagger: Any = load(model, features=given_function(features))
     if not tagger.explains:
-        problem = f"expected a model over features, a graph-based parser or a pair n-gram, got {type(tagger).__name__}"
+        problem = f"expected a model over features, a parser or a pair n-gram, got {type(tagger).__name__}"
         raise ModelError(f"{model}: {problem}; train one with --model crf, biaffine or pair-ngram")
     kind = kind_of(file, "text" if text else None, tagger)
     _, stream = open_new(file, kind, choices_of(tagger, layout_in(columns), kind))

@@ -33,6 +33,7 @@ from trelliswork.models.base import Description
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
+from trelliswork.models.parsers.constituency.bracket_shares import BracketShares
 from trelliswork.models.parsers.constituency.derivations import Bracket, ChainLabels, brackets_of
 from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins
 from trelliswork.models.parsers.constituency.span_config import SpanConfig
@@ -183,6 +184,11 @@ class SpanParser(ConstituencyParser, WordNetwork):
             )
             for i, each in enumerate(batch)
         ]  # fmt: skip
+
+    def shares(self, sentence: Sentence) -> BracketShares:
+        marginals, names = self.distribution([sentence]).marginals[0].detach().cpu(), sorted(self.known_labels)
+        having = torch.tensor([self.labels.with_label(name) for name in names]).T.to(marginals)
+        return BracketShares(names, (marginals @ having).numpy(), marginals[..., 1:].sum(-1).numpy())
 
     def _sure(self, marginals: Float[Tensor, "n n c"], brackets: Sequence[Bracket]) -> list[float]:
         """The probability of each constituent, in whichever chain."""
