@@ -68,7 +68,8 @@ def predict(
         typer.Option(
             metavar="TOKEN=TAG",
             help="A tag that is known: 3=B-PER for token 3 of every sentence, 2:3=B-PER for that of sentence 2. "
-            "Of a parser a head, a head with its label, or a label: 3=2, 3=2:nsubj, 3=_:nsubj; 0 is the root.",
+            "Of a parser a head, a head with its label, or a label: 3=2, 3=2:nsubj, 3=_:nsubj; 0 is the root. Of a "
+            "constituency parser a bracket by its first and last word: 1=3, 1=3:NP, 2:1=3:NP.",
         ),
     ] = None,
     out: Annotated[str | None, typer.Option(metavar="FILE", help="Write here instead of standard output.")] = None,
