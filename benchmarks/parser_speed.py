@@ -1,4 +1,4 @@
-"""Parsing from a CoNLL-U file to a CoNLL-U file, ours and the peers by turns: sentences a second of one core.
+"""Parsing from a file of trees to a file of trees, ours and the peers by turns: sentences a second of one core.
 
     python -m benchmarks.parser_speed --model transition=FOLDER --peer udpipe=PYTHON --peer spacy=PYTHON
 
@@ -30,11 +30,27 @@ from typing import Any
 from benchmarks.accuracy.measure import ROOT
 from benchmarks.report import RESULTS, table, versions
 from trelliswork.data import atomic_write
+from trelliswork.data.brackets import bracket_text, read_brackets, tree_of
 
 PEERS = Path(__file__).parent / "peers"
 STORE = RESULTS / "parser-speed.json"
-TRAIN, TEST = "ud_english_ewt/en_ewt-ud-train.conllu.gz", "ud_english_ewt/en_ewt-ud-test.conllu"
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bank:
+    """A treebank in the folder of all data."""
+
+    title: str
+    train: str
+    test: str
+    suffix: str
+
+
+EWT = Bank(
+    "UD English EWT test", "ud_english_ewt/en_ewt-ud-train.conllu.gz", "ud_english_ewt/en_ewt-ud-test.conllu", ".conllu"
+)
+MASC = Bank("MASC test, no traces and functions", "constituency_masc/train.mrg", "constituency_masc/test.mrg", ".mrg")
 
 
 @dataclass(frozen=True)
@@ -55,6 +71,7 @@ class Contest:
     about: str
     peers: tuple[Peer, ...]
     ours: str = "our_parser.py"
+    bank: Bank = EWT
 
 
 CONTESTS = (
@@ -68,6 +85,9 @@ CONTESTS = (
     Contest("biaffine-training", "the same, one pass: exact likelihood of trees, batches of 5,000 tokens", (
         Peer("supar", "supar 1.1: the same sizes and batches; losses of single heads", "supar_training.py", 2.0),
     ), ours="our_training.py"),
+    Contest("span-cky", "BiLSTM 2 x 200 over words and characters, spans 250, with tags; the highest expected F1", (
+        Peer("supar", "supar 1.1, CRF: the same sizes, no tags; minimum risk", "supar_constituency.py", 4.0),
+    ), bank=MASC),
 )  # fmt: skip
 
 
@@ -79,19 +99,27 @@ class Place:
     work: Path
     pythons: Mapping[str, str]
 
-    @property
-    def test(self) -> Path:
-        return self.data / TEST
+    def file(self, bank: Bank, part: str) -> Path:
+        """A file of a treebank that every parser can read: unpacked, one tree a line, without traces and functions."""
+        source, target = self.data / getattr(bank, part), self.work / f"{part}{bank.suffix}"
+        if not target.exists():
+            if bank.suffix == ".mrg":
+                trees = [tree_of(each.words, each.tags or (), each.brackets or ()) for each in read_brackets(source)]
+                target.write_text("".join(bracket_text(tree) + "\n" for tree in trees), encoding="utf-8")
+            else:
+                packed = source.read_bytes()
+                target.write_bytes(gzip.decompress(packed) if source.suffix == ".gz" else packed)
+        return target
 
     def python_of(self, peer: Peer) -> str | None:
         return self.pythons.get(peer.name) or os.environ.get(f"TRELLISWORK_PEER_{peer.name.upper()}")
 
 
 @contextmanager
-def served(python: str, script: str, model: Path, place: Place) -> Iterator[subprocess.Popen[str]]:
+def served(python: str, script: str, model: Path, place: Place, bank: Bank) -> Iterator[subprocess.Popen[str]]:
     """A process that parses the test file whenever it gets a line."""
-    out = place.work / f"{script}.conllu"
-    command = [python, str(PEERS / script), "parse", str(model), str(place.test), str(out)]
+    out = place.work / f"{script}{bank.suffix}"
+    command = [python, str(PEERS / script), "parse", str(model), str(place.file(bank, "test")), str(out)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=one_thread()) as found:
         assert found.stdout is not None and found.stdin is not None
         if found.stdout.readline().strip() != "ready":
@@ -112,13 +140,11 @@ def seconds(process: subprocess.Popen[str]) -> float:
     return float(process.stdout.readline())
 
 
-def trained(peer: Peer, python: str, place: Place) -> Path | None:
+def trained(peer: Peer, python: str, place: Place, bank: Bank) -> Path | None:
     """The model of a peer, trained now if there is none; nothing if the peer is not installed."""
-    model = place.work / f"{peer.name}.model"
+    model = place.work / f"{peer.name}{bank.suffix}.model"
     if not model.exists():
-        text = place.work / "train.conllu"
-        text.write_bytes(gzip.decompress((place.data / TRAIN).read_bytes()))
-        command = [python, str(PEERS / peer.script), "train", str(text), str(model)]
+        command = [python, str(PEERS / peer.script), "train", str(place.file(bank, "train")), str(model)]
         try:
             subprocess.run(command, check=True, env=one_thread(), capture_output=True)
         except (OSError, subprocess.CalledProcessError) as error:
@@ -131,18 +157,19 @@ def trained(peer: Peer, python: str, place: Place) -> Path | None:
 def measure(contest: Contest, model: Path, place: Place, rounds: int) -> Row:
     """Medians of interleaved rounds, and of the ratios within them."""
     with ExitStack() as stack:
-        runs = {"ours": stack.enter_context(served(sys.executable, contest.ours, model, place))}
+        runs = {"ours": stack.enter_context(served(sys.executable, contest.ours, model, place, contest.bank))}
         for peer in contest.peers:
             python = place.python_of(peer)
             if python is None:
                 print(f"{peer.name} is left out: no Python given (--peer {peer.name}=PYTHON)", flush=True)
-            elif (theirs := trained(peer, python, place)) is not None:
-                runs[peer.name] = stack.enter_context(served(python, peer.script, theirs, place))
+            elif (theirs := trained(peer, python, place, contest.bank)) is not None:
+                runs[peer.name] = stack.enter_context(served(python, peer.script, theirs, place, contest.bank))
         found: dict[str, list[float]] = {name: [] for name in runs}
         for turn in range(rounds):
             for name in random.Random(turn).sample(list(runs), len(runs)):
                 found[name].append(seconds(runs[name]))
-    n = place.test.read_text(encoding="utf-8").count("\n\n")
+    between = "\n" if contest.bank.suffix == ".mrg" else "\n\n"
+    n = place.file(contest.bank, "test").read_text(encoding="utf-8").count(between)
     rates = {name: n / statistics.median(each) for name, each in found.items()}
     ratios = {
         name: statistics.median(theirs / own for theirs, own in zip(each, found["ours"], strict=True))
@@ -167,9 +194,8 @@ def page(rows: Sequence[Row]) -> str:
     lines = [
         "# Speed of parsers",
         "",
-        "Made by `python -m benchmarks.parser_speed`: UD English EWT test (2,077 sentences, 25,094 words), from a",
-        "CoNLL-U file to a CoNLL-U file, one thread, models in memory. Processor time, medians of interleaved rounds;",
-        "ratios are medians within rounds and say how many times as fast ours is.",
+        "Made by `python -m benchmarks.parser_speed`: from a file to a file, one thread, models in memory. Processor",
+        "time, medians of interleaved rounds; ratios are medians within rounds and say how many times as fast ours is.",
         "",
         versions(),
     ]
@@ -177,7 +203,9 @@ def page(rows: Sequence[Row]) -> str:
         if contest.name in by_name:
             row = by_name[contest.name]
             head = ["parser", "what it is", "sentences/s", "ours is faster by", "wanted"]
-            lines += ["", f"## {contest.name}, {row['rounds']} rounds", "", *table(head, lines_of(contest, row))]
+            what = f"{contest.bank.title}, {row['sentences']:,} sentences; {row['rounds']} rounds."
+            note = [row["note"]] if "note" in row else []
+            lines += ["", f"## {contest.name}", "", what, *note, "", *table(head, lines_of(contest, row))]
     return "\n".join(lines) + "\n"
 
 

@@ -54,6 +54,27 @@ def test_a_network_answers_through_the_same_commands(folder: Path, capsys: pytes
     assert run(["info", model]) == 0 and run(["check", file]) == 0
 
 
+def test_a_grammar_keeps_pins(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, file = str(folder / "pcfg"), str(folder / "train.mrg")
+    assert run(["predict", model, file, "--pin", "4:3=4:NP", "--pin", "2:1=1:NP"]) == 0
+    assert capsys.readouterr().out == CLEAN, "what the trees have anyway"
+    assert run(["predict", model, file, "--pin", "4:1=2:NP"]) == 2
+    assert "train.mrg:5: no analysis agrees with the pins 4:1=2:NP; drop one of them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", ["pcfg", "span"])
+def test_explain_shows_other_brackets(folder: Path, capsys: pytest.CaptureFixture[str], model: str) -> None:
+    given = ["explain", str(folder / model), str(folder / "train.mrg")]
+    assert run([*given, "--limit", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "1-6 S" in told and "the old dog sees us ." in told and "%" in told
+    assert run([*given, "--html", str(folder / "e.html")]) == 0
+    page = (folder / "e.html").read_text()
+    assert page.count('<table class="arcs">') == 4 and "Brackets of " in page
+    assert run([given[0], given[1], str(folder / "new.txt"), "--text"]) == 0
+    assert "We sleep ." in capsys.readouterr().out
+
+
 def test_probabilities_and_the_best_trees_as_json_text_and_page(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,7 +95,7 @@ def test_probabilities_and_the_best_trees_as_json_text_and_page(
     ("arguments", "message"),
     [
         (["predict", "pcfg", "train.mrg", "--confidence"], "--confidence cannot be written in brackets"),
-        (["predict", "pcfg", "train.mrg", "--pin", "1=2:NP"], "a treebank grammar takes no pins"),
+        (["predict", "pcfg", "train.mrg", "--pin", "1=2:QP"], "expected one of the labels NP, S, VP; got 'QP'"),
         (["predict", "span", "train.mrg", "--pin", "1=2:XP"], "expected one of the labels"),
         (["evaluate", "pcfg", "broken.mrg"], "broken.mrg:1: expected every bracket to close"),
         (["evaluate", "pcfg", "other.conllu"], "expected trees in brackets, as the Penn Treebank has them"),

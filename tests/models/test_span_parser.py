@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -17,7 +18,7 @@ from trelliswork.data import Sentence
 from trelliswork.data.brackets import sentence_of
 from trelliswork.errors import ConstraintError, DataError, TrellisworkError
 from trelliswork.models.parsers.constituency.derivations import ChainLabels, brackets_of
-from trelliswork.models.parsers.constituency.span_cky import SpanParser, expected_best
+from trelliswork.models.parsers.constituency.span_cky import SpanParser
 from trelliswork.models.parsers.constituency.span_config import SpanConfig
 from trelliswork.structures.grammar.tree import Tree
 from trelliswork.training import TrainingConfig, make_progress, train
@@ -158,22 +159,81 @@ def test_pins_are_kept_and_others_give_way() -> None:
         model.pinned("4", 3)
 
 
-def test_minimum_risk_has_the_highest_expected_f1_of_all_trees() -> None:
-    model = parser()
-    dist = model.distribution([TRAIN[4]])
-    few = [0, *(model.labels.names.index(name) for name in ("S", "NP"))]
-    small = tw.SpanTree(4 * dist.spans[:, :4, :4, few].double(), empty=0)
-    labels = ChainLabels([model.labels.names[y] for y in few])
-    sure = small.marginals[0]
-    gold = float(sure[..., 1:].sum())
+def test_explanations_have_the_probabilities_of_all_trees() -> None:
+    """Of a parser with so few labels that its trees over three words can be enumerated."""
+    texts = ["(S (NP (DT the) (NN dog)) (VP (VBZ sees) (PRP us)))", "(S (VBZ sees) (NP (DT the) (NN dog) (PRP us)))"]
+    model = SpanParser.from_data([sentence_of(Tree.parse(text)) for text in texts], SpanConfig(**SMALL))
+    sentence = Sentence(("the", "dog", "sees"))
+    every = trees(0, 3, model.labels.names, model.distribution([sentence]).spans[0].tolist())
+    z = math.fsum(math.exp(score) for _, score in every)
 
-    def expected(brackets: Any) -> float:
-        right = sum(float(sure[i, j - 1, labels.names.index(label)]) for i, j, label in brackets)
-        return 2 * right / (len(brackets) + gold)
+    def share(start: int, end: int, label: str | None) -> float:
+        held = (math.exp(score) for nodes, score in every
+                if any(node[:2] == (start, end) and label in (None, node[2]) for node in nodes))  # fmt: skip
+        return math.fsum(held) / z
 
-    best = max(expected(nodes) for nodes, _ in trees(0, 4, labels.names, small.spans[0].tolist()))
-    (found,) = expected_best(small, labels)
-    assert expected(labels.brackets(found)) == pytest.approx(best, abs=1e-9)
+    (found,) = model.explain([sentence])
+    assert {(part.start, part.end, part.label) for each in found.spans for part in each.brackets} == {
+        (each.start, each.end, each.label) for each in model.predict([sentence])[0].spans
+    }
+    for each in found.spans:
+        for part in (*each.brackets, *each.labels, *each.crossing):
+            assert part.probability == pytest.approx(share(part.start, part.end, part.label), abs=1e-5)
+            assert part.span_probability == pytest.approx(share(part.start, part.end, None), abs=1e-5)
+        start, end = each.brackets[0].start, each.brackets[0].end
+        spans = [(i, j) for i in range(3) for j in range(i + 1, 4) if i < start < j < end or start < i < end < j]
+        wanted = sorted((share(i, j, None) for i, j in spans), reverse=True)[:3]
+        assert [part.span_probability for part in each.crossing] == pytest.approx(wanted, abs=1e-5)
+        assert [part.probability for part in each.labels] == sorted((p.probability for p in each.labels), reverse=True)
+    assert " 1-3 " in str(found) and '<table class="arcs">' in found._repr_html_()
+    assert any(each.crossing for each in found.spans) and "  x " in str(found)
+    (nothing,) = model.explain([Sentence(())])
+    assert str(nothing) == ""
+
+
+def has(found: Any, start: int, end: int, label: str | None) -> bool:
+    return any(each[:2] == (start, end) and label in (None, each[2]) for each in found)
+
+
+@pytest.mark.parametrize("pins", [[], [(0, 2, None)], [(1, 3, "NP"), (2, 3, None)]])
+def test_answers_are_the_best_of_all_trees(pins: Any) -> None:
+    """The most probable one, and that of the highest expected F1, with the probabilities of enumeration."""
+    texts = [
+        "(S (NP (DT the) (NN dog)) (VP (VBZ sees) (PRP us)))",
+        "(S (VBZ sees) (NP (NP (DT the) (NN dog) (PRP us))))",
+    ]
+    few = [sentence_of(Tree.parse(text)) for text in texts]
+    for seed, decoding in product(range(4), ("best", "expected")):
+        model = SpanParser.from_data(few, SpanConfig(**SMALL, decoding=decoding), seed=seed)
+        with torch.no_grad():
+            model.scorer.labels.weight.mul_(6)
+        sentence = Sentence(("the", "dog", "sees"))
+        every = [
+            (model.labels.brackets([(i, j, model.labels.names.index(label)) for i, j, label in nodes]), math.exp(score))
+            for nodes, score in trees(0, 3, model.labels.names, model.distribution([sentence]).spans[0].tolist())
+        ]
+        kept = {tuple(found): w for found, w in every if all(has(found, *pin) for pin in pins)}
+        z = math.fsum(kept.values())
+        gold = math.fsum(len(found) * w for found, w in kept.items()) / z
+        shares: Counter[Any] = Counter()
+        for other, w in kept.items():
+            shares.update({(each, m): w / z for each, n in Counter(other).items() for m in range(1, n + 1)})
+
+        def expected(other: Any, shares: Any = shares, gold: float = gold) -> float:
+            right = sum(shares[each, m] for each, n in Counter(other).items() for m in range(1, n + 1))
+            return float(2 * right / (len(other) + gold))
+
+        (answer,) = model.predict([sentence], pins=[pins])
+        found = tuple((each.start, each.end, each.label) for each in answer.spans)
+        own = kept[found] / z
+        assert answer.probability == pytest.approx(own, rel=1e-4)
+        assert [each.probability for each in answer.spans] == pytest.approx(
+            [shares[each, 1] for each in found], abs=1e-5
+        )
+        if decoding == "best":
+            assert own == pytest.approx(max(kept.values()) / z)
+        else:
+            assert expected(found) == pytest.approx(max(map(expected, kept)), abs=1e-6)
 
 
 @pytest.mark.parametrize("objective", ["margin", "perceptron", "risk"])

@@ -94,6 +94,43 @@ def test_greedy_answers_have_the_probability_of_their_decisions() -> None:
     assert answer.columns == {"HEAD": [str(h) for h, _ in answer.value], "DEPREL": [label for _, label in answer.value]}
 
 
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("settings", [dict(), dict(beam=3), dict(cell="lstm")])
+def test_explanations_have_the_probability_of_each_decision(system: str, settings: dict[str, Any]) -> None:
+    """Against every sequence of decisions: that of a decision is p(all so far) / p(all before)."""
+    model = parser(system=system, **settings)
+    words = WORDS[0] if system == "arc-hybrid" and not settings else WORDS[2]
+    (found,), (answer,) = model.explain([words]), model.predict([words])
+    with torch.no_grad():
+        tokens = model.token_batch(model.encode([words]))
+        moves = model.system_kind(torch.tensor([len(words)]), len(model.labels))
+        connected = model.unit.connected(moves, model.unit.projected(model.encode_tokens(tokens)))
+        every = {d: p.exp().item() for d, p in transitions.sequences(*connected, 0, local=True).items()}
+
+    def share(prefix: tuple[int, ...]) -> float:
+        return sum(p for decisions, p in every.items() if decisions[: len(prefix)] == prefix)
+
+    arcs, taken, stack, queue = {}, (), [0], list(range(1, len(words) + 1))
+    for step in found.steps:
+        assert (step.top, step.next) == (stack[-1], queue[0] if queue else None)
+        possible = {d[len(taken)] for d in every if d[: len(taken)] == taken}
+        shares = {d: share((*taken, d)) / share(taken) for d in possible}
+        (decision,) = [d for d, p in shares.items() if abs(p - step.taken.probability) < 1e-5]
+        others = sorted((p for d, p in shares.items() if d != decision and p >= 0.001), reverse=True)[:4]
+        assert [each.probability for each in step.others] == pytest.approx(others, rel=1e-4)
+        taken = (*taken, decision)
+        if step.taken.kind == "shift":
+            stack.append(queue.pop(0))
+        elif step.taken.kind == "swap":
+            queue.insert(0, stack.pop(-2))
+        else:
+            arcs[step.taken.word] = (step.taken.head, step.taken.label)
+            stack.remove(step.taken.word)
+    assert [arcs[i] for i in range(1, len(words) + 1)] == list(answer.value)
+    assert f"1 (root) / 1 {words.words[0]}" in str(found) and '<table class="arcs">' in found._repr_html_()
+    assert str(model.explain([Sentence(())])[0]) == ""
+
+
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_other_cells_learn_and_answer(cell: str) -> None:
     model = parser(cell=cell, beam=2, global_epochs=1)

@@ -14,7 +14,7 @@ import pytest
 import trelliswork as tw
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import sentence_of
-from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.errors import ConstraintError, DataError, TrellisworkError
 from trelliswork.models.parsers.constituency.expected_brackets import expected_brackets
 from trelliswork.models.parsers.constituency.pcfg import TreebankGrammar
 from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
@@ -84,6 +84,79 @@ def test_probabilities_are_those_of_all_derivations(grammar: TreebankGrammar, wo
             shares[i, j, name or ""] += weight / z
     for each in [*answer.spans, *answer.parts]:
         assert each.probability == pytest.approx(shares[each.start, each.end, each.label])
+
+
+def labelled(nodes: Any) -> set[tuple[int, int, str]]:
+    return {(i, j, name) for i, j, symbol in nodes if (name := label_of(symbol)) is not None}
+
+
+PINS: list[list[tuple[int, int, str | None]]] = [
+    [(2, 7, "NP")], [(2, 4, None), (4, 7, "PP")], [(1, 7, "VP")], [(0, 1, "NP"), (0, 8, "S"), (3, 7, None)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pins", PINS)
+@pytest.mark.parametrize("decoding", ["best", "expected"])
+def test_pins_leave_the_trees_that_have_them(pins: Any, decoding: Any) -> None:
+    model = TreebankGrammar.fit(TRAIN, replace(WHOLE, decoding=decoding))
+    kept = {
+        nodes: weight for nodes, weight in enumerated(model, AMBIGUOUS).items()
+        if all(any((i, j, each) in labelled(nodes) for each in ([label] if label else model.labels))
+               for i, j, label in pins)
+    }  # fmt: skip
+    if not kept:
+        with pytest.raises(
+            ConstraintError, match=r"pins that some tree of the grammar has, got others for 'we see .*'"
+        ):
+            model.predict([AMBIGUOUS], pins=[pins])
+        return
+    z = math.fsum(kept.values())
+    (answer,) = model.predict([AMBIGUOUS], pins=[pins], top_k=3)
+    wanted = sorted(kept.values(), reverse=True)[:3]
+    assert [each.probability for each in answer.alternatives] == pytest.approx([each / z for each in wanted])
+    found = {(each.start, each.end, each.label): each.probability for each in answer.spans}
+    for i, j, label in pins:
+        assert (i, j, label) in found if label else any(place[:2] == (i, j) for place in found)
+    for place, share in found.items():
+        assert share == pytest.approx(math.fsum(w for nodes, w in kept.items() if place in labelled(nodes)) / z)
+    entropy = -math.fsum(w / z * math.log(w / z) for w in kept.values())
+    assert model.entropy(AMBIGUOUS, pins) == pytest.approx(entropy, abs=1e-9)
+
+
+def test_pins_that_cannot_be_are_said(grammar: TreebankGrammar) -> None:
+    for pins, problem in (
+        ([(0, 2, None), (1, 3, None)], "expected pins that some tree of the grammar has"),
+        ([(0, 1, "XP")], "a pin must have one of the labels NP, PP, S, VP; got 'XP'"),
+        ([(0, 1, "NP"), (0, 1, "S")], "expected one pin for words 1 to 1, got two"),
+    ):
+        with pytest.raises(TrellisworkError, match=problem):
+            grammar.predict([AMBIGUOUS], pins=[pins])
+    short = TreebankGrammar.fit(TRAIN, replace(WHOLE, longest=5))
+    with pytest.raises(TrellisworkError, match="pins need a sentence of at most 5 words, got one of 8"):
+        short.predict([AMBIGUOUS], pins=[[(0, 1, "NP")]])
+    assert short.predict([AMBIGUOUS], pins=[[]])[0].probability is None
+
+
+def test_explanations_have_the_probabilities_of_all_derivations(expecting: TreebankGrammar) -> None:
+    every = enumerated(expecting, AMBIGUOUS)
+    z = math.fsum(every.values())
+    (found,) = expecting.explain([Sentence(AMBIGUOUS)])
+    shown = [part for each in found.spans for part in (*each.brackets, *each.labels, *each.crossing)]
+    for part in shown:
+        having = [w for nodes, w in every.items() if (part.start, part.end, part.label) in labelled(nodes)]
+        assert part.probability == pytest.approx(math.fsum(having) / z)
+        some = [
+            w for nodes, w in every.items()
+            if any((part.start, part.end, label) in labelled(nodes) for label in expecting.labels)
+        ]  # fmt: skip
+        assert part.span_probability == pytest.approx(math.fsum(some) / z)
+    (phrase,) = (each for each in found.spans if each.brackets[0].label == "PP")
+    assert phrase.brackets[0].probability == pytest.approx(1.0) and not phrase.crossing
+    crossed = {(part.start, part.end) for each in found.spans for part in each.crossing}
+    assert not crossed & {(part.start, part.end) for each in found.spans for part in each.brackets}
+    assert "  5-7 PP" in str(found) and "in the house" in str(found)
+    long = TreebankGrammar.fit(TRAIN, replace(WHOLE, longest=5)).explain([Sentence(AMBIGUOUS)])[0]
+    assert "%" not in str(long) and "1-8 TOP" in str(long) and "%" not in long._repr_html_()
 
 
 def bracketings(start: int, end: int) -> list[list[tuple[int, int]]]:
@@ -237,9 +310,7 @@ def test_a_grammar_comes_back_from_its_folder(name: str, request: pytest.Fixture
     assert "most frequent rules" in [title for title, _ in again.describe().sections]
 
 
-def test_what_a_grammar_cannot_do_is_said(grammar: TreebankGrammar) -> None:
-    with pytest.raises(TrellisworkError, match="a treebank grammar takes no pins"):
-        grammar.predict([AMBIGUOUS], pins=[[(0, 1, "NP")]])
+def test_sentences_without_trees_are_refused() -> None:
     with pytest.raises(DataError, match="expected a tree in brackets, got a sentence without"):
         TreebankGrammar.fit([Sentence(("a",), ("NN",))])
     with pytest.raises(TrellisworkError, match="expected sentences with brackets to count rules of, got none"):

@@ -26,7 +26,7 @@ COMMANDS = {
     "tag": Listed("predict", "Same as predict."),
     "explain": Listed(
         "explain",
-        "Explain predictions: feature votes, alternative heads, alignments.",
+        "Explain predictions: feature votes, alternative trees, alignments.",
     ),
     "check": Listed("check", "Check data files before training."),
     "info": Listed("info", "Describe a model."),

@@ -1,4 +1,4 @@
-"""`trelliswork explain`: which features voted for which tag, or which other heads a word may have."""
+"""`trelliswork explain`: which features voted for which tag, or what else a tree may be."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def explain(
     features: Features = None,
     **columns: Any,
 ) -> None:
-    """Explain predictions: feature votes, alternative heads, alignments.
+    """Explain predictions: feature votes, alternative trees, alignments.
 
     Feature-based models: the tag of each token with its probability, and
     the features for (+) and against (-) it, strongest first: previous word =
@@ -41,8 +41,12 @@ def explain(
     CRFsuite files) keep their names. The votes of a sentence sum to the
     score of its tags (for --model memm, before normalisation).
 
-    Parsers: the head and label of each word in the best tree, and the most
-    probable alternatives. All probabilities are exact.
+    Graph-based parsers: the head and label of each word in the best tree, and
+    the most probable alternatives. Constituency parsers: the probability of
+    each bracket, other labels of the same words (|), and the brackets that
+    cross it (x). These probabilities are exact. Transition-based parsers: the
+    decisions that build the tree, and the alternatives to each of them, given
+    all earlier ones.
 
     Pair n-grams: the alignment of the source with the best target, the
     probability of each chunk, and the best other targets.
@@ -55,7 +59,7 @@ def explain(
     """
     tagger: Any = load(model, features=given_function(features))
     if not tagger.explains:
-        problem = f"expected a model over features, a graph-based parser or a pair n-gram, got {type(tagger).__name__}"
+        problem = f"expected a model over features, a parser or a pair n-gram, got {type(tagger).__name__}"
         raise ModelError(f"{model}: {problem}; train one with --model crf, biaffine or pair-ngram")
     kind = kind_of(file, "text" if text else None, tagger)
     _, stream = open_new(file, kind, choices_of(tagger, layout_in(columns), kind))

@@ -88,6 +88,7 @@ def predict(
             metavar="TOKEN=TAG",
             help="Fix a tag: 3=B-PER for token 3 of every sentence, 2:3=B-PER for token 3 of sentence 2. "
             "For dependency parsers a head, a head with a label, or a label: 3=2, 3=2:nsubj, 3=_:nsubj; 0 is the root. "
+            "For constituency parsers a bracket by its first and last word: 1=3, 1=3:NP, 2:1=3:NP. "
             "For transducers the target of a source span: 1=K, 2-3=F, 4=(nothing).",
         ),
     ] = None,

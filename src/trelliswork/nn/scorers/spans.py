@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -11,7 +12,7 @@ from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.runtime.shapes import Float, Int
 
-MOST_SPANS = 1 << 18  # whose hidden vectors are in memory at a time, if nothing is learned
+MOST_SPANS = 1 << 13  # whose hidden vectors are in memory at a time, if nothing is learned
 
 
 class SpanPlaces(NamedTuple):
@@ -72,18 +73,28 @@ class SpanScorer(nn.Module):
         found: Tensor = self.posts(torch.cat([before, -behind], -1))
         return found
 
+    def ends(self, encoded: Float[Tensor, "batch n d"]) -> tuple[Float[Tensor, "posts h"], Float[Tensor, "posts h"]]:
+        """What fenceposts, row after row, are to spans that begin there and to those that end there."""
+        keep = self.dropout(encoded.new_ones(len(encoded), 1, len(self.bias)))
+        # relu(m x) = m relu(x) of a mask m >= 0 that the spans of a row share: it goes to the fenceposts, which are few
+        posts = self.fenceposts(encoded) * keep
+        return posts.flatten(0, 1), (posts + self.bias * keep).flatten(0, 1)
+
+    def scores(
+        self, ends: tuple[Tensor, Tensor], places: SpanPlaces
+    ) -> Iterator[tuple[Int[Tensor, "spans"], Float[Tensor, "spans c-1"]]]:
+        """Cells of spans and the scores of their labels but the empty one, as many at a time as memory should hold."""
+        most = max(len(places.cells), 1) if torch.is_grad_enabled() else MOST_SPANS
+        for starts, behind, cells in zip(*(each.split(most) for each in places), strict=True):
+            hidden = ends[1].index_select(0, behind) - ends[0].index_select(0, starts)
+            yield cells, self.labels(torch.relu(hidden))
+
     def forward(
         self, encoded: Float[Tensor, "batch n d"], lengths: Int[Tensor, "batch"]
     ) -> Float[Tensor, "batch n n c"]:
         """Scores at [first token, last token, label]; 0 where there is no span."""
         batch, n, _ = encoded.shape
-        places = SpanPlaces.of(lengths, n)
-        keep = self.dropout(encoded.new_ones(batch, 1, len(self.bias)))
-        # relu(m x) = m relu(x) of a mask m >= 0 that the spans of a row share: it goes to the fenceposts, which are few
-        posts = self.fenceposts(encoded) * keep
-        before, behind = posts.flatten(0, 1), (posts + self.bias * keep).flatten(0, 1)
-        found = posts.new_zeros(batch * n * n, self.labels.out_features + 1)
-        for starts, ends, cells in zip(*(each.split(MOST_SPANS) for each in places), strict=True):
-            hidden = behind.index_select(0, ends) - before.index_select(0, starts)
-            found[:, 1:].index_copy_(0, cells, self.labels(torch.relu(hidden)))
+        found = encoded.new_zeros(batch * n * n, self.labels.out_features + 1)
+        for cells, scores in self.scores(self.ends(encoded), SpanPlaces.of(lengths, n)):
+            found[:, 1:].index_copy_(0, cells, scores)
         return found.view(batch, n, n, -1)

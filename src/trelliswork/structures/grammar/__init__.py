@@ -5,4 +5,5 @@ structure.py, record.py     CKY over any semiring; both solvers of the queries
 fast.py, kernels.py, path_kernels.py    any grammar and any range of scores by numba; the k best derivations
 dense.py, dense_kernels.py, dense_edge_kernels.py, dense_tree_kernels.py    dense grammars, by matrix products
 closed.py, closed_kernels.py    sparse grammars with chains of unary rules, in closed form
+unary_chains.py, closed_best.py    the chains of unary rules, and the k best trees with them
 """

@@ -3,7 +3,9 @@
 A chart is [i, j, symbol] of tokens i..j, two of them: `base` before chains of unary rules, `full` with all chains.
 Both are divided by exp(scale[i, j]), so that the highest entry of `full` is 1; what is 1e-300 of that or less is lost.
 `rules` are (start of each left child, parent, right child, weight), `chains` (start of each child, ancestor, weight of
-all chains or of the best one), `math.md`, (11) and (12).
+all chains or of the best one), `math.md`, (11) and (12). `pins` say of each span which chains it may have: 0 all,
+ABSENT that it is in no tree, k the chains of list k; then the starts of each list (list 0 is empty), ancestors and
+weights.
 """
 
 from __future__ import annotations
@@ -14,13 +16,16 @@ from trelliswork.runtime.compilation import EXACT, kernel
 
 TINY = 1e-300
 NOTHING = 1e-18
+ABSENT = -1
 
 
 @kernel(EXACT)
-def _close(base, full, chains, best):
-    """full = base and all that chains make of it."""
+def _close(base, full, chains, alone, best):
+    """full = base, if it counts `alone`, and all that chains make of it."""
     starts, ancestors, weights = chains
-    full[:] = base
+    full[:] = 0.0
+    if alone:
+        full[:] = base
     for b in range(base.shape[0]):
         if base[b] > 0.0:
             for c in range(starts[b], starts[b + 1]):
@@ -37,8 +42,8 @@ def _rescale(base, full, actives):
     if top == 0.0:
         return -np.inf, 0
     for a in range(full.shape[0]):
+        base[a] /= top  # also below a symbol that is known, where it may count in chains alone
         if full[a] > 0.0:
-            base[a] /= top
             full[a] /= top
             if full[a] < TINY:
                 base[a] = full[a] = 0.0
@@ -64,14 +69,22 @@ def _combine(left, right, factor, actives, rules, best, base):
 
 
 @kernel(EXACT)
-def fill(lexical, rules, chains, best, base, full, scale):
+def _chains_at(kind, chains, pins):
+    _, starts, ancestors, weights = pins
+    return (starts[kind], ancestors, weights) if kind > 0 else chains
+
+
+@kernel(EXACT)
+def fill(lexical, rules, chains, pins, best, base, full, scale):
     """The inside recursion of one sentence, with sums or maxima; lexical is [n, symbol]."""
-    n, size = lexical.shape
+    (n, size), kinds = lexical.shape, pins[0]
     actives, n_active = np.empty((n, n, size), np.int32), np.zeros((n, n), np.int64)
     for w in range(n):
         for i in range(n - w):
             j, top = i + w, -np.inf
             base[i, j] = 0.0
+            if kinds[i, j] == ABSENT:
+                continue
             if w == 0:
                 base[i, i], top = lexical[i], 0.0
             for k in range(i, j):
@@ -81,17 +94,17 @@ def fill(lexical, rules, chains, best, base, full, scale):
                 if part > -np.inf:
                     mine = actives[i, k, : n_active[i, k]]
                     _combine(full[i, k], full[k + 1, j], np.exp(part - top), mine, rules, best, base[i, j])
-            _close(base[i, j], full[i, j], chains, best)
+            _close(base[i, j], full[i, j], _chains_at(kinds[i, j], chains, pins), kinds[i, j] == 0, best)
             change, n_active[i, j] = _rescale(base[i, j], full[i, j], actives[i, j])
             scale[i, j] = top + change
 
 
 @kernel(EXACT)
-def _open(out, out_base, chains):
+def _open(out, out_base, chains, alone):
     """Derivatives by `base` from those by `full`."""
     starts, ancestors, weights = chains
     for b in range(out.shape[0]):
-        total = out[b]
+        total = out[b] if alone else 0.0
         for c in range(starts[b], starts[b + 1]):
             total += weights[c] * out[ancestors[c]]
         out_base[b] = total
@@ -112,12 +125,12 @@ def _share(left, right, factor, rules, live, out_base, out_left, out_right):
 
 
 @kernel(EXACT)
-def outside(roots, rules, chains, base, full, scale, out):
+def outside(roots, rules, chains, pins, base, full, scale, out):
     """Derivatives of log Z by entries of `full`; `out` comes as zeros. An entry times its derivative is a posterior.
 
     `rules` are by parent here. Symbols whose posterior is below NOTHING pass nothing on.
     """
-    n, size = full.shape[0], full.shape[2]
+    n, size, kinds = full.shape[0], full.shape[2], pins[0]
     out_base, live, z = np.empty(size), np.empty(size, np.int64), 0.0
     for a in range(size):
         z += roots[a] * full[0, n - 1, a]
@@ -128,7 +141,7 @@ def outside(roots, rules, chains, base, full, scale, out):
             j, n_live = i + w, 0
             if scale[i, j] == -np.inf:
                 continue
-            _open(out[i, j], out_base, chains)
+            _open(out[i, j], out_base, _chains_at(kinds[i, j], chains, pins), kinds[i, j] == 0)
             for a in range(size):
                 if base[i, j, a] * out_base[a] > NOTHING:
                     live[n_live] = a
@@ -147,6 +160,34 @@ def posteriors(full, out, chains, chart):
     n, out_all = full.shape[0], np.empty(full.shape[2])
     for i in range(n):
         for j in range(i, n):
-            _open(out[i, j], out_all, chains)
+            _open(out[i, j], out_all, chains, True)
             for a in range(full.shape[2]):
                 chart[i, j, a] = full[i, j, a] * out_all[a]
+
+
+@kernel(EXACT)
+def open_span(i, j, chains, pins, out, out_base):
+    """Derivatives by the entries of `base` of one span."""
+    kind = pins[0][i, j]
+    _open(out[i, j], out_base, _chains_at(kind, chains, pins), kind == 0)
+
+
+@kernel(EXACT)
+def log_weights(rules, chains, pins, base, full, scale, out):
+    """The expected logarithm of the weights of the binary rules of a tree; `rules` are by parent."""
+    starts, lefts, rights, weights = rules
+    n, size, total = full.shape[0], full.shape[2], 0.0
+    out_base = np.empty(size)
+    for i in range(n):
+        for j in range(i + 1, n):
+            if scale[i, j] == -np.inf:
+                continue
+            open_span(i, j, chains, pins, out, out_base)
+            for k in range(i, j):
+                factor = np.exp(scale[i, k] + scale[k + 1, j] - scale[i, j])
+                for a in range(size if factor > 0.0 else 0):
+                    if base[i, j, a] * out_base[a] > NOTHING:
+                        for r in range(starts[a], starts[a + 1]):
+                            share = full[i, k, lefts[r]] * full[k + 1, j, rights[r]] * factor * out_base[a] * weights[r]
+                            total += share * np.log(weights[r])
+    return total

@@ -19,12 +19,14 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import groupby
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.brackets import ROOTS
 from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.runtime.bridge import Array
 from trelliswork.runtime.shapes import Float
 from trelliswork.structures.grammar.tree import chain_of, joint_label
 
@@ -86,10 +88,27 @@ class ChainLabels:
         return [bool(chain) if label is None else label in chain for chain in self.chains]
 
     @cached_property
-    def overlaps(self) -> Float[Tensor, "c c"]:
-        """How many constituents two chains share."""
-        counted = [Counter(chain) for chain in self.chains]
-        return torch.tensor([[float((a & b).total()) for b in counted] for a in counted])
+    def single(self) -> dict[str, int]:
+        """The labels of single constituents, numbered in the order of the alphabet."""
+        return {name: i for i, name in enumerate(sorted({name for chain in self.chains for name in chain}))}
+
+    @cached_property
+    def having(self) -> Float[Tensor, "single c"]:
+        """1 where a chain has a label."""
+        return torch.tensor([self.with_label(name) for name in self.single]).float().reshape(-1, len(self))
+
+    @cached_property
+    def items(self) -> tuple[Array, Array, int]:
+        """The constituents of labels 1, 2, ... as (starts, items, how many there are).
+
+        A name that a chain has twice is two items, so that chains share as many as they have in common.
+        """
+        number: dict[tuple[str, int], int] = {}
+        starts, found = [0], list[int]()
+        for chain in self.chains[1:]:
+            found += [number.setdefault((name, chain[:i].count(name)), len(number)) for i, name in enumerate(chain)]
+            starts.append(len(found))
+        return np.array(starts, np.int64), np.array(found, np.int64), len(number)
 
     @cached_property
     def sizes(self) -> Float[Tensor, "c"]:

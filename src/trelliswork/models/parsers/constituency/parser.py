@@ -16,6 +16,8 @@ from trelliswork.metrics.calibration import calibration
 from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
 from trelliswork.models.batched import in_batches
 from trelliswork.models.examined import Examined, Example
+from trelliswork.models.parsers.constituency.bracket_explanation import BracketExplanation
+from trelliswork.models.parsers.constituency.bracket_shares import BracketShares
 from trelliswork.models.parsers.constituency.derivations import Bracket, brackets_of
 from trelliswork.training.shares import answered
 
@@ -42,6 +44,7 @@ class ConstituencyParser(Model):
     """Sentences to learn from have `brackets`, and parts of speech as `tags`; an answer is a `Tree`."""
 
     learns_from = "brackets"
+    explains = True
     next_options = "--format pretty --confidence"
 
     @abstractmethod
@@ -77,6 +80,19 @@ class ConstituencyParser(Model):
             self, sentences, pins, lambda batch, known: self.parsed(batch, known, top_k, sure),
             empty=lambda: ParsedTree((), (), 1.0),
         )  # fmt: skip
+
+    def explain(self, sentences: Sequence[Sentence]) -> list[BracketExplanation]:
+        """The brackets of the tree of each sentence, the other labels of each, and what crosses it."""
+        given = self.sentences_of(sentences)
+        found = self._parse(given, None, 0, False)
+        return [
+            BracketExplanation.of(each.words, tree.brackets, self.shares(each) if len(each) else None)
+            for each, tree in zip(given, found, strict=True)
+        ]
+
+    @abstractmethod
+    def shares(self, sentence: Sentence) -> BracketShares | None:
+        """The probability of every labelled bracket of a sentence; None if it has none."""
 
     def pinned(self, text: str, n: int | None = None) -> tuple[int, str | None]:
         """`4:NP`, or `4`, of a word: the last word of a constituent that begins there, and its label."""

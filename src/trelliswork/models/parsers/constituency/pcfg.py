@@ -25,19 +25,22 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import ROOTS, tree_of
-from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.errors import ConstraintError, ModelError, TrellisworkError
 from trelliswork.models.base import Description, count
 from trelliswork.models.card import model_card
 from trelliswork.models.loading import with_kept
+from trelliswork.models.parsers.constituency.bracket_shares import BracketShares, diagonal, summed
 from trelliswork.models.parsers.constituency.derivations import Bracket, brackets_of
 from trelliswork.models.parsers.constituency.expected_brackets import expected_brackets
+from trelliswork.models.parsers.constituency.grammar_storage import counts_from, stored_counts
 from trelliswork.models.parsers.constituency.grammar_words import GrammarWords
 from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins
 from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
-from trelliswork.models.parsers.constituency.treebank_rules import RuleCounts, annotated, is_tag, label_of, word_of
+from trelliswork.models.parsers.constituency.treebank_rules import RuleCounts, annotated, is_tag, label_of
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.runtime.bridge import Array
-from trelliswork.structures.grammar.closed import Chart, ClosedGrammar, Node
+from trelliswork.structures.grammar.closed import Chart, ClosedGrammar, Known
+from trelliswork.structures.grammar.closed_best import Node
 
 PIECE = 40  # words at most of a piece of a sentence that is too long
 
@@ -88,9 +91,39 @@ class TreebankGrammar(ConstituencyParser):
 
     # Charts
 
-    def charts(self, words: Sequence[str], *, best: bool = False) -> Chart:
-        """Of sums over trees, or of the best."""
-        return self.grammar.inside(self.words.weights(words), best=best)
+    def charts(self, words: Sequence[str], *, best: bool = False, known: Known | None = None) -> Chart:
+        """Of sums over trees, or of the best; `known` has symbols of which one must be above some words."""
+        return self.grammar.inside(self.words.weights(words), best=best, known=known)
+
+    def _known(self, words: Sequence[str], pins: Pins) -> Known:
+        """The symbols of each pin."""
+        found: dict[tuple[int, int], frozenset[int]] = {}
+        if pins and len(words) > self.config.longest:
+            problem = f"pins need a sentence of at most {self.config.longest} words, got one of {len(words)}"
+            raise TrellisworkError(f"{problem}, which is parsed in pieces; cut it, or raise `longest`")
+        for start, end, label in pins:
+            if label is not None and label not in self.known_labels:
+                known = ", ".join(sorted(self.known_labels))
+                raise TrellisworkError(f"a pin must have one of the labels {known}; got {label!r}")
+            if (start, end - 1) in found:
+                problem = f"expected one pin for words {start + 1} to {end}, got two"
+                raise TrellisworkError(f"{problem}; leave one out, or train with --model span-cky")
+            wanted = [a for a, y in enumerate(self._of_label) if y >= 0 and label in (None, self.labels[y])]
+            found[start, end - 1] = frozenset(wanted)
+        return found
+
+    def entropy(self, words: Sequence[str], pins: Pins = ()) -> float:
+        """-Σ p(tree | words, pins) log p(tree | words, pins), in nats, parts of speech included."""
+        chart = self.charts(words, known=self._known(words, pins))
+        if chart.log_z == -math.inf:
+            raise _no_tree(words)
+        return self.grammar.entropy(chart, self.words.weights(words))
+
+    def shares(self, sentence: Sentence) -> BracketShares | None:
+        if len(sentence) > self.config.longest or (sums := self.charts(sentence.words)).log_z == -math.inf:
+            return None
+        tops = summed(sums.full * self.grammar.outside(sums), np.where(self._of_label < 0, -1, 0))[..., 0]
+        return BracketShares(self.labels, summed(self.grammar.posteriors(sums), self._of_label), tops)
 
     # Answers
 
@@ -101,26 +134,28 @@ class TreebankGrammar(ConstituencyParser):
     def parsed(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
     ) -> list[ParsedTree]:
-        if pins is not None and any(pins):
-            raise TrellisworkError("a treebank grammar takes no pins; leave them out, or train with --model span-cky")
-        return [self._one(each.words, top_k, sure) for each in batch]
+        given = pins or [()] * len(batch)
+        return [
+            self._one(each.words, top_k, sure, self._known(each.words, known))
+            for each, known in zip(batch, given, strict=True)
+        ]
 
-    def _one(self, words: Sequence[str], top_k: int, sure: bool) -> ParsedTree:
+    def _one(self, words: Sequence[str], top_k: int, sure: bool, known: Known) -> ParsedTree:
         if len(words) > self.config.longest:
             return self._in_pieces(words)
         expected = self.config.decoding == "expected"
-        best = [] if expected and not top_k else self._best(words, max(top_k, 1))
+        best = [] if expected and not top_k else self._best(words, max(top_k, 1), known)
         if not (expected or sure or top_k):
-            return ParsedTree(*best[0][:2]) if best else self._flat(words)
-        sums = self.charts(words)
+            return ParsedTree(*best[0][:2]) if best else self._flat(words, known)
+        sums = self.charts(words, known=known)
         if sums.log_z == -math.inf:
-            return self._flat(words)
+            return self._flat(words, known)
         ranked = [(tags, brackets, math.exp(min(score - sums.log_z, 0.0))) for tags, brackets, score in best[:top_k]]
         if not (expected or sure):
             return ParsedTree(*best[0][:2], best=ranked)
         found = self.grammar.posteriors(sums)
-        of_tags, of_labels = _summed(_diagonal(found), self._of_tag), _summed(found, self._of_label)
-        tags, brackets = self._expected(of_tags, of_labels) if expected else best[0][:2]
+        of_tags, of_labels = summed(diagonal(found), self._of_tag), summed(found, self._of_label)
+        tags, brackets = self._expected(of_tags, of_labels, known) if expected else best[0][:2]
         if not sure:
             return ParsedTree(tags, brackets, best=ranked)
         places, names = {name: i for i, name in enumerate(self.labels)}, self.tag_names
@@ -131,18 +166,18 @@ class TreebankGrammar(ConstituencyParser):
             [float(of_tags[i, names.index(tag)]) for i, tag in enumerate(tags)], ranked,
         )  # fmt: skip
 
-    def _best(self, words: Sequence[str], k: int) -> list[tuple[list[str], list[Bracket], float]]:
+    def _best(self, words: Sequence[str], k: int, known: Known) -> list[tuple[list[str], list[Bracket], float]]:
         """The k best trees with the logarithms of their weights; none if no rules fit."""
-        chart = self.charts(words, best=True)
+        chart = self.charts(words, best=True, known=known)
         if chart.log_z == -math.inf:
             return []
         return [(*self._split_nodes(nodes), score) for nodes, score in self.grammar.top_k(chart, k)]
 
-    def _expected(self, of_tags: Array, of_labels: Array) -> tuple[list[str], list[Bracket]]:
+    def _expected(self, of_tags: Array, of_labels: Array, known: Known) -> tuple[list[str], list[Bracket]]:
         """The tree of the highest expected F1, and the likeliest tag of each word."""
         brackets = [
             (start, end, label)
-            for start, end, labels in expected_brackets(of_labels)
+            for start, end, labels in expected_brackets(of_labels, list(known))
             for label in self._in_order([self.labels[i] for i in labels])
         ]
         return [self.tag_names[i] for i in of_tags.argmax(1).tolist()], brackets
@@ -179,8 +214,10 @@ class TreebankGrammar(ConstituencyParser):
                 brackets.append((start, end, label))
         return tags, brackets
 
-    def _flat(self, words: Sequence[str]) -> ParsedTree:
+    def _flat(self, words: Sequence[str], known: Known) -> ParsedTree:
         """A sentence that no rules fit: its likeliest tags below one bracket, and no probability."""
+        if known:
+            raise _no_tree(words)
         return ParsedTree(self.words.tags(words), [(0, len(words), ROOTS[0])] if len(words) > 1 else [])
 
     def _in_pieces(self, words: Sequence[str]) -> ParsedTree:
@@ -189,7 +226,7 @@ class TreebankGrammar(ConstituencyParser):
         brackets: list[Bracket] = [(0, len(words), ROOTS[0])]
         step = min(self.config.longest, PIECE)
         for at in range(0, len(words), step):
-            piece = self._one(words[at : at + step], 0, False)
+            piece = self._one(words[at : at + step], 0, False, {})
             tags += piece.tags
             brackets += [(at + start, at + end, label) for start, end, label in piece.brackets]
         return ParsedTree(tags, brackets)
@@ -234,18 +271,7 @@ class TreebankGrammar(ConstituencyParser):
 
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
         """Write the model folder."""
-        place, words = self.place, sorted({word for _, word in self.counts.words})
-        column = {word: i for i, word in enumerate(words)}
-        counts = self.counts
-        arrays = {
-            "roots": np.array([[place[each], n] for each, n in counts.roots.items()], np.int64),
-            "words": np.array([[place[a], column[w], n] for (a, w), n in counts.words.items()], np.int64),
-        }
-        for name, width, rules in (("binary", 3, counts.binary), ("unary", 2, counts.unary)):
-            symbols = [[place[each] for each in rule] for rule in rules]
-            arrays[name] = np.array(symbols, np.int64).reshape(-1, width)
-            arrays[f"{name}_counts"] = np.array(list(rules.values()), np.float64)
-        config = {"settings": self.config.to_dict(), "symbols": list(self.symbols), "words": words}
+        config, arrays = stored_counts(self.counts, self.place)
         card = model_card(self)
         write_model(
             directory,
@@ -257,37 +283,15 @@ class TreebankGrammar(ConstituencyParser):
         """Read a model folder; a missing, truncated, foreign or newer one is a `ModelError`."""
         stored = read_model(directory, cls.__name__)
         try:
-            model = cls._from_stored(stored)
+            counts = counts_from(stored)
+            model = cls(counts.config, counts)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         model.metrics = dict(stored.metrics)
         found: Self = with_kept(model, directory)
         return found
 
-    @classmethod
-    def _from_stored(cls, stored: StoredModel) -> Self:
-        counts = RuleCounts(GrammarConfig.from_dict(stored.config["settings"]))
-        symbols, words, arrays = stored.config["symbols"], stored.config["words"], stored.weights
-        for (a, b, c), n in zip(arrays["binary"].tolist(), arrays["binary_counts"].tolist(), strict=True):
-            counts.binary[symbols[a], symbols[b], symbols[c]] = n
-        for (a, b), n in zip(arrays["unary"].tolist(), arrays["unary_counts"].tolist(), strict=True):
-            counts.unary[symbols[a], symbols[b]] = n
-        for a, n in arrays["roots"].tolist():
-            counts.roots[symbols[a]] = n
-        for a, w, n in arrays["words"].tolist():
-            counts.words[symbols[a], words[w]] = n
-        counts.frequent = {(label_of(tag) or tag, word) for tag, _ in counts.words if (word := word_of(tag))}
-        counts.contexts.known = {symbol for symbol in symbols if label_of(symbol) is None}
-        return cls(counts.config, counts)
 
-
-def _diagonal(chart: Array) -> Array:
-    return np.ascontiguousarray(chart[np.arange(len(chart)), np.arange(len(chart))])
-
-
-def _summed(shares: Array, columns: Array) -> Array:
-    """[..., column]: the shares of the symbols of each column, at most 1; symbols of column -1 are left out."""
-    order = np.argsort(columns, kind="stable")
-    order = order[np.searchsorted(columns[order], 0) :]
-    starts = np.searchsorted(columns[order], np.arange(int(columns.max()) + 1))
-    return np.minimum(np.add.reduceat(shares[..., order], starts, axis=-1), 1.0)
+def _no_tree(words: Sequence[str]) -> ConstraintError:
+    shown = " ".join(words[:8]) + (" ..." if len(words) > 8 else "")
+    return ConstraintError(f"expected pins that some tree of the grammar has, got others for {shown!r}; leave one out")

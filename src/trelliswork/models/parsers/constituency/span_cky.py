@@ -33,7 +33,9 @@ from trelliswork.models.base import Description
 from trelliswork.models.networks.description import network_described
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence, WordNetwork
-from trelliswork.models.parsers.constituency.derivations import Bracket, ChainLabels, brackets_of
+from trelliswork.models.parsers.constituency.bracket_shares import BracketShares
+from trelliswork.models.parsers.constituency.derivations import Bracket, ChainLabels, Node, brackets_of
+from trelliswork.models.parsers.constituency.folded_spans import FoldedSpans
 from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins
 from trelliswork.models.parsers.constituency.span_config import SpanConfig
 from trelliswork.models.recipe import Material, Options
@@ -43,8 +45,9 @@ from trelliswork.nn.scorers.spans import SpanScorer
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
-CHUNK = 1 << 26  # scores of spans in memory at a time
-ROUNDS = 6  # at most, until the share that expected F1 asks for stays the same
+Sure = tuple[float | None, Sequence[float], Sequence[float]]  # of a tree, of its constituents and of its tags
+_UNSURE: Sure = None, (), ()
+CHUNK = 1 << 16  # spans, padding included, whose charts are in memory at a time
 INF = float("inf")
 
 
@@ -140,10 +143,18 @@ class SpanParser(ConstituencyParser, WordNetwork):
         _, n, _, c = trees.spans.shape
         known = [[(start, end, None) for start, end, _ in row] for row in pins]
         allowed = allowed_by_nodes(known, trees.lengths.tolist(), n, c, trees.spans.device)
-        for row, each in enumerate(pins):
-            for start, end, label in each:
-                allowed[row, start, end - 1] &= self._having(label).to(allowed.device)
+        for (row, start, end), having in self._allowed(pins).items():
+            allowed[row, start, end - 1] &= having.to(allowed.device)
         return trees.constrain(allowed)
+
+    def _allowed(self, pins: Sequence[Pins] | None) -> dict[tuple[int, int, int], Bool[Tensor, "c"]]:
+        """Which labels pinned spans (row, start, end) may have."""
+        found: dict[tuple[int, int, int], Tensor] = {}
+        for row, known in enumerate(pins or ()):
+            for start, end, label in known:
+                place, having = (row, start, end), self._having(label)
+                found[place] = having & found.get(place, having)
+        return found
 
     def _having(self, label: str | None) -> Bool[Tensor, "c"]:
         having = torch.tensor(self.labels.with_label(label))
@@ -155,50 +166,53 @@ class SpanParser(ConstituencyParser, WordNetwork):
     def parsed(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
     ) -> list[ParsedTree]:
-        found: list[ParsedTree] = []
-        for first, last in _small(list(map(len, batch)), len(self.labels)):
-            known = None if pins is None else pins[first:last]
-            found += self._parsed(batch[first:last], known, top_k, sure)
-        return found
-
-    def _parsed(
-        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
-    ) -> list[ParsedTree]:
-        scored = self(self.token_batch(self.encode(batch)))
-        trees = self._pinned(scored.trees, pins)
-        shares = scored.tags.softmax(-1).max(-1)
-        tags = [
-            [self.tags[t] for t in row[: len(each)]] for row, each in zip(shares.indices.tolist(), batch, strict=True)
-        ]
-        values = self._best(trees)
-        brackets = [self.labels.brackets(value) for value in values]
-        best = self._top(trees, tags, top_k) if top_k else [()] * len(batch)
-        if not sure:
-            return [ParsedTree(tags[i], brackets[i], best=best[i]) for i in range(len(batch))]
-        whole, marginals = trees.log_prob(values).exp().tolist(), trees.marginals
-        return [
-            ParsedTree(
-                tags[i], brackets[i], whole[i], self._sure(marginals[i], brackets[i]),
-                shares.values[i, : len(each)].tolist(), best[i],
+        tokens = self.token_batch(self.encode(batch))
+        vectors, lengths = self.encode_tokens(tokens) * tokens.mask[..., None], list(map(len, batch))
+        shares = self.tag_scorer(vectors).softmax(-1).max(-1)
+        names, found = self.tags.to_list(), list[ParsedTree]()
+        tags = [[names[t] for t in row[:n]] for row, n in zip(shares.indices.tolist(), lengths, strict=True)]
+        for first, last in _small(lengths):
+            rows, known = slice(first, last), None if pins is None else pins[first:last]
+            part = FoldedSpans(
+                self.scorer, vectors[rows, : max(lengths[rows])], tokens.mask[rows].sum(1), self._allowed(known)
             )
-            for i, each in enumerate(batch)
-        ]  # fmt: skip
-
-    def _sure(self, marginals: Float[Tensor, "n n c"], brackets: Sequence[Bracket]) -> list[float]:
-        """The probability of each constituent, in whichever chain."""
-        names = list(dict.fromkeys(label for _, _, label in brackets))
-        having = torch.tensor([self.labels.with_label(name) for name in names]).to(marginals)
-        places = torch.tensor([(start, end - 1, names.index(label)) for start, end, label in brackets])
-        if not len(places):
-            return []
-        start, last, name = places.unbind(1)
-        found: list[float] = (marginals[start, last] * having[name]).sum(-1).clamp(max=1.0).tolist()
+            values = part.best() if self.config.decoding == "best" else part.expected(self.labels)
+            best = self._top(batch[rows], known, tags[rows], top_k) if top_k else [[]] * len(values)
+            sure_of = self._probabilities(part, values, shares.values[rows]) if sure else [_UNSURE] * len(values)
+            found += [
+                ParsedTree(own, self.labels.brackets(value), *told, ranked)
+                for own, value, told, ranked in zip(tags[rows], values, sure_of, best, strict=True)
+            ]
         return found
+
+    def _probabilities(
+        self, part: FoldedSpans, values: Sequence[Sequence[Node]], of_tags: Float[Tensor, "batch n"]
+    ) -> list[Sure]:
+        """That of each tree, those of its constituents, in whichever chain, and those of its tags."""
+        whole = part.log_prob(values).exp().clamp(max=1.0).tolist()
+        brackets = [self.labels.brackets(value) for value in values]
+        single, (cells, likely) = self.labels.single, part.likely
+        asked = [((row * part.n + i) * part.n + j - 1, single[label])
+                 for row, each in enumerate(brackets) for i, j, label in each]  # fmt: skip
+        wanted, labels = torch.tensor(asked, device=cells.device).reshape(-1, 2).unbind(1)
+        at = torch.searchsorted(cells, wanted.contiguous()).clamp(max=max(len(cells) - 1, 0))
+        held = (likely[at] * self.labels.having.to(likely)[labels, 1:]).sum(-1).clamp(max=1.0)
+        sure = iter(torch.where(cells[at] == wanted, held, 0.0).tolist())
+        return [
+            (whole[row], [next(sure) for _ in each], of_tags[row, : int(part.lengths[row])].tolist())
+            for row, each in enumerate(brackets)
+        ]
+
+    def shares(self, sentence: Sentence) -> BracketShares:
+        marginals = self.distribution([sentence]).marginals[0].detach().cpu()
+        of_labels = marginals @ self.labels.having.T.to(marginals)
+        return BracketShares(list(self.labels.single), of_labels.numpy(), marginals[..., 1:].sum(-1).numpy())
 
     def _top(
-        self, trees: SpanTree, tags: Sequence[Sequence[str]], top_k: int
+        self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]], top_k: int
     ) -> list[list[tuple[Sequence[str], list[Bracket], float]]]:
         """The `top_k` best trees of each sentence, all with the best tags, and their probabilities."""
+        trees = self.distribution(batch, pins)
         values, scores = trees.top_k(top_k)
         shares = (scores.double() - trees.log_partition.double()).exp().clamp(max=1.0).T.tolist()
         exists = (scores > -INF).T.tolist()
@@ -211,16 +225,11 @@ class SpanParser(ConstituencyParser, WordNetwork):
             for row in range(len(tags))
         ]
 
-    def _best(self, trees: SpanTree) -> Any:
-        if self.config.decoding == "best":
-            return trees.argmax
-        return expected_best(trees, self.labels)
-
     # What it is
 
     @property
     def known_labels(self) -> set[str]:
-        return {label for chain in self.labels.chains for label in chain}
+        return set(self.labels.single)
 
     def describe(self, top: int = 20) -> Description:
         shown = {"constituents": self.labels.names[1:], "parts of speech": self.tags.to_list()}
@@ -240,37 +249,12 @@ class SpanParser(ConstituencyParser, WordNetwork):
         return cls(settings, features, ChainLabels(config["labels"]), Vocabulary(config["tags"]))
 
 
-def expected_best(trees: SpanTree, labels: ChainLabels) -> Any:
-    """The value of each row with the highest 2 E[right] / (predicted + E[gold]): the F1 of expected counts.
-
-    A constituent pays if its probability is above half of the F1 that is reached (Dinkelbach 1967, On nonlinear
-    fractional programming), so the best tree for one share gives the next.
-    """
-    marginals = trees.marginals.double()
-    overlaps, sizes = labels.overlaps.to(marginals), labels.sizes.to(marginals)
-    right = torch.where(trees.spans > -INF, marginals @ overlaps, -INF)  # expected right constituents of each label
-    expected = (marginals @ sizes).flatten(1).sum(1)
-    share = torch.full_like(expected, 0.4)
-    for _ in range(ROUNDS):
-        found = SpanTree(right - share[:, None, None, None] * sizes, lengths=trees.lengths, empty=0).argmax_nodes
-        real = found[..., 0] >= 0
-        row = torch.arange(len(found), device=found.device)[:, None].expand(real.shape)[real]
-        start, end, label = found[real].unbind(-1)
-        n_right = torch.zeros_like(share).index_add(0, row, right[row, start, end - 1, label])
-        n_found = torch.zeros_like(share).index_add(0, row, sizes[label])
-        again = n_right / (n_found + expected).clamp(min=1e-9)
-        if torch.allclose(again, share, atol=1e-9):
-            break
-        share = again
-    return trees.from_nodes(found)
-
-
-def _small(lengths: Sequence[int], n_labels: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows whose scores fit into memory together; one row at least."""
+def _small(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ranges of rows whose charts are in memory together; one row at least."""
     first, longest = 0, 0
     for i, n in enumerate(lengths):
         longest = max(longest, n)
-        if i > first and (i + 1 - first) * longest * longest * n_labels > CHUNK:
+        if i > first and (i + 1 - first) * longest * longest > CHUNK:
             yield first, i
             first, longest = i, n
     yield first, len(lengths)

@@ -29,6 +29,7 @@ from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.parsers.dependency.parser import DependencyParser, Parsed, Pins, heads_of
 from trelliswork.models.parsers.transition.answers import Searched, answers, pinned_rows, probabilities_of
 from trelliswork.models.parsers.transition.config import TransitionConfig
+from trelliswork.models.parsers.transition.decision_explanation import DecisionExplanation
 from trelliswork.nn.encoders.fusing import can_fuse
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions import ParsingUnit, TaggingUnit
@@ -52,6 +53,7 @@ from trelliswork.structures.beam import (
 )
 from trelliswork.structures.beam.oracle_kernels import lift_rows
 from trelliswork.structures.beam.parse_state import DependencySystem, ParseState
+from trelliswork.structures.beam.search import NOTHING
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -64,6 +66,7 @@ class TransitionParser(DependencyParser):
     """An encoder, and a unit that reads the states of a transition system."""
 
     CONFIG = TransitionConfig
+    explains = True
     is_global: Tensor
 
     def __init__(
@@ -209,3 +212,23 @@ class TransitionParser(DependencyParser):
         fields = dict(zip(ParseState._fields, found.state, strict=False))
         heads, labels = fields["heads"][..., 1:], fields["labels"][..., 1:]
         return Searched(heads, labels, probabilities_of(found.scores, bool(self.is_global)))
+
+    def explain(self, sentences: Sequence[Sentence]) -> list[DecisionExplanation]:
+        """The decisions that build the tree of each sentence, and the strongest others in each state."""
+        with self.evaluating():
+            return [self._explained(each) for each in self.sentences_of(sentences)]
+
+    def _explained(self, sentence: Sentence) -> DecisionExplanation:
+        if not len(sentence):
+            return DecisionExplanation((), ())
+        (answer,) = self.predict([sentence], top_k=0, confidence=False)
+        tokens = self.token_batch(self.encode([sentence]))
+        system, projected = self._system(tokens), self._projected(self.encode_tokens(tokens))
+        found = beam_search(*self.unit.valued(system, projected), self.config.beam)
+        fields = dict(zip(ParseState._fields, found.state, strict=False))
+        wanted = torch.tensor([(head, self.labels.index(label)) for head, label in answer.value])
+        built = torch.stack([fields["heads"][0, :, 1:], fields["labels"][0, :, 1:]], -1).cpu()
+        best = int((built == wanted).all(-1).all(-1).long().argmax())  # of the paths to the tree the most probable
+        decisions = [d for d in found.decisions[0, best].tolist() if d != NOTHING]
+        connected = self.unit.connected(system, projected)
+        return DecisionExplanation.of(sentence.words, connected, system, decisions, self.label_names)

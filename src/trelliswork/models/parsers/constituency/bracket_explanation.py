@@ -1,0 +1,118 @@
+"""What else words may be put together to: other labels of each bracket, and the brackets that cross it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from typing import ClassVar
+
+import numpy as np
+
+from trelliswork.models.parsers.constituency.bracket_shares import BracketShare, BracketShares
+from trelliswork.models.parsers.constituency.derivations import Bracket
+from trelliswork.runtime.bridge import Array
+
+MOST = 3  # other labels of a span, and brackets across it, that are shown
+LEAST = 0.001  # probability of one that is shown
+LONGEST = 40  # characters of the words of a bracket that are shown
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One span of a tree: its constituents from the top down, the other labels it may have, and what crosses it."""
+
+    brackets: tuple[BracketShare, ...]
+    labels: tuple[BracketShare, ...]
+    crossing: tuple[BracketShare, ...]
+
+
+@dataclass(frozen=True)
+class BracketExplanation:
+    """The brackets of a tree, each with the strongest alternatives; prints as text and shows as a table."""
+
+    title: ClassVar[str] = "Brackets"
+    lead: ClassVar[str] = (
+        "For each bracket of the tree its words, the probability that they are a constituent and that they are one "
+        "with this label; below it (|) other labels of the same words, and (x) brackets that cross it and could stand "
+        "in its place, the most probable first."
+    )
+    legend: ClassVar[str] = '<p class="note">The brackets of the tree are in bold; | other labels, x crossing.</p>\n'
+
+    words: tuple[str, ...]
+    spans: tuple[Explained, ...]
+    is_sure: bool = True  # whether there are probabilities
+
+    @classmethod
+    def of(cls, words: Sequence[str], brackets: Sequence[Bracket], shares: BracketShares | None) -> BracketExplanation:
+        """From the brackets of a tree, outermost first, and the probabilities of all; None if there are none."""
+        groups = [list(group) for _, group in groupby(brackets, lambda each: each[:2])]
+        if shares is None:
+            alone = [Explained(tuple(BracketShare(*each, 0.0, 0.0) for each in group), (), ()) for group in groups]
+            return cls(tuple(words), tuple(alone), False)
+        return cls(tuple(words), tuple(_explained(group, shares) for group in groups))
+
+    def _rows(self) -> Iterator[tuple[str, BracketShare]]:
+        """Every line: a mark, "" of the tree itself, and what it says."""
+        for each in self.spans:
+            for mark, parts in (("", each.brackets), ("|", each.labels), ("x", each.crossing)):
+                yield from ((mark, part) for part in parts)
+
+    def __str__(self) -> str:
+        rows, number = list(self._rows()), len(str(len(self.words)))
+        wide = max((len(part.label) for _, part in rows), default=0)
+        lines = []
+        for mark, part in rows:
+            place = f"{part.start + 1:{number}d}-{part.end:<{number}d}"
+            shown = f"{mark or ' ':>3} {place} {part.label:{wide}}{self._percent(part, '  ')}"
+            lines.append(shown if mark == "|" else f"{shown}  {self._text(part)}")
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _percent(self, part: BracketShare, between: str) -> str:
+        if not self.is_sure:
+            return ""
+        return "".join(f"{between}{100 * p:5.1f}%" for p in (part.span_probability, part.probability))
+
+    def _text(self, part: BracketShare) -> str:
+        text = " ".join(self.words[part.start : part.end])
+        return text if len(text) <= LONGEST else f"{text[: LONGEST // 2].rstrip()} ... {text[-LONGEST // 2 :].lstrip()}"
+
+    def _repr_html_(self) -> str:
+        """A table: words, label, probabilities; what else is possible below each."""
+        head = "".join(f"<th>{each}</th>" for each in ("", "words", "label", "of the span", "with the label"))
+        rows = []
+        for mark, part in self._rows():
+            name = escape(part.label) if mark else f"<b>{escape(part.label)}</b>"
+            place = f"<td>{part.start + 1}-{part.end} {escape(self._text(part))}</td>"
+            shares = (f"{100 * p:.1f}%" if self.is_sure else "" for p in (part.span_probability, part.probability))
+            told = f"<td>{mark}</td>{place}<td>{name}</td>" + "".join(f"<td>{each}</td>" for each in shares)
+            kind = ' class="other"' if mark else ""
+            rows.append(f"<tr{kind}>{told}</tr>")
+        return f'<table class="arcs"><tr>{head}</tr>{"".join(rows)}</table>'
+
+
+def _explained(group: Sequence[Bracket], shares: BracketShares) -> Explained:
+    """One span with its alternatives."""
+    start, end, _ = group[0]
+    own = {label for *_, label in group}
+    of_labels = shares.of_labels[start, end - 1]
+    order = [shares.labels[y] for y in np.argsort(-of_labels, kind="stable").tolist() if of_labels[y] >= LEAST]
+    others = [shares.part(start, end, label) for label in order if label not in own][:MOST]
+    crossing = [shares.best(i, j) for i, j in crossing_spans(shares.of_spans, start, end)]
+    return Explained(tuple(shares.part(*each) for each in group), tuple(others), tuple(crossing))
+
+
+def crossing_spans(of_spans: Array, start: int, end: int) -> list[tuple[int, int]]:
+    """The most probable spans that share words with [start, end) and have others, neither inside the other.
+
+    >>> crossing_spans(np.full((3, 3), 0.5), 0, 2)
+    [(1, 3)]
+    """
+    found: list[tuple[float, int, int]] = []
+    for first, last in ((slice(0, start), slice(start, end - 1)), (slice(start + 1, end), slice(end, None))):
+        part = of_spans[first, last]
+        i, j = np.nonzero(part >= LEAST)
+        found += zip(part[i, j].tolist(), (i + (first.start or 0)).tolist(), (j + last.start + 1).tolist(), strict=True)
+    found.sort(key=lambda each: -each[0])
+    return [(i, j) for _, i, j in found[:MOST]]

@@ -1,0 +1,29 @@
+"""CPU kernels over the labels of single spans."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trelliswork.runtime.compilation import EXACT, kernel
+
+
+@kernel(EXACT)
+def best_by_size(shares, chains, n_items, right, labels):
+    """Of each span and number of constituents, the label that is expected to have most of them right, and how many.
+
+    `shares` [m, c - 1] are the probabilities of labels 1, 2, ... of m spans; `chains` are (starts, items) of each
+    label, an item being a constituent, the second of a name being another than the first.
+    """
+    starts, items = chains
+    held = np.empty(n_items)
+    for s in range(shares.shape[0]):
+        held[:], right[s] = 0.0, -1.0
+        for y in range(shares.shape[1]):
+            for at in range(starts[y], starts[y + 1]):
+                held[items[at]] += shares[s, y]
+        for y in range(shares.shape[1]):
+            size, total = starts[y + 1] - starts[y], 0.0
+            for at in range(starts[y], starts[y + 1]):
+                total += held[items[at]]
+            if total > right[s, size - 1]:
+                right[s, size - 1], labels[s, size - 1] = total, y + 1
