@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -191,15 +191,10 @@ class Run:
 
     # Epochs
 
-    def all_epochs(
-        self, shown: Progress, interrupts: Interrupts, on_epoch: Callable[[EpochRecord], None] | None
-    ) -> None:
+    def all_epochs(self, shown: Progress, interrupts: Interrupts) -> None:
         """Epoch after epoch, until the last or until patience runs out."""
         while self.position.epoch <= self.config.epochs and not self._out_of_patience:
-            record = self._one_epoch(shown, interrupts)
-            shown.epoch(record)
-            if on_epoch is not None:
-                on_epoch(record)
+            shown.epoch(self._one_epoch(shown, interrupts))
         if self._out_of_patience:
             metric = self.result.history[-1].metric
             self.result.note = f"stopped: no better dev {metric} for {self.config.patience} epochs"
