@@ -27,8 +27,10 @@ from trelliswork.models.parsers.dependency.parser import arcs_of
 from trelliswork.models.parsers.dependency.reporting import report_of
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
 from trelliswork.nn import DependencyCRF
-from trelliswork.training import TrainingConfig, train
+from trelliswork.training import TrainingConfig
+from trelliswork.training.loop import carry_out
 from trelliswork.training.result import TrainingResult
+from trelliswork.training.run import Run as TrainingRun
 
 KINDS["TableParser"] = f"{__name__}:TableParser"
 UNKNOWN = "<unk>"
@@ -225,8 +227,5 @@ class TableRecipe(Recipe):
     def learn(self, run: Run) -> tuple[TableParser, TrainingResult]:
         model = TableParser.from_data(self.material.train)
         self.material.told(model)
-        result = train(
-            model, self.material.train, self.material.dev, self.training, out=run.folder, progress=run.progress,
-            locked=True,
-        )  # fmt: skip
-        return model, result
+        prepared = TrainingRun(model, self.material.train, self.material.dev, self.training, run.folder)
+        return model, carry_out(prepared, run.progress)

@@ -13,6 +13,7 @@ from tests.models.test_feature_crf import corpus
 from tests.models.test_feature_tagger import TEST, TRAIN
 from trelliswork.data.attributes import HashedIndex, Templates
 from trelliswork.errors import DataError, ModelError, ScoreError
+from trelliswork.models.taggers.features.corpus import TaggedData
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger, strongest
@@ -172,5 +173,5 @@ def test_attributes_of_neighbouring_labels_are_not_conjoined(tmp_path: Path) -> 
 
 def test_conjunctions_with_unknown_tags() -> None:
     hidden = [replace(each, tags=("?", *(each.tags or ())[1:])) for each in TRAIN[:100]]
-    tagger = FeatureTagger.fit(hidden, LearningConfig(induce=5, c2=0.1, min_count=2), partial=True)
+    tagger = FeatureTagger.fit(TaggedData(hidden, partial=True), LearningConfig(induce=5, c2=0.1, min_count=2))
     assert tagger.evaluate(TEST)["score"] > 0.6

@@ -17,6 +17,7 @@ from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import DataError, ModelError, ScoreError, TrellisworkError
+from trelliswork.models.taggers.features.corpus import TaggedData
 from trelliswork.models.taggers.features.hidden_units.learning import HiddenUnitLearner, _Adam
 from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.objective import Likelihood
@@ -211,7 +212,7 @@ def test_bad_input_gets_a_sentence(tagger: FeatureTagger, tmp_path: Path) -> Non
     with pytest.raises(ScoreError, match="hidden units cannot be combined with c1 1; leave out c1"):
         LearningConfig(c1=1.0, hidden_units=5)
     with pytest.raises(TrellisworkError, match="pre-training needs hidden units"):
-        FeatureTagger.fit(TRAIN[:5], pretrain=TRAIN[5:9])
+        FeatureTagger.fit(TaggedData(TRAIN[:5], untagged=TRAIN[5:9]))
     with pytest.raises(DataError, match="expected the line B"):
         FeatureTagger.fit(TRAIN[:5], CONFIG, templates=Templates.parse(["U:%x[0,0]"]))
     with pytest.raises(ModelError, match="got hidden units; train with --model crf"):

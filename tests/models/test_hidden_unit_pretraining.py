@@ -6,6 +6,7 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import Templates
+from trelliswork.models.taggers.features.corpus import TaggedData
 from trelliswork.models.taggers.features.hidden_units.context_embeddings import cca, k_means
 from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
 from trelliswork.models.taggers.features.learners.config import LearningConfig
@@ -104,7 +105,7 @@ def test_pretraining_helps_where_few_sentences_are_tagged() -> None:
     untagged = [Sentence(sentence.words) for sentence in many]
 
     def accuracy(pretrain: list[Sentence]) -> float:
-        tagger = FeatureTagger.fit(few, config, templates=templates, pretrain=pretrain)
+        tagger = FeatureTagger.fit(TaggedData(few, untagged=pretrain), config, templates=templates)
         found = [tag for tags in tagger.tag(test) for tag in tags]
         gold = [tag for sentence in test for tag in sentence.tags or ()]
         return sum(a == b for a, b in zip(found, gold, strict=True)) / len(gold)

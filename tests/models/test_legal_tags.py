@@ -14,6 +14,7 @@ from tests.models.feature_oracle import labellings, log_sum, loss, score
 from trelliswork.data import Sentence
 from trelliswork.data.attributes import AttributeRows, KeyIndex
 from trelliswork.errors import ConstraintError
+from trelliswork.models.taggers.features.corpus import TaggedData
 from trelliswork.models.taggers.features.crf.legality import legal_of
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
@@ -159,9 +160,9 @@ def test_tags_that_break_the_scheme_are_read_as_conlleval_reads_them() -> None:
 def test_known_tags_that_leave_nothing_legal() -> None:
     partial = [*TRAIN, Sentence(("a", "b", "c"), ("?", "O", "I-PER|I-LOC"), file="x.txt", line=9)]
     with pytest.raises(ConstraintError, match=r"x.txt:9: no legal IOB2 tags fit \? O I-PER\|I-LOC; .*--unconstrained"):
-        FeatureTagger.fit(partial, LearningConfig(max_iterations=2), partial=True)
+        FeatureTagger.fit(TaggedData(partial, partial=True), LearningConfig(max_iterations=2))
     fine = [*TRAIN, Sentence(("a", "b", "c"), ("?", "I-PER", "I-PER|I-LOC"))]
-    tagger = FeatureTagger.fit(fine, LearningConfig(max_iterations=30), partial=True)
+    tagger = FeatureTagger.fit(TaggedData(fine, partial=True), LearningConfig(max_iterations=30))
     assert tagger.tag([["a", "b", "c"]]) == [["B-PER", "I-PER", "I-PER"]]
 
 

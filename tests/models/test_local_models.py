@@ -20,6 +20,7 @@ from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.distributions import HMM
 from trelliswork.errors import ScoreError
+from trelliswork.models.taggers.features.corpus import TaggedData
 from trelliswork.models.taggers.features.crf.kinds import KINDS, Kind
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
@@ -370,7 +371,7 @@ def test_label_bias(c2: float) -> None:
 
     def tagger(model: Kind, templates: list[str]) -> FeatureTagger:
         settings = LearningConfig(model=model, c2=c2)
-        return FeatureTagger.fit(train, settings, templates=Templates.parse(templates), scheme="plain")
+        return FeatureTagger.fit(TaggedData(train, "plain"), settings, templates=Templates.parse(templates))
 
     crf, memm, ahead = tagger("crf", HERE), tagger("memm", HERE), tagger("memm", AHEAD)
     assert crf.tag([RIB, ROB]) == [list(RIB.tags or ()), list(ROB.tags or ())]

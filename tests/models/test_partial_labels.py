@@ -13,6 +13,7 @@ from tests.models import feature_oracle as oracle
 from trelliswork.data import Sentence
 from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import DataError, ScoreError
+from trelliswork.models.taggers.features.corpus import TaggedData
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.config import LearningConfig
@@ -138,11 +139,11 @@ def test_a_tagger_learns_from_half_of_the_tags() -> None:
         Sentence(x.words, tuple(tag if random.random() < 0.5 else "?" for tag in x.tags or ()), x.features)
         for x in TRAIN
     ]
-    learned = FeatureTagger.fit(half, partial=True)
+    learned = FeatureTagger.fit(TaggedData(half, partial=True))
     assert learned.labels.data_scheme == "IOB2"
     assert learned.evaluate(TEST)["score"] > 0.85
     with pytest.raises(ScoreError, match="labels that are not known need the algorithm lbfgs or sgd; got perceptron"):
-        FeatureTagger.fit(half, LearningConfig("perceptron"), partial=True)
+        FeatureTagger.fit(TaggedData(half, partial=True), LearningConfig("perceptron"))
 
 
 def test_without_partial_the_signs_are_tags_like_any_other() -> None:
@@ -153,17 +154,17 @@ def test_without_partial_the_signs_are_tags_like_any_other() -> None:
 @pytest.mark.parametrize("weights", [[1.0], [1.0] * 299 + [-1.0], [1.0] * 299 + [float("nan")], ["x"] * 300])
 def test_sentence_weights_that_cannot_be(weights: Any) -> None:
     with pytest.raises(ScoreError, match="weights must be"):
-        FeatureTagger.fit(TRAIN, weights=weights)
+        FeatureTagger.fit(TaggedData(TRAIN, weights=weights))
 
 
 def test_a_weight_of_two_is_a_sentence_given_twice() -> None:
     shares = [2.0 if i < 20 else 1.0 for i in range(40)]
     config = LearningConfig(max_iterations=8)
-    weighted = FeatureTagger.fit(TRAIN[:40], config, weights=shares)
+    weighted = FeatureTagger.fit(TaggedData(TRAIN[:40], weights=shares), config)
     repeated = FeatureTagger.fit([*TRAIN[:20], *TRAIN[:40]], config)
     assert weighted.tag(TEST[:20]) == repeated.tag(TEST[:20])
     with pytest.raises(ScoreError, match="sentence weights need the algorithm lbfgs or sgd; got pa"):
-        FeatureTagger.fit(TRAIN[:40], LearningConfig("pa"), weights=shares)
+        FeatureTagger.fit(TaggedData(TRAIN[:40], weights=shares), LearningConfig("pa"))
 
 
 @pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd"])

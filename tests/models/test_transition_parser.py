@@ -15,7 +15,7 @@ from trelliswork.data import Sentence
 from trelliswork.errors import ConstraintError, TrellisworkError
 from trelliswork.models.parsers.transition.config import TransitionConfig
 from trelliswork.models.parsers.transition.parser import TransitionParser
-from trelliswork.training import TrainingConfig, train
+from trelliswork.training import EpochRecord, TrainingConfig, make_progress, train
 
 SMALL: dict[str, Any] = dict(
     encoder="lstm", hidden=6, word_dim=5, state_dim=8, state_dropout=0.0, prefix_lengths=(), suffix_lengths=(2,)
@@ -195,10 +195,8 @@ def test_it_learns_trees_and_is_the_same_from_disk(settings: dict[str, Any], tmp
 
 def test_the_last_epochs_are_global() -> None:
     model, seen = parser(beam=4, global_epochs=2), []
-    train(
-        model, TRAIN, TRAIN, TrainingConfig(epochs=4, patience=9),
-        on_epoch=lambda record: seen.append((bool(model.is_global), model.explores)),
-    )  # fmt: skip
+    shown = make_progress(False, on_epoch=lambda record: seen.append((bool(model.is_global), model.explores)))
+    train(model, TRAIN, TRAIN, TrainingConfig(epochs=4, patience=9), progress=shown)
     assert seen == [(False, False), (False, True), (True, True), (True, True)]
 
 
@@ -209,10 +207,11 @@ def test_a_finished_parser_goes_on_globally(tmp_path: Path) -> None:
     assert not bool(tw.load(tmp_path / "m").unit.value.weight.any())
     again = parser(beam=4, global_epochs=2)
     longer = TrainingConfig(epochs=4, patience=9)
-    train(
-        again, TRAIN, TRAIN, longer, out=tmp_path / "m", resume=True,
-        on_epoch=lambda record: seen.append((record.epoch, bool(again.unit.value.weight.any()))),
-    )  # fmt: skip
+
+    def look(record: EpochRecord) -> None:
+        seen.append((record.epoch, bool(again.unit.value.weight.any())))
+
+    train(again, TRAIN, TRAIN, longer, out=tmp_path / "m", resume=True, progress=make_progress(on_epoch=look))
     assert seen == [(3, True), (4, True)]
     with pytest.raises(TrellisworkError, match=r"explore was 0\.9 and is 0\.5"):
         train(parser(explore=0.5), TRAIN, TRAIN, longer, out=tmp_path / "m", resume=True)

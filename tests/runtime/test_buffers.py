@@ -92,3 +92,15 @@ def test_threads_get_arrays_of_the_size_they_asked_for() -> None:
             assert all(pool.map(take, range(20_000)))
     finally:
         sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize(("make", "shape"), [(buffers.matrices, (1, 45, 48)), (buffers.empty, (3, 2, 97, 1001))])
+def test_matrices_and_large_arrays_begin_at_a_line_of_the_cache(make, shape: tuple[int, ...]) -> None:
+    kept = [make(shape) for _ in range(6)]
+    del kept[::2]
+    kept += [make(shape) for _ in range(3)]
+    assert {address(array) % 64 for array in kept} == {0}
+    assert all(array.shape == shape and array.flags.c_contiguous for array in kept)
+    for number, array in enumerate(kept):  # the last number of each is memory of its own
+        array.reshape(-1)[-1] = number
+    assert [array.reshape(-1)[-1] for array in kept] == list(range(6))

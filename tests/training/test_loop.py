@@ -18,10 +18,11 @@ from trelliswork.data import Sentence
 from trelliswork.data.corpus import as_sentences, builtin_corpus
 from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig
-from trelliswork.training import EpochRecord, TrainingConfig, train, train_seeds
+from trelliswork.training import EpochRecord, Parts, TrainingConfig, make_progress, train, train_seeds
 from trelliswork.training.optimizers import make_optimizer
 from trelliswork.training.progress import BarProgress, LineProgress, Progress
 from trelliswork.training.schedules import make_schedule
+from trelliswork.training.tensorboard import TensorBoardProgress
 
 SENTENCES = [Sentence(("a",) * n, ("O",) * n, file="toy.conll", line=line) for line, n in enumerate((1, 2, 3, 4), 4)]
 
@@ -63,9 +64,9 @@ class Toy(nn.Module):
 
 
 def run(toy: Toy, dev: list[Sentence] | None = SENTENCES, **settings: Any) -> Any:
-    extra = {name: settings.pop(name) for name in ("out", "on_epoch") if name in settings}
+    out, shown = settings.pop("out", None), make_progress(False, on_epoch=settings.pop("on_epoch", None))
     config = TrainingConfig(**{"epochs": 6, "patience": 2, "batch_tokens": 4, "lr": 0.05, **settings})
-    return train(toy, SENTENCES, dev, config, progress=Progress(), **extra)
+    return train(toy, SENTENCES, dev, config, out=out, progress=shown)
 
 
 def test_stops_after_patience_and_keeps_the_best_weights() -> None:
@@ -304,14 +305,14 @@ def test_tensorboard_gets_loss_score_and_speed(tmp_path: Path, monkeypatch: pyte
     stream = io.StringIO()
     config = TrainingConfig(epochs=2, batch_tokens=4)
     scores = Toy(scores=[0.5, 0.6])
-    train(scores, SENTENCES, SENTENCES, config, progress=LineProgress(stream), tensorboard_dir=tmp_path)
+    train(scores, SENTENCES, SENTENCES, config, progress=TensorBoardProgress(LineProgress(stream), tmp_path))
     assert len(stream.getvalue().splitlines()) == 2
     assert [step for name, _, step in points if name == "loss/so far"][-1] == 20
     assert [(value, step) for name, value, step in points if name == "dev/f1"] == [(0.5, 1), (0.6, 2)]
     assert points[-1][0] == "closed"
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(TrellisworkError, match=r'install it with pip install "trelliswork\[tensorboard\]"'):
-        train(Toy(), SENTENCES, None, config, progress=Progress(), tensorboard_dir=tmp_path)
+        TensorBoardProgress(Progress(), tmp_path)
 
 
 def test_several_seeds_have_a_mean_and_a_deviation(tmp_path: Path) -> None:
@@ -323,9 +324,8 @@ def test_several_seeds_have_a_mean_and_a_deviation(tmp_path: Path) -> None:
         return Toy(scores=[*dev[seed], 0.25])
 
     config = TrainingConfig(epochs=2, seed=4)
-    result = train_seeds(
-        make_model, SENTENCES, SENTENCES, config, test=SENTENCES, out=tmp_path, progress=Progress, seeds=3
-    )
+    parts = Parts(SENTENCES, SENTENCES, SENTENCES)
+    result = train_seeds(make_model, parts, config, out=tmp_path, progress=Progress, seeds=3)
     assert made == [4, 5, 6]
     assert result.scores("dev") == [0.7, 0.9, 0.5] and result.scores("test") == [0.25] * 3
     assert (result.mean("dev"), result.deviation("dev")) == pytest.approx((0.7, 0.2))
@@ -335,7 +335,7 @@ def test_several_seeds_have_a_mean_and_a_deviation(tmp_path: Path) -> None:
     assert lines[-2].split() == ["mean", "70.00", "25.00"] and lines[-1].split() == ["+/-", "20.00", "0.00"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seed-4", "seed-5", "seed-6"]
     with pytest.raises(TrellisworkError, match="expected one seed or more, all different; got 0"):
-        train_seeds(make_model, SENTENCES, None, seeds=0)
+        train_seeds(make_model, Parts(SENTENCES), seeds=0)
 
 
 def test_bf16_trains_the_network_in_half_precision_and_the_chain_in_full() -> None:

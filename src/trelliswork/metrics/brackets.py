@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trelliswork.errors import TrellisworkError
-from trelliswork.metrics.spans import Score, score_lines, score_numbers
+from trelliswork.metrics.spans import OverallScores, Score, score_lines, score_numbers
 
 NOT_COUNTED = frozenset({"TOP", "ROOT", "S1", "VROOT", ""})
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})
@@ -37,7 +37,7 @@ class Parsed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BracketReport:
+class BracketReport(OverallScores):
     """Counts over all sentences that could be compared; `sentences` has the counts of each, None where skipped."""
 
     by_label: dict[str, Score]
@@ -58,21 +58,6 @@ class BracketReport:
     def n_skipped(self) -> int:
         """Sentences with another number of words than gold."""
         return len(self.sentences) - self.n_compared
-
-    @property
-    def precision(self) -> float:
-        """The share of predicted brackets that are right."""
-        return self.overall.precision
-
-    @property
-    def recall(self) -> float:
-        """The share of gold brackets that were found."""
-        return self.overall.recall
-
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
-        return self.overall.f1
 
     @property
     def exact_match(self) -> float:

@@ -68,14 +68,10 @@ def score_lines(rows: Sequence[tuple[str, Score | Average]]) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True)
-class SpanReport:
-    """Scores per type and their averages. `overall` counts all spans alike (micro average)."""
+class OverallScores:
+    """What reports with an `overall` score say of it."""
 
-    by_type: dict[str, Score]
     overall: Score
-    scheme: str
-    policy: str
 
     @property
     def precision(self) -> float:
@@ -91,6 +87,16 @@ class SpanReport:
     def f1(self) -> float:
         """Overall F1."""
         return self.overall.f1
+
+
+@dataclass(frozen=True)
+class SpanReport(OverallScores):
+    """Scores per type and their averages. `overall` counts all spans alike (micro average)."""
+
+    by_type: dict[str, Score]
+    overall: Score
+    scheme: str
+    policy: str
 
     @property
     def macro(self) -> Average:

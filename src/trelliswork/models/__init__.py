@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trelliswork.models.taggers.ensemble import Ensemble
     from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
     from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
+    from trelliswork.models.taggers.features.corpus import TaggedData
     from trelliswork.models.taggers.features.learners.config import LearningConfig
     from trelliswork.models.taggers.features.tagger import FeatureTagger
     from trelliswork.models.taggers.networks.config import TaggerConfig
@@ -37,6 +38,7 @@ _HOME = {
     "Segmenter": "taggers.networks.segmenter",
     "SentenceTagger": "taggers.sentence_tagger",
     "SpanConfidence": "taggers.explanation",
+    "TaggedData": "taggers.features.corpus",
     "Tagger": "taggers.networks.tagger",
     "TaggerConfig": "taggers.networks.config",
     "VectorTagger": "taggers.networks.vector_tagger",

@@ -14,6 +14,8 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor
 
+INF = float("inf")
+
 
 class Semiring(ABC):
     """⊕ is `sum` and `plus` (of two), ⊗ is `times`; `lift` turns log scores into elements.
@@ -56,6 +58,22 @@ class Semiring(ABC):
     def matmul(self, left: Tensor, right: Tensor) -> Tensor:
         """(..., i, k) by (..., k, j): out_ij = ⊕_k left_ik ⊗ right_kj."""
         return self.sum(self.times(left.unsqueeze(-1), right.unsqueeze(-3)), dim=-2)
+
+
+class OverScores(Semiring):
+    """Elements are log scores: 0 is -inf, 1 is 0, and ⊗ is +."""
+
+    def lift(self, log_scores: Tensor) -> Tensor:
+        return log_scores
+
+    def zero(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        return like.new_full(shape, -INF)
+
+    def one(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        return like.new_zeros(shape)
+
+    def times(self, left: Tensor, right: Tensor) -> Tensor:
+        return left + right
 
 
 def _stack_last(left: Tensor, right: Tensor) -> Tensor:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from trelliswork.semirings.base import Semiring
+from trelliswork.semirings.base import OverScores, Semiring
 
 INF = float("inf")
 
 
-class Max(Semiring):
+class Max(OverScores):
     """(max, +, -inf, 0) on scores: its total is the best score, its gradient one best path.
 
     Among ties the gradient goes to the first label only, so that it always marks a single path.
@@ -18,20 +18,8 @@ class Max(Semiring):
 
     # [S2, Viterbi semiring]
 
-    def lift(self, log_scores: Tensor) -> Tensor:
-        return log_scores
-
-    def zero(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        return like.new_full(shape, -INF)
-
-    def one(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        return like.new_zeros(shape)
-
     def sum(self, elements: Tensor, dim: int) -> Tensor:
         return elements.max(dim).values
-
-    def times(self, left: Tensor, right: Tensor) -> Tensor:
-        return left + right
 
     def star(self, elements: Tensor) -> Tensor:
         """0 (the empty loop) unless going round gains: then there is no best path, +inf."""

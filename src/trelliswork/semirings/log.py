@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from trelliswork.semirings.base import Semiring
+from trelliswork.semirings.base import OverScores
 
 INF = float("inf")
 
@@ -34,23 +34,11 @@ def log_ratio(log_part: Tensor, log_whole: Tensor) -> Tensor:
     return torch.where(something, ratio - ratio.detach().clamp(min=0), -INF)
 
 
-class Log(Semiring):
+class Log(OverScores):
     """⊕ = logaddexp, ⊗ = +."""
-
-    def lift(self, log_scores: Tensor) -> Tensor:
-        return log_scores
-
-    def zero(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        return like.new_full(shape, -INF)
-
-    def one(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        return like.new_zeros(shape)
 
     def sum(self, elements: Tensor, dim: int) -> Tensor:
         return logsumexp(elements, dim)
-
-    def times(self, left: Tensor, right: Tensor) -> Tensor:
-        return left + right
 
     def star(self, elements: Tensor) -> Tensor:
         """-log(1 - e^a) for a < 0; the geometric series diverges to +inf from a = 0 on."""

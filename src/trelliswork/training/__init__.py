@@ -29,12 +29,13 @@ from trelliswork.training.trials import SearchConfig, search
 
 if TYPE_CHECKING:
     from trelliswork.training.loop import train
-    from trelliswork.training.seeds import train_seeds
+    from trelliswork.training.seeds import Parts, train_seeds
 
 __all__ = [
     "EpochRecord",
     "Numbers",
     "OneOf",
+    "Parts",
     "SearchConfig",
     "SeedsResult",
     "TrainingConfig",
@@ -44,4 +45,4 @@ __all__ = [
     "train",
     "train_seeds",
 ]
-__getattr__ = lazy_names(__name__, {"train": "loop", "train_seeds": "seeds"})
+__getattr__ = lazy_names(__name__, {"train": "loop", "Parts": "seeds", "train_seeds": "seeds"})

@@ -12,7 +12,7 @@ end on Ctrl-C.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,10 @@ from trelliswork.data import Sentence
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.failures import BadBatchError
-from trelliswork.training.processes import SharedInterrupts, join
-from trelliswork.training.progress import EpochRecord, Progress, make_progress
+from trelliswork.training.processes import SharedInterrupts
+from trelliswork.training.progress import Progress, make_progress
 from trelliswork.training.result import TrainingResult
 from trelliswork.training.run import Run
-from trelliswork.training.tensorboard import TensorBoardProgress
 
 
 def train(
@@ -38,35 +37,34 @@ def train(
     out: str | Path | None = None,
     resume: bool = False,
     progress: Progress | None = None,
-    on_epoch: Callable[[EpochRecord], None] | None = None,
-    tensorboard_dir: str | Path | None = None,
-    locked: bool = False,
 ) -> TrainingResult:
     """Train `model` in place and leave it with its best weights, saved in `out` if given.
 
     Without `dev` the last epoch counts as the best. The same model, data and `config` give the same weights, bit for
-    bit, on one machine's CPU. `on_epoch` is called with each record. Ctrl-C (or `KeyboardInterrupt` from `on_epoch`)
-    ends the run with the best model so far; a loss that is not finite ends it with an error that names the batch.
+    bit, on one machine's CPU. `progress` is told how it goes: `make_progress(on_epoch=...)` calls a function after each
+    epoch, `TensorBoardProgress` also writes loss, score and speed for TensorBoard. Ctrl-C (or `KeyboardInterrupt` from
+    such a function) ends the run with the best model so far; a loss that is not finite ends it with an error that names
+    the batch.
 
     With `out`, a run that was killed or interrupted has left a checkpoint there: `resume=True`, with the model made
-    anew from the same data, goes on from it to the weights that the whole run would have given. `tensorboard_dir`
-    also writes loss, score and speed for TensorBoard. A second run into the same folder is refused while one is going
-    on; `locked` says that the caller has seen to that (see `exclusive`).
+    anew from the same data, goes on from it to the weights that the whole run would have given. A second run into the
+    same folder is refused while one is going on.
 
     Started by torchrun, all processes train one model together: see `training.processes`.
     """
-    config = config or TrainingConfig()
-    processes = join()
-    shown_by = (progress or make_progress()) if processes.is_first else Progress()
-    if tensorboard_dir is not None and processes.is_first:
-        shown_by = TensorBoardProgress(shown_by, tensorboard_dir)
-    run = Run(model, train, dev, config, out, processes)
-    lock = exclusive(None if locked else run.out)
-    with lock, shown_by as shown, torch.random.fork_rng(devices=[]), SharedInterrupts(processes) as interrupts:
-        torch.manual_seed(config.seed)
+    run = Run(model, train, dev, config or TrainingConfig(), out)
+    with exclusive(run.out):
+        return carry_out(run, progress or make_progress(), resume=resume)
+
+
+def carry_out(run: Run, progress: Progress, *, resume: bool = False) -> TrainingResult:
+    """All epochs of a run, for a caller who has locked its folder (see `exclusive`)."""
+    shown_by = progress if run.processes.is_first else Progress()
+    with shown_by as shown, torch.random.fork_rng(devices=[]), SharedInterrupts(run.processes) as interrupts:
+        torch.manual_seed(run.config.seed)
         run.begin(shown, resume)
         try:
-            run.all_epochs(shown, interrupts, on_epoch)
+            run.all_epochs(shown, interrupts)
         except KeyboardInterrupt:
             run.interrupted()
         except BadBatchError as error:

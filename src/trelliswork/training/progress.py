@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, TextIO
 
@@ -143,10 +144,53 @@ class BarProgress(Progress):
         self._bar.console.print(text, highlight=False, markup=False)
 
 
-def make_progress(show: bool = True, stream: TextIO | None = None) -> Progress:
-    """A bar when standard error is a terminal, plain lines when it is not, silence when `show` is false."""
-    if not show:
-        return Progress()
-    if stream is None and sys.stderr.isatty():
-        return BarProgress()
-    return LineProgress(stream)
+class Relay(Progress):
+    """Hands everything on to `shown`; the base of those that do something beside."""
+
+    def __init__(self, shown: Progress) -> None:
+        self.shown, self.shows = shown, shown.shows
+
+    def __enter__(self) -> Progress:
+        self.shown.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.shown.__exit__(*exception)
+
+    def start_epoch(self, epoch: int, n_epochs: int, n_tokens: int) -> None:
+        self.shown.start_epoch(epoch, n_epochs, n_tokens)
+
+    def batch(self, n_tokens: int, loss: float) -> None:
+        self.shown.batch(n_tokens, loss)
+
+    def epoch(self, record: EpochRecord) -> None:
+        self.shown.epoch(record)
+
+    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False) -> None:
+        self.shown.iteration(number, text, most=most, stays=stays)
+
+    def note(self, text: str) -> None:
+        self.shown.note(text)
+
+
+class OnEpoch(Relay):
+    """Calls `on_epoch` with the record of each epoch, after it is shown."""
+
+    def __init__(self, shown: Progress, on_epoch: Callable[[EpochRecord], object]) -> None:
+        super().__init__(shown)
+        self._on_epoch = on_epoch
+
+    def epoch(self, record: EpochRecord) -> None:
+        self.shown.epoch(record)
+        self._on_epoch(record)
+
+
+def make_progress(
+    show: bool = True, stream: TextIO | None = None, *, on_epoch: Callable[[EpochRecord], object] | None = None
+) -> Progress:
+    """A bar when standard error is a terminal, plain lines when it is not, silence when `show` is false.
+
+    `on_epoch` is called with the record of each epoch; raising `KeyboardInterrupt` there ends the run like Ctrl-C.
+    """
+    shown = Progress() if not show else LineProgress(stream) if stream or not sys.stderr.isatty() else BarProgress()
+    return shown if on_epoch is None else OnEpoch(shown, on_epoch)

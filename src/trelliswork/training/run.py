@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from trelliswork.training.folder_names import HISTORY
 from trelliswork.training.interrupts import Interrupts
 from trelliswork.training.objectives import make_objective
 from trelliswork.training.optimizers import GradualUnfreezing, make_optimizer
-from trelliswork.training.processes import Processes
+from trelliswork.training.processes import join
 from trelliswork.training.progress import EpochRecord, Progress
 from trelliswork.training.result import TrainingResult
 from trelliswork.training.schedules import make_schedule
@@ -53,10 +53,9 @@ class Run:
         dev: Sequence[Sentence] | None,
         config: TrainingConfig,
         out: str | Path | None,
-        processes: Processes,
     ):
-        self.processes = processes
-        out = out if processes.is_first else None  # one process writes
+        self.processes = join()
+        out = out if self.processes.is_first else None  # one process writes
         self.module: nn.Module = model
         self.model: Trainable = model
         self.sentences = [sentence for sentence in train if fits(sentence, config)]
@@ -216,15 +215,10 @@ class Run:
 
     # Epochs
 
-    def all_epochs(
-        self, shown: Progress, interrupts: Interrupts, on_epoch: Callable[[EpochRecord], None] | None
-    ) -> None:
+    def all_epochs(self, shown: Progress, interrupts: Interrupts) -> None:
         """Epoch after epoch, until the last or until patience runs out."""
         while self.position.epoch <= self.config.epochs and not self._out_of_patience:
-            record = self._one_epoch(shown, interrupts)
-            shown.epoch(record)
-            if on_epoch is not None:
-                on_epoch(record)
+            shown.epoch(self._one_epoch(shown, interrupts))
         if self._out_of_patience:
             metric = self.result.history[-1].metric
             self.result.note = f"stopped: no better dev {metric} for {self.config.patience} epochs"

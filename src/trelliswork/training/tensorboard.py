@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from trelliswork.errors import TrellisworkError
-from trelliswork.training.progress import EpochRecord, Progress
+from trelliswork.training.progress import EpochRecord, Progress, Relay
 
 
-class TensorBoardProgress(Progress):
+class TensorBoardProgress(Relay):
     """Hands everything on to `shown`, and writes one point an epoch (of the loss, one a step) to `folder`."""
 
     def __init__(self, shown: Progress, folder: str | Path) -> None:
@@ -19,37 +19,30 @@ class TensorBoardProgress(Progress):
                 "expected the package tensorboard to write for TensorBoard, found none; "
                 'install it with pip install "trelliswork[tensorboard]"'
             ) from None
-        self.shown, self._folder, self._open = shown, str(folder), SummaryWriter
-        self._tokens = 0
+        super().__init__(shown)
+        self._folder, self._open, self._tokens = str(folder), SummaryWriter, 0
 
     def __enter__(self) -> Progress:
         self.writer = self._open(self._folder)
-        self.shown.__enter__()
-        return self
+        return super().__enter__()
 
     def __exit__(self, *exception: object) -> None:
         self.writer.close()
-        self.shown.__exit__(*exception)
+        super().__exit__(*exception)
 
     def start_epoch(self, epoch: int, n_epochs: int, n_tokens: int) -> None:
         self._tokens = (epoch - 1) * n_tokens
-        self.shown.start_epoch(epoch, n_epochs, n_tokens)
+        super().start_epoch(epoch, n_epochs, n_tokens)
 
     def batch(self, n_tokens: int, loss: float) -> None:
         self._tokens += n_tokens
         if n_tokens:
             self.writer.add_scalar("loss/so far", loss, self._tokens)
-        self.shown.batch(n_tokens, loss)
+        super().batch(n_tokens, loss)
 
     def epoch(self, record: EpochRecord) -> None:
         values = {"loss/epoch": record.loss, f"dev/{record.metric}": record.score, "tokens/s": record.tokens_per_second}
         for name, value in values.items():
             if value is not None:
                 self.writer.add_scalar(name, value, record.epoch)
-        self.shown.epoch(record)
-
-    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False) -> None:
-        self.shown.iteration(number, text, most=most, stays=stays)
-
-    def note(self, text: str) -> None:
-        self.shown.note(text)
+        super().epoch(record)

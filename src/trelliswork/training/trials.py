@@ -2,8 +2,8 @@
 
     >>> def run(attempt):                                                                     # doctest: +SKIP
     ...     tagger = Tagger.from_data(sentences, TaggerConfig(hidden=attempt.settings["hidden"]))
-    ...     on_epoch = lambda record: attempt.report(record.epoch, record.score)
-    ...     return train(tagger, sentences, dev, on_epoch=on_epoch).best_score
+    ...     shown = make_progress(on_epoch=lambda record: attempt.report(record.epoch, record.score))
+    ...     return train(tagger, sentences, dev, progress=shown).best_score
     >>> space = {"hidden": Numbers(50, 300, whole=True)}                                      # doctest: +SKIP
     >>> search(run, space, SearchConfig(trials=20), out="search").best                        # doctest: +SKIP
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from trelliswork.cli.writers.base import Writer, answers_by_task, in_a_line, marked_spans
 from trelliswork.data import Sentence
 from trelliswork.data.raw_sentences import spaces_after
+from trelliswork.draw.svg import DARK, colour_of
 from trelliswork.models.base import Answer
 
-TURN = 137.5  # degrees between the colours of two labels: neighbours in the list are far apart
+TINT, DARK_TINT = "38", "55"  # how much of a colour is behind a word, in 00..ff
 MANY = 60  # labels in the legend
 
 
@@ -23,8 +24,6 @@ class PageWriter(Writer):
         self, title: str, subtitle: str, labels: Mapping[str, Sequence[str]], schemes: Mapping[str, str]
     ) -> None:
         self.title, self.subtitle, self.labels, self.schemes = title, subtitle, labels, schemes
-        names = [name for of_task in labels.values() for name in of_task]
-        self._hues = {name: round(i * TURN) % 360 for i, name in enumerate(dict.fromkeys(names))}
 
     def begin(self) -> str:
         style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
@@ -38,7 +37,7 @@ class PageWriter(Writer):
     def _legend(self) -> str:
         rows = []
         for task, names in ((task, names) for task, names in self.labels.items() if names):
-            shown = "".join(f"<li>{self._mark(name, escape(name), '')}</li>" for name in names[:MANY])
+            shown = "".join(f"<li>{_mark(name, escape(name), '')}</li>" for name in names[:MANY])
             more = f"<li>and {len(names) - MANY:,} more</li>" if len(names) > MANY else ""
             title = f"<b>{escape(task)}</b> " if task else ""
             rows.append(f'<div class="legend" role="note" aria-label="Legend">{title}<ul>{shown}{more}</ul></div>\n')
@@ -69,7 +68,7 @@ class PageWriter(Writer):
             shown = in_a_line(answer.value)
             text = sentence.text if answer.is_string and sentence.text else " ".join(sentence.words)
             picture = f'<div class="tree">{answer.draw().svg}</div>' if answer.is_string and answer.parts else ""
-            return f"{escape(text)} {self._mark(shown, escape(shown), '')}{picture}"
+            return f"{escape(text)} {_mark(shown, escape(shown), '')}{picture}"
         gaps = [" " if space else "" for space in spaces_after(sentence)] if sentence.offsets else []
         gaps = [*(gaps or [" "] * (len(sentence) - 1)), ""]
         pieces = self._tags if self.schemes[task] == "plain" else self._spans
@@ -78,9 +77,7 @@ class PageWriter(Writer):
     def _tags(self, sentence: Sentence, answer: Answer, gaps: Sequence[str], scheme: str) -> Iterator[str]:
         for i, (word, tag) in enumerate(zip(sentence.words, answer.value, strict=True)):
             sure = answer.parts[i].probability if answer.parts else None
-            yield self._mark(tag, f"{escape(word)}<small>{escape(tag)}</small>", _hover(tag, sure)) + (
-                gaps[i] or "\u200b"
-            )
+            yield _mark(tag, f"{escape(word)}<small>{escape(tag)}</small>", _hover(tag, sure)) + (gaps[i] or "\u200b")
 
     def _spans(self, sentence: Sentence, answer: Answer, gaps: Sequence[str], scheme: str) -> Iterator[str]:
         words, position = [escape(word) + gap for word, gap in zip(sentence.words, gaps, strict=True)], 0
@@ -88,13 +85,15 @@ class PageWriter(Writer):
             yield "".join(words[position : each.start])
             inside, position = "".join(words[each.start : each.end]), each.end
             text = f"{inside.rstrip(' ')}<small>{escape(each.label)}</small>"
-            yield self._mark(each.label, text, _hover(each.label, each.probability)) + gaps[each.end - 1]
+            yield _mark(each.label, text, _hover(each.label, each.probability)) + gaps[each.end - 1]
         yield "".join(words[position:])
 
-    def _mark(self, label: str, html: str, hover: str) -> str:
-        hue = self._hues.get(label, 0)
-        title = f' title="{escape(hover)}"' if hover else ""
-        return f'<mark style="--hue:{hue}"{title}>{html}</mark>'
+
+def _mark(label: str, html: str, hover: str) -> str:
+    """In the colour that the label has in every picture."""
+    colour, title = colour_of(label), f' title="{escape(hover)}"' if hover else ""
+    style = f"--tint:{colour}{TINT};--dark-tint:{DARK[colour]}{DARK_TINT}"
+    return f'<mark style="{style}"{title}>{html}</mark>'
 
 
 def _trees(answer: Answer) -> str:

@@ -11,12 +11,14 @@ from trelliswork.cli.visible import visible
 from trelliswork.cli.writers.base import Writer, answers_by_task, one_line, word_columns
 from trelliswork.cli.writers.brackets import tree_lines as bracket_lines
 from trelliswork.data import Sentence
-from trelliswork.draw.svg import percent
+from trelliswork.draw.svg import PALETTE, percent
+from trelliswork.draw.svg import colour_of as drawn_colour
 from trelliswork.draw.text_arcs import arc_lines
 from trelliswork.models.base import DEPREL, HEAD, Answer, PartProbability
 from trelliswork.tags.schemes import spans_of
 
-COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
+TERMINAL = "blue", "red", "green", "magenta", "yellow", "cyan"  # nearest to those of pictures
+COLOURS = dict(zip(PALETTE, TERMINAL, strict=True))
 
 
 class PrettyWriter(Writer):
@@ -107,5 +109,5 @@ def marked_text(words: Sequence[str], tags: Sequence[str], scheme: str, spans: S
 
 
 def colour_of(label: str) -> str:
-    """A colour that depends on the label alone."""
-    return COLOURS[sum(label.encode()) % len(COLOURS)]
+    """The colour that the label has in every picture, as far as a terminal has it."""
+    return COLOURS.get(drawn_colour(label), "bright_black")

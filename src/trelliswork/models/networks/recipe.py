@@ -19,8 +19,10 @@ from trelliswork.models.networks.preset import Preset
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.finished import finished_run
-from trelliswork.training.loop import train
+from trelliswork.training.loop import carry_out
+from trelliswork.training.progress import OnEpoch
 from trelliswork.training.result import TrainingResult
+from trelliswork.training.run import Run as TrainingRun
 
 
 class NetworkRecipe(Recipe):
@@ -116,12 +118,11 @@ class NetworkRecipe(Recipe):
                 raise OutputError(_finished(run.folder, done, training))
             run.progress.note(f"seed {run.seed}: finished already")
             return model, done
-        told = run.on_score
-        result = train(
-            model, self.material.train, self.material.dev, training, out=run.folder, resume=run.resume,
-            progress=run.progress, locked=True,
-            on_epoch=None if told is None else lambda record: told(record.epoch, record.score),
-        )  # fmt: skip
+        told, progress = run.on_score, run.progress
+        if told is not None:
+            progress = OnEpoch(progress, lambda record: told(record.epoch, record.score))
+        prepared = TrainingRun(model, self.material.train, self.material.dev, training, run.folder)
+        result = carry_out(prepared, progress, resume=run.resume)
         self.finished(model, run)
         return model, result
 

@@ -18,6 +18,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.loading import model_folders
 from trelliswork.models.recipe import Note
+from trelliswork.models.taggers.features.corpus import TaggedData
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 
@@ -38,9 +39,8 @@ class ColumnTaggers:
     @classmethod
     def fit(cls, train: Sequence[Sentence]) -> Self:
         """Learn each column of some sentences from their words."""
-        return cls(
-            [FeatureTagger.fit(_as_tags(train, i), SETTINGS, scheme="plain") for i in range(len(train[0].features))]
-        )
+        columns = (TaggedData(_as_tags(train, i), "plain") for i in range(len(train[0].features)))
+        return cls([FeatureTagger.fit(column, SETTINGS) for column in columns])
 
     @cached_property
     def taggers(self) -> list[FeatureTagger]:

@@ -6,45 +6,59 @@ both need the same probabilities.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
+from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Float, Int
 
 ROWS = 512  # at a time
 
 
-class SoftmaxLoss(torch.autograd.Function):
+def summed_loss(
+    hidden: Float[Tensor, "m d"],
+    weight: Float[Tensor, "v d"],
+    bias: Float[Tensor, " v"],
+    targets: Int[Tensor, " m"],
+    smoothing: float,
+) -> Float[Tensor, ""]:
     """Σ_i -ln p(target_i | hidden_i), with a share `smoothing` of each target spread over all symbols."""
+    total: Tensor = fused(SoftmaxLoss(targets, smoothing), hidden, weight, bias)
+    return total
 
-    @staticmethod
+
+class SoftmaxLoss(NamedTuple):
+    """See `summed_loss`; what is kept of a forward pass is the gradient."""
+
+    targets: Int[Tensor, " m"]
+    smoothing: float
+
     def forward(
-        ctx: Any,
-        hidden: Float[Tensor, "m d"],
-        weight: Float[Tensor, "v d"],
-        bias: Float[Tensor, " v"],
-        targets: Int[Tensor, " m"],
-        smoothing: float,
-    ) -> Float[Tensor, ""]:
+        self, hidden: Float[Tensor, "m d"], weight: Float[Tensor, "v d"], bias: Float[Tensor, " v"]
+    ) -> tuple[Float[Tensor, ""], tuple[Tensor, ...]]:
         grads = torch.empty_like(hidden), torch.zeros_like(weight), torch.zeros_like(bias)
         total = hidden.new_zeros(())
         for start in range(0, len(hidden), ROWS):
             rows = slice(start, start + ROWS)
-            loss, errors = _errors(torch.addmm(bias, hidden[rows], weight.t()), targets[rows, None], smoothing)
+            scores = torch.addmm(bias, hidden[rows], weight.t())
+            loss, errors = _errors(scores, self.targets[rows, None], self.smoothing)
             total += loss
             torch.mm(errors, weight, out=grads[0][rows])
             grads[1].addmm_(errors.t(), hidden[rows])
             grads[2].add_(errors.sum(0))
-        ctx.save_for_backward(*grads)
-        return total
+        return total, grads
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, above: Float[Tensor, ""]) -> tuple[Tensor | None, ...]:
-        return (*(each * above for each in ctx.saved_tensors), None, None)
+    def backward(
+        self, tensors: tuple[Tensor, ...], kept: tuple[Tensor, ...], grads: tuple[Float[Tensor, ""]]
+    ) -> tuple[Tensor, ...]:
+        return tuple(each * grads[0] for each in kept)
+
+    def reference(self, hidden: Tensor, weight: Tensor, bias: Tensor) -> Float[Tensor, ""]:
+        scores = F.linear(hidden, weight, bias)
+        return F.cross_entropy(scores, self.targets, reduction="sum", label_smoothing=self.smoothing)
 
 
 def _errors(

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
 from trelliswork.nn.output_layers.base import OutputLayer
-from trelliswork.nn.output_layers.fused_loss import SoftmaxLoss
+from trelliswork.nn.output_layers.fused_loss import summed_loss
 from trelliswork.runtime.shapes import Float, Int
 
 
@@ -47,8 +47,7 @@ class SoftmaxLayer(OutputLayer):
         if torch.is_autocast_enabled(hidden.device.type):
             return super().total_loss(hidden, targets)
         smoothing = self.smoothing if self.training else 0.0
-        total: Tensor = SoftmaxLoss.apply(hidden, self.weight, self.bias, targets, smoothing)
-        return total
+        return summed_loss(hidden, self.weight, self.bias, targets, smoothing)
 
     def log_probs(self, hidden: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch v"]:
         return self.scores(hidden).log_softmax(-1)  # [S4.40-42]

@@ -6,11 +6,10 @@ takes longer than the products themselves.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
+from trelliswork.runtime.autograd import fused
 from trelliswork.runtime.shapes import Float
 
 PAIRS = 256  # at a time
@@ -27,7 +26,7 @@ def pair_scores(
     kinds = {(each.device.type, each.dtype) for each in (left, right, weight)}
     if len(kinds) > 1 or torch.is_autocast_enabled(left.device.type):
         return plain_pair_scores(left, right, weight)
-    found: Tensor = PairScores.apply(left, right, weight)
+    found: Tensor = fused(PairScores(), left, right, weight)
     return found
 
 
@@ -36,24 +35,25 @@ def plain_pair_scores(left: Tensor, right: Tensor, weight: Tensor) -> Float[Tens
     return torch.einsum("pd,pyd->py", left, (right @ weight.T).unflatten(-1, (-1, left.shape[-1])))
 
 
-class PairScores(torch.autograd.Function):
+class PairScores:
     """`plain_pair_scores`; the products W_y v are computed again for the gradient instead of being kept."""
 
-    @staticmethod
-    def forward(ctx: Any, left: Tensor, right: Tensor, weight: Tensor) -> Float[Tensor, "pairs labels"]:
-        ctx.save_for_backward(left, right, weight)
+    reference = staticmethod(plain_pair_scores)
+
+    def forward(
+        self, left: Tensor, right: Tensor, weight: Tensor
+    ) -> tuple[Float[Tensor, "pairs labels"], tuple[Tensor, ...]]:
         scores = left.new_empty(len(left), weight.shape[0] // weight.shape[1])
         for u, v, found in zip(left.split(PAIRS), right.split(PAIRS), scores.split(PAIRS), strict=True):
             torch.bmm(_turned(v, weight), u[:, :, None], out=found[:, :, None])
-        return scores
+        return scores, ()
 
-    @staticmethod
-    def backward(ctx: Any, grad: Float[Tensor, "pairs labels"]) -> Any:
-        left, right, weight = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return _by_reference(ctx.saved_tensors, grad)
+    def backward(
+        self, tensors: tuple[Tensor, Tensor, Tensor], kept: tuple[()], grads: tuple[Float[Tensor, "pairs labels"]]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        left, right, weight = tensors
         by_left, by_right, by_weight = torch.empty_like(left), torch.empty_like(right), torch.zeros_like(weight)
-        parts = (each.split(PAIRS) for each in (left, right, grad, by_left, by_right))
+        parts = (each.split(PAIRS) for each in (left, right, grads[0], by_left, by_right))
         for u, v, g, by_u, by_v in zip(*parts, strict=True):
             turned = _turned(v, weight)
             torch.bmm(g[:, None], turned, out=by_u[:, None])
@@ -66,10 +66,3 @@ class PairScores(torch.autograd.Function):
 def _turned(right: Float[Tensor, "pairs d"], weight: Tensor) -> Float[Tensor, "pairs labels d"]:
     """W_y v for each y."""
     return (right @ weight.T).unflatten(1, (-1, right.shape[1]))
-
-
-def _by_reference(inputs: tuple[Tensor, ...], grad: Tensor) -> tuple[Tensor | None, ...]:
-    """The gradient as a graph that can be differentiated again."""
-    needed = [each for each in inputs if each.requires_grad]
-    found = iter(torch.autograd.grad(plain_pair_scores(*inputs), needed, grad, create_graph=True))
-    return tuple(next(found) if each.requires_grad else None for each in inputs)

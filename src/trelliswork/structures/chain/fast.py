@@ -65,7 +65,7 @@ def run_forward(arrays: ChainArrays) -> Forward:
     """log Z of every row, in scaled exp space where that is exact and in log space where it is not."""
     emissions, transitions = arrays.emissions, arrays.transitions
     batch, n, c = emissions.shape
-    arcs = buffers.empty((*transitions.shape[:3], (c + 7) // 8 * 8))
+    arcs = buffers.matrices((*transitions.shape[:3], (c + 7) // 8 * 8))
     arc_shifts = np.empty(transitions.shape[:2])
     kernels.exp_arcs(transitions, arcs, arc_shifts)
     alphas, emits = buffers.empty((batch, n, c)), buffers.empty((batch, n, c))

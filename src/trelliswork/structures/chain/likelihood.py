@@ -16,7 +16,7 @@ from torch import Tensor
 from trelliswork.runtime import buffers
 from trelliswork.runtime.autograd import differentiable
 from trelliswork.runtime.bridge import as_array, as_tensor
-from trelliswork.runtime.threads import row_ranges, side_by_side
+from trelliswork.runtime.threads import over_rows
 from trelliswork.structures.chain import structure
 from trelliswork.structures.chain.likelihood_kernels import backward_rows, forward_rows
 from trelliswork.structures.chain.structure import Chain
@@ -24,27 +24,22 @@ from trelliswork.structures.chain.structure import Chain
 Array = np.ndarray[Any, Any]
 Scores = tuple[Tensor, Tensor, Tensor, Tensor]  # emissions, transitions, start, end
 NO_MASK = np.empty((0, 0), np.bool_)
-Left = tuple[Array, Array, Array, Array]  # arcs, alphas, emits and finals of `forward_rows`
+Run = tuple[Array, Array, Array]  # alphas, emits and finals of `forward_rows`
 
 
-def _gradients(grad: Array, tags: Array, lengths: Array, end: Array, left: Left) -> tuple[Array, ...]:
+def _gradients(grad: Array, tags: Array, lengths: Array, end: Array, arcs: Array, run: Run) -> tuple[Array, ...]:
     """Of Σ grad · log p(tags), by emissions, transitions, start and end."""
-    arcs, alphas, emits, finals = left
-    d_emissions = buffers.empty(alphas.shape)
-
-    def of_rows(rows: slice) -> Any:
-        mine = arcs[:1], alphas[rows], emits[rows], finals[rows]
-        return backward_rows(tags[rows], lengths[rows], grad[rows], end, mine, d_emissions[rows])
-
-    by_part = side_by_side([partial(of_rows, rows) for rows in _parts(alphas.shape)])
+    shape = run[0].shape
+    d_emissions = buffers.empty(shape)
+    by_part = over_rows(backward_rows, *_work(shape), tags, lengths, grad, end, arcs, run, d_emissions)
     d_others = by_part[0] if len(by_part) == 1 else map(sum, zip(*by_part, strict=True))
     return d_emissions, *d_others
 
 
-def _parts(shape: tuple[int, ...]) -> list[slice]:
-    """The rows of each thread, for scores [batch, n, c]."""
+def _work(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Rows, and multiply-adds, of scores [batch, n, c]."""
     batch, n, c = shape
-    return [slice(first, last) for first, last in row_ranges(batch, batch * n * c * c)]
+    return batch, batch * n * c * c
 
 
 def log_likelihood(
@@ -61,22 +56,15 @@ def log_likelihood(
     if scores[1].dim() != 2:
         return None
     emissions, transitions, start, end = (as_array(each, np.float64) for each in scores)
-    others = transitions[None, None], start, end
+    given = emissions, transitions[None, None], start, end
     golds, valid = as_array(tags), NO_MASK if mask is None else as_array(mask, np.bool_)
-    parts, batch, c = _parts(shape), shape[0], shape[2]
-    row_lengths = np.full(batch, shape[1]) if lengths is None else as_array(lengths)
-    arcs = np.empty((len(parts), 1, c, (c + 7) // 8 * 8))
-    alphas, emits = buffers.empty(shape), buffers.empty(shape)
-    finals, log_probs = np.empty(batch), np.empty(batch)
-
-    def of_rows(part: int, rows: slice) -> bool:
-        mine = arcs[part : part + 1], alphas[rows], emits[rows], finals[rows]
-        given = (emissions[rows], *others)
-        fine: bool = forward_rows(given, golds[rows], valid[rows], row_lengths[rows], mine, log_probs[rows])
-        return fine
-
-    if not all(side_by_side([partial(of_rows, part, rows) for part, rows in enumerate(parts)])):
+    batch, n, _ = shape
+    row_lengths = np.full(batch, n) if lengths is None else as_array(lengths)
+    run, log_probs = (buffers.empty(shape), buffers.empty(shape), np.empty(batch)), np.empty(batch)
+    by_part = over_rows(forward_rows, *_work(shape), given, golds, valid, row_lengths, run, log_probs)
+    if not all(fine for fine, _ in by_part):
         return None
+    arcs = by_part[0][1]
 
     def reference(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> Tensor:
         chain = Chain(emissions, transitions, start, end, torch.from_numpy(row_lengths))
@@ -85,6 +73,6 @@ def log_likelihood(
     return differentiable(
         as_tensor(log_probs, dtype),
         scores,
-        partial(_gradients, tags=golds, lengths=row_lengths, end=end, left=(arcs, alphas, emits, finals)),
+        partial(_gradients, tags=golds, lengths=row_lengths, end=end, arcs=arcs, run=run),
         reference,
     )

@@ -19,6 +19,7 @@ from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.data.crfsuite import ATTRIBUTES
 from trelliswork.data.crfsuite_models import CRFsuiteModel, read_crfsuite_model
 from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.models.taggers.features.corpus import TaggedData
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.config import LearningConfig
@@ -54,7 +55,7 @@ class AttributeTagger(FeatureTagger):
     @classmethod
     def fit(
         cls,
-        train: Sequence[Sentence],
+        train: Sequence[Sentence] | TaggedData,
         config: LearningConfig | None = None,
         *,
         templates: Templates | None = None,
@@ -65,8 +66,9 @@ class AttributeTagger(FeatureTagger):
         if templates is not None or features is not None:
             given = "template" if templates is not None else "function"
             raise TrellisworkError(f"the attributes come with the data; leave the {given} out or give CoNLL columns")
-        attributes_of_all(train)  # what is wrong with them is told with file and line
-        tagger = super().fit(train, config, templates=TRANSITIONS_ONLY, features=attributes_of, **options)
+        data = TaggedData.of(train)
+        attributes_of_all(data.sentences)  # what is wrong with them is told with file and line
+        tagger = super().fit(data, config, templates=TRANSITIONS_ONLY, features=attributes_of, **options)
         tagger.features = None
         return tagger
 

@@ -62,6 +62,44 @@ def attributes_of(templates: Templates, lengths: Array, columns: Sequence[Column
     return Found(counts, keys, None, lambda entries: templates.names(places[entries], lengths, columns), on_pairs)
 
 
+class TaggedData(NamedTuple):
+    """Tagged sentences, and how to read them.
+
+    `scheme` is that of the tags, found out if it is None. With `partial`, the tag ? is unknown and B-NP|B-VP is one of
+    these. A sentence counts as often as its entry of `weights` says. Hidden units may be pre-trained on `untagged`
+    sentences.
+    """
+
+    sentences: Sequence[Sentence]
+    scheme: str | None = None
+    partial: bool = False
+    weights: Sequence[float] | Array | None = None
+    untagged: Sequence[Sentence] = ()
+
+    @classmethod
+    def of(cls, given: Sequence[Sentence] | TaggedData) -> TaggedData:
+        """The same for sentences of which nothing else is said; there must be some."""
+        data = given if isinstance(given, TaggedData) else cls(given)
+        if not data.sentences:
+            raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
+        return data
+
+    def gold(self, constrained: bool) -> Gold:
+        """The tags as they are written (a weight is learned only for what was seen), and their codes and sets.
+
+        If `constrained`, tags that break their scheme are read as conlleval reads them.
+        """
+        tags: list[Sequence[str]] = [tags_of_gold(sentence) for sentence in self.sentences]
+        if self.partial:
+            return _partly_known(self.sentences, tags, self.scheme, constrained)
+        found = canonical(self.scheme) if self.scheme is not None else infer_scheme(tags)
+        if constrained and found != "plain":
+            tags = [repaired(each, found) for each in tags]
+        labels = Labels.as_written(tags, found)
+        gold = np.concatenate([labels.vocabulary.indices(each) for each in tags]).astype(np.int64)
+        return Gold(labels, gold, None, legal_of(labels.vocabulary.to_list(), found) if constrained else None)
+
+
 class Gold(NamedTuple):
     """The labels, and what is known of each token: codes and sets, as `crf.observed` has them."""
 
@@ -69,22 +107,6 @@ class Gold(NamedTuple):
     codes: Array
     sets: Array | None
     legal: Legal | None = None
-
-
-def gold_of(train: Sequence[Sentence], scheme: str | None, partial: bool, constrained: bool) -> Gold:
-    """The tags as they are written (a weight is learned only for what was seen), and their codes and sets.
-
-    If `constrained`, tags that break their scheme are read as conlleval reads them.
-    """
-    tags: list[Sequence[str]] = [tags_of_gold(sentence) for sentence in train]
-    if partial:
-        return _partly_known(train, tags, scheme, constrained)
-    found = canonical(scheme) if scheme is not None else infer_scheme(tags)
-    if constrained and found != "plain":
-        tags = [repaired(each, found) for each in tags]
-    labels = Labels.as_written(tags, found)
-    gold = np.concatenate([labels.vocabulary.indices(each) for each in tags]).astype(np.int64)
-    return Gold(labels, gold, None, legal_of(labels.vocabulary.to_list(), found) if constrained else None)
 
 
 def _partly_known(

@@ -15,6 +15,7 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
+from trelliswork.models.taggers.features.corpus import TaggedData
 from trelliswork.models.taggers.features.cost import cost_notes
 from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.taggers.features.learners.config import LearningConfig
@@ -103,9 +104,9 @@ class FeatureRecipe(Recipe):
         scheme = self.options["scheme"] if self.options["partial"] else material.scheme
         with run.progress, Interrupts(wait=True) as interrupts:
             report = _Report(run, interrupts, material.dev, config.max_iterations)
+            data = TaggedData(material.train, scheme, self.options["partial"], untagged=sources.untagged)
             tagger = self.kind.fit(
-                material.train, config, templates=sources.templates, features=sources.features, scheme=scheme,
-                partial=self.options["partial"], pretrain=sources.untagged, on_progress=report.step,
+                data, config, templates=sources.templates, features=sources.features, on_progress=report.step,
                 on_round=report.round,
             )  # fmt: skip
             result = report.result

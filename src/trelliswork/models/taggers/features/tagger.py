@@ -32,7 +32,7 @@ from trelliswork.models.storage import StoredModel, check_output, read_model, wr
 from trelliswork.models.taggers.chain_tagger import ChainTagger
 from trelliswork.models.taggers.explanation import Confidences, confidences_of
 from trelliswork.models.taggers.features import crf as parts
-from trelliswork.models.taggers.features.corpus import FeatureCorpus, attributes_of, check_units, columns_of, gold_of
+from trelliswork.models.taggers.features.corpus import FeatureCorpus, TaggedData, attributes_of, check_units, columns_of
 from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.crf.legality import legal_of
 from trelliswork.models.taggers.features.crf.marks import MARKS
@@ -83,42 +83,35 @@ class FeatureTagger(ChainTagger):
     @classmethod
     def fit(
         cls,
-        train: Sequence[Sentence],
+        train: Sequence[Sentence] | TaggedData,
         config: LearningConfig | None = None,
         *,
         templates: Templates | None = None,
         features: Function | str | FeatureFunction | None = None,
-        scheme: str | None = None,
-        weights: Sequence[float] | Array | None = None,
-        partial: bool = False,
-        pretrain: Sequence[Sentence] = (),
         on_progress: Callable[[Progress, FeatureTagger], bool] | None = None,
         on_round: Callable[[Round], bool] | None = None,
     ) -> FeatureTagger:
-        """Learn from tagged sentences.
+        """Learn from tagged sentences; `TaggedData` says more about them: weights, a scheme, tags known in part.
 
         `features` is a function (or "package.module:function") that is given a sentence without its tags and returns
         for each token a dict or a list of names; with `templates` too, tokens have the attributes of both.
-        A sentence counts as often as its entry of `weights` says. With `partial`, the tag ? is unknown and B-NP|B-VP is
-        one of these. Hidden units may be pre-trained on sentences without tags, `pretrain`. `on_progress` sees every
-        iteration and a tagger with its weights, `on_round` what a round of induction added; if one returns True, that
-        was the last.
+        `on_progress` sees every iteration and a tagger with its weights, `on_round` what a round of induction added; if
+        one returns True, that was the last.
         """
-        config = config or LearningConfig()
-        if not train:
-            raise TrellisworkError("expected tagged sentences to learn from, got none; check the data")
-        gold = gold_of(train, scheme, partial, config.constrained)
-        shares = None if weights is None else check_weights(weights, len(train))
+        config, data = config or LearningConfig(), TaggedData.of(train)
+        sentences, untagged = data.sentences, data.untagged
+        gold = data.gold(config.constrained)
+        shares = None if data.weights is None else check_weights(data.weights, len(sentences))
         function = None if features is None else FeatureFunction.of(features)
-        n_columns = len(train[0].features)
+        n_columns = len(sentences[0].features)
         if templates is None:
             templates = default_templates(1 + n_columns) if function is None else Templates.parse(["B"])
         templates.check(1 + n_columns)
-        check_units(templates, config, pretrain)
-        corpus = FeatureCorpus.of([*train, *pretrain], templates, function, gold, config, on_round)
+        check_units(templates, config, untagged)
+        corpus = FeatureCorpus.of([*sentences, *untagged], templates, function, gold, config, on_round)
         crf, samples = corpus.crf, None
-        start = corpus.pretrained(config) if pretrain else None
-        rows = corpus.rows.first(len(train)) if pretrain else corpus.rows
+        start = corpus.pretrained(config) if untagged else None
+        rows = corpus.rows.first(len(sentences)) if untagged else corpus.rows
         tagger = cls(templates, gold.labels, crf, config, features=function, columns_seen=n_columns)
         steps = learn(rows, gold.codes, crf.parameters, config, sentence_weights=shares, sets=gold.sets, start=start)
         del rows, corpus.rows, gold  # learners keep what they need
