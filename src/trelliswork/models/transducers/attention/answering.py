@@ -43,7 +43,7 @@ class SourceGenerator:
         return found
 
     def next_log_probs(self, hidden: Tensor, weights: Tensor) -> Float[Tensor, "batch beam v"]:
-        found: Tensor = self.network.log_probs(self.read, Unrolled(hidden, weights))
+        found: Tensor = self.network.symbol_log_probs(self.read, Unrolled(hidden, weights))
         return found
 
 

@@ -51,7 +51,7 @@ def _mixed(network: Any, read: Any, step: Any, gold: Tensor) -> Tensor:
     if not network.training or network.own_share == 0:
         return gold
     with torch.no_grad():
-        log_probs = network.log_probs(read, Unrolled(step.hidden, step.weights))
+        log_probs = network.symbol_log_probs(read, Unrolled(step.hidden, step.weights))
         own = torch.multinomial(log_probs[:, 0].exp(), 1)
     return torch.where(torch.rand(gold.shape, device=gold.device) < network.own_share, own, gold)
 

@@ -152,7 +152,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         """Times √dim for a transformer, whose positions would drown them otherwise."""  # [S4, embeddings]
         return vectors * self.config.dim**0.5 if reader == "transformer" else vectors
 
-    def log_probs(self, read: Read, found: Unrolled) -> Float[Tensor, "batch t v"]:
+    def symbol_log_probs(self, read: Read, found: Unrolled) -> Float[Tensor, "batch t v"]:
         """ln p of every symbol after each step; unknown symbols and the begin are never written."""
         log_probs = self._log_probs(read, found)
         log_probs[..., [UNKNOWN_PLACE, BEGIN_PLACE]] = -torch.inf

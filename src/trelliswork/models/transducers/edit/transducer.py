@@ -135,7 +135,7 @@ class EditTransducer(PairNetwork):
         if not sure:
             return [Transduced(best, (), answer.certain) for best, answer in zip(found, answers, strict=True)]
         parts = self._parts(batch, [best[0][0] for best in found], [answer.best[0] for answer in answers])
-        return [Transduced(*each, answer.certain) for *each, answer in zip(found, parts, answers, strict=True)]
+        return [Transduced(best, part, a.certain) for best, part, a in zip(found, parts, answers, strict=True)]
 
     def transduced_around(
         self, batch: Sequence[Symbols], pins: Sequence[Sequence[SpanPin]], top_k: int, sure: bool
