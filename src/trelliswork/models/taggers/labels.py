@@ -144,6 +144,15 @@ class Labels:
         return list(dict.fromkeys(_join(*_begin_or_inside(label)) for label in self.vocabulary))
 
     @cached_property
+    def tag_groups(self) -> dict[str, list[int]]:
+        """The labels that mean each tag of the data."""
+        tags = self.vocabulary.to_list() if self.scheme == self.data_scheme else self._begun_or_inside
+        groups: dict[str, list[int]] = {tag: [] for tag in tags}
+        for label, tag in enumerate(tags):
+            groups[tag].append(label)
+        return groups
+
+    @cached_property
     def same_tag(self) -> list[list[int]]:
         """For each label, all labels that mean the same tag in the data: B and S both begin a span in IOB2."""
         if self.scheme == self.data_scheme:

@@ -1,0 +1,106 @@
+"""Starting and stopping: models are loaded, the socket is bound, and uvicorn runs until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import webbrowser
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvicorn
+
+from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.web.app import Site, make_app
+from trelliswork.web.guard import Access, is_local
+from trelliswork.web.limits import Limits
+from trelliswork.web.measures import Measures
+from trelliswork.web.pool import Pool
+
+GRACE = 10  # seconds that requests have to end once the server is told to stop
+BACKLOG = 2048
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to serve."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    workers: int = 1
+    threads: int = 1
+    limits: Limits = field(default_factory=Limits)
+    open_page: bool = False
+
+
+def serve(folders: Sequence[str], settings: Settings) -> None:
+    """Serve models until SIGTERM or Ctrl-C."""
+    if not is_local(settings.host) and not settings.token:
+        raise TrellisworkError(
+            f"--host {settings.host} lets other machines in, so a token is needed; add --token, or TRELLISWORK_TOKEN"
+        )
+    models = named_models(folders)
+    bound = _bound(settings.host, settings.port)
+    asyncio.run(_serve(models, settings, bound))
+
+
+def named_models(folders: Sequence[str]) -> dict[str, str]:
+    """Each folder under a name: its own, or NAME=FOLDER.
+
+    >>> named_models(["models/ner", "old=archive/ner"])
+    {'ner': 'models/ner', 'old': 'archive/ner'}
+    """
+    found: dict[str, str] = {}
+    for each in folders:
+        name, is_named, folder = each.partition("=")
+        if not is_named or os.sep in name:
+            name, folder = Path(os.path.abspath(each)).name, each
+        if name in found:
+            raise ModelError(f"expected models of different names, got {name!r} twice; name one, as in other={folder}")
+        found[name] = folder
+    return found
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket that listens; a port in use is a sentence."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(BACKLOG)
+    except OSError as error:
+        problem = f"expected a free address {host}:{port}, got: {error.strerror or error}"
+        raise TrellisworkError(f"{problem}; stop what runs there, or choose another --port (0 is any)") from error
+    return found
+
+
+async def _serve(models: dict[str, str], settings: Settings, bound: socket.socket) -> None:
+    measures = Measures()
+    pool = Pool(
+        models, measures, workers=settings.workers, threads=settings.threads, seconds=settings.limits.seconds
+    )  # fmt: skip
+    await pool.start()
+    host, port = bound.getsockname()[:2]
+    access = Access.of(host, settings.allowed_hosts, settings.token)
+    site = Site(pool, settings.limits, access, measures)
+    config = uvicorn.Config(
+        make_app(site), log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE,
+        server_header=False, date_header=False, proxy_headers=False, lifespan="on",
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{'127.0.0.1' if shown in ('0.0.0.0', '[::]') else shown}:{port}/"
+    print(f"serving {', '.join(models)} at {address}  (API: {address}docs; Ctrl-C stops)", flush=True)
+    if settings.open_page:
+        webbrowser.open(address)
+    try:
+        await server.serve(sockets=[bound])
+    finally:
+        await pool.stop()
+    print("stopped", file=sys.stderr, flush=True)
