@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,18 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.web.endpoints import ENDPOINTS, Endpoint
 from trelliswork.web.frames import Reply
 from trelliswork.web.guard import BODY, ROUTE, Access, Guard
 from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
 from trelliswork.web.openapi import docs_page, openapi
+from trelliswork.web.palette import palette_css
 from trelliswork.web.pool import Pool
 from trelliswork.web.problems import PROBLEM_JSON, Problem
 from trelliswork.web.requests import read_json
+from trelliswork.web.teaching.school import School
 
 STATIC = Path(__file__).parent / "static"
 JSON = "application/json"
@@ -37,8 +40,8 @@ class Site:
     limits: Limits
     access: Access
     measures: Measures
+    school: School
     guard: Guard | None = None
-    handlers: dict[str, Callable[[Any], Awaitable[Any]]] = field(default_factory=dict)
 
     def model_named(self, name: str | None) -> str:
         """The model that is asked; the first if none is named."""
@@ -63,6 +66,7 @@ def make_app(site: Site) -> Guard:
         Route("/healthz", _named("/healthz", site, _health), methods=["GET"]),
         Route("/metrics", _named("/metrics", site, _metrics), methods=["GET"]),
         Route("/openapi.json", _named("/openapi.json", site, _openapi), methods=["GET"]),
+        Route("/palette.css", _named("/palette.css", site, _palette), methods=["GET"]),
         Route("/docs", _named("/docs", site, _docs), methods=["GET"]),
     ]
     pages = [Mount("/", StaticFiles(directory=STATIC, html=True))] if STATIC.is_dir() else []
@@ -73,6 +77,7 @@ def make_app(site: Site) -> Guard:
         try:
             yield
         finally:
+            await site.school.stop()
             await site.pool.stop()
 
     inner = Starlette(routes=[*routes, *pages], exception_handlers=handlers, lifespan=lifespan)
@@ -99,7 +104,10 @@ def _handler(site: Site, path: str, of_path: dict[str, Endpoint]) -> Callable[[R
         raw = request.scope.get(BODY, b"")
         if endpoint.body is not None:
             given = read_json(raw, endpoint.body(site.limits))
-        answer = await endpoint.answer(site, given, len(raw))
+        try:
+            answer = await endpoint.answer(site, given, len(raw))
+        except TrellisworkError as error:
+            raise Problem(500 if isinstance(error, OutputError) else 422, str(error)) from error
         if isinstance(answer, Response):
             return answer
         if not isinstance(answer, Reply):
@@ -149,6 +157,10 @@ def _metrics(site: Site) -> Response:
 
 def _openapi(site: Site) -> Response:
     return Response(json.dumps(openapi(site.limits)), media_type=JSON)
+
+
+def _palette(site: Site) -> Response:
+    return Response(palette_css(), media_type="text/css")
 
 
 def _docs(site: Site) -> Response:

@@ -34,8 +34,8 @@ class ServerError(TrellisworkError):
 class Client:
     """Questions to a server. `retries` is how often a request is repeated after 429, 503 or a lost connection.
 
-    Questions are repeated safely, since answers change nothing. Decisions of a teacher are repeated too: one that was
-    written already is refused with 409.
+    Questions are repeated safely, since answers change nothing, and so are decisions of a teacher: the same decision
+    about the same sentence is written once.
     """
 
     def __init__(

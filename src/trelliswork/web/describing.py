@@ -6,6 +6,7 @@ from typing import Any
 
 from trelliswork.errors import ModelError
 from trelliswork.models.base import Model
+from trelliswork.web.palette import colours_of
 
 ANSWERS = {"tags": "tags", "heads": "arcs", "brackets": "brackets", "pairs": "string"}
 READS = ("words",)
@@ -23,6 +24,7 @@ def described(name: str, folder: str, model: Any) -> dict[str, Any]:
         "answers": answers_of(model),
         "scheme": model.scheme,
         "labels": labels_of(model),
+        "colours": colours_of(labels_of(model), model.scheme),
         "tasks": [task for task in model.heads if task],
         "columns": model.n_columns,
         "search": model.search,

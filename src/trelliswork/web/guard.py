@@ -35,6 +35,7 @@ HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-cache"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 ]
 

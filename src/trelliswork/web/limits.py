@@ -21,4 +21,4 @@ class Limits:
     at_once: int = 256  # requests that are answered or wait
     seconds: float = 30.0  # of a request, waiting included
     body_seconds: float = 10.0  # in which a body must have come
-    taught: int = 50 * MEGABYTE  # bytes of a file of sentences to teach
+    taught: int = 10 * MEGABYTE  # bytes of a file of sentences to teach

@@ -7,12 +7,13 @@ from typing import Any
 
 from trelliswork.web.limits import Limits
 from trelliswork.web.problems import Problem
-from trelliswork.web.schema import Flag, Kind, ListOf, Member, OneOf, Record, Text, Whole
+from trelliswork.web.schema import Flag, Kind, ListOf, Maybe, Member, OneOf, Record, Text, Whole
 
 LONGEST_WORD = 10_000
 LONGEST_NAME = 200
 INPUTS = ("text", "texts", "tokens")
 PICTURES = ("auto", "segments", "trellis", "dependencies", "tree", "alignment")
+FORMATS = ("text", "lines", "tokens", "conll", "jsonl")
 RANKINGS = ("entropy", "margin", "error", "order")
 
 
@@ -72,6 +73,50 @@ def explain_body(limits: Limits) -> Record:
     del members["pins"]
     asked = {"shown": Member(Whole(1, limits.shown), "How many votes of each token to list.", 8)}
     return Record({**members, **asked}, either=INPUTS)
+
+
+def open_body(limits: Limits) -> Record:
+    """The body of /v1/teach/open."""
+    return Record(
+        {
+            "name": Member(Text(100, least=1), "What the set of sentences is called."),
+            "model": Member(Text(LONGEST_NAME), "Which model is taught; the first one if left out.", None),
+            "format": Member(OneOf(FORMATS), "What the content is.", "text"),
+            "content": Member(
+                Text(limits.taught), "A file of sentences; without it, a set that was opened before is taken up.", None
+            ),
+        }
+    )
+
+
+def next_query(limits: Limits) -> Record:
+    """The parameters of /v1/teach/next."""
+    return Record(
+        {
+            "by": Member(OneOf(RANKINGS), "What comes first: the most uncertain, or the order of the file.", "entropy"),
+            "id": Member(Whole(0, 10**9), "This sentence, whatever comes first.", None),
+        }
+    )
+
+
+def decide_body(limits: Limits) -> Record:
+    """The body of /v1/teach/decide."""
+    return Record(
+        {
+            "id": Member(Whole(0, 10**9), "Which sentence."),
+            "tags": Member(
+                ListOf(Maybe(Text(LONGEST_NAME, least=1)), limits.tokens),
+                "A tag for each token; null is unknown.",
+                None,
+            ),
+            "skip": Member(Flag(), "Put the sentence off instead.", False),
+        }
+    )
+
+
+def empty_body(limits: Limits) -> Record:
+    """The body of requests that say nothing more: {}."""
+    return Record({})
 
 
 def read_json(body: bytes, kind: Kind) -> Any:

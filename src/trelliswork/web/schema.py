@@ -122,6 +122,19 @@ class OneOf(Kind):
 
 
 @dataclass(frozen=True)
+class Maybe(Kind):
+    """A value of a kind, or null."""
+
+    kind: Kind
+
+    def check(self, value: Any, place: str) -> Any:
+        return None if value is None else self.kind.check(value, place)
+
+    def schema(self) -> dict[str, Any]:
+        return {"anyOf": [self.kind.schema(), {"type": "null"}]}
+
+
+@dataclass(frozen=True)
 class ListOf(Kind):
     """A list of values of one kind."""
 

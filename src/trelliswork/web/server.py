@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from trelliswork.web.guard import Access, is_local
 from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
 from trelliswork.web.pool import Pool
+from trelliswork.web.teaching.school import School
 
 GRACE = 10  # seconds that requests have to end once the server is told to stop
 BACKLOG = 2048
@@ -36,6 +37,8 @@ class Settings:
     threads: int = 1
     limits: Limits = field(default_factory=Limits)
     open_page: bool = False
+    teach: str = "teaching"  # folder of what is taught
+    data: Mapping[str, str | None] = field(default_factory=dict)  # files `train` and `dev` to train on again
 
 
 def serve(folders: Sequence[str], settings: Settings) -> None:
@@ -88,7 +91,9 @@ async def _serve(models: dict[str, str], settings: Settings, bound: socket.socke
     await pool.start()
     host, port = bound.getsockname()[:2]
     access = Access.of(host, settings.allowed_hosts, settings.token)
-    site = Site(pool, settings.limits, access, measures)
+    school = School(settings.teach, pool, dict(settings.data))
+    await school.resume()
+    site = Site(pool, settings.limits, access, measures, school)
     config = uvicorn.Config(
         make_app(site), log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE,
         server_header=False, date_header=False, proxy_headers=False, lifespan="on",

@@ -22,6 +22,7 @@ from trelliswork.web.describing import described, require_servable
 from trelliswork.web.frames import Reply, packed_json, packed_replies, receive
 from trelliswork.web.pictures import pictures
 from trelliswork.web.problems import Problem, problem_json
+from trelliswork.web.teaching.uncertainty import sentences_in_file, uncertainties
 from trelliswork.web.votes import votes
 
 Models = Mapping[str, Any]
@@ -40,6 +41,9 @@ def replies(model: Any, calls: Sequence[Body]) -> list[Reply]:
     found: list[Reply | None] = [None] * len(calls)
     groups: dict[tuple[Any, ...], list[tuple[int, Asked]]] = {}
     for i, call in enumerate(calls):
+        if call["op"] == "sentences":
+            found[i] = _reply(partial(sentences_in_file, model, call["body"]))
+            continue
         question = _guarded(partial(asked, model, call["body"]))
         if isinstance(question, Reply):
             found[i] = question
@@ -55,7 +59,11 @@ def replies(model: Any, calls: Sequence[Body]) -> list[Reply]:
     return [each for each in found if each is not None]
 
 
-OTHERS: dict[str, Callable[[Any, Asked], Any]] = {"draw": pictures, "explain": votes}
+OTHERS: dict[str, Callable[[Any, Asked], Any]] = {
+    "draw": pictures,
+    "explain": votes,
+    "uncertainty": uncertainties,
+}
 
 
 def _together(model: Any, questions: Sequence[Asked]) -> list[Reply]:

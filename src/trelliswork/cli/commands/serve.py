@@ -34,6 +34,17 @@ def serve(
     at_once: Annotated[
         int, typer.Option(min=1, max=100_000, help="Requests at a time; more are told to come again (429).")
     ] = 256,
+    teach: Annotated[str, typer.Option(metavar="DIR", help="Folder for what is taught on the page.")] = "teaching",
+    train: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Sentences to train on beside what is taught.", show_default="of the model"),
+    ] = None,
+    dev: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Sentences by which a taught model must be better.", show_default="of the model"
+        ),
+    ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     threads: Threads = 1,
 ) -> None:
@@ -60,6 +71,6 @@ def serve(
     limits = named("trelliswork.web.limits:Limits")(seconds=timeout, at_once=at_once)
     settings = named("trelliswork.web.server:Settings")(
         host, port, token or os.environ.get("TRELLISWORK_TOKEN") or None, tuple(allow_host or ()), workers, threads,
-        limits, open_page,
+        limits, open_page, teach, {"train": train, "dev": dev},
     )  # fmt: skip
     named("trelliswork.web.server:serve")(models, settings)
