@@ -94,3 +94,14 @@ def _choice(part: PartProbability) -> dict[str, Any]:
     if part.head is not None:
         found |= {"head": part.head, "head_probability": part.head_probability}
     return found
+
+
+def span_choices_record(spans: Sequence[PartProbability]) -> list[dict[str, Any]]:
+    """The spans that are likely enough, each with the labels that it may have, the most probable first."""
+    found: dict[tuple[int, int], list[PartProbability]] = {}
+    for each in sorted(spans, key=lambda span: (span.start, span.end, -span.probability)):
+        found.setdefault((each.start, each.end), []).append(each)
+    return [
+        {"start": start, "end": end, "choices": [_choice(part) for part in parts]}
+        for (start, end), parts in found.items()
+    ]

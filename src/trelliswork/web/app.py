@@ -95,15 +95,17 @@ def _by_path() -> dict[str, dict[str, Endpoint]]:
 def _handler(site: Site, path: str, of_path: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
     """Read the request as it is declared, and answer it."""
 
+    queries = {method: each.query(site.limits) for method, each in of_path.items() if each.query is not None}
+    bodies = {method: each.body(site.limits) for method, each in of_path.items() if each.body is not None}
+
     async def handle(request: Request) -> Response:
         request.scope[ROUTE] = path
-        endpoint = of_path["GET" if request.method == "HEAD" else request.method]
-        given: dict[str, Any] = {}
-        if endpoint.query is not None:
-            given = endpoint.query(site.limits).check(_query(request), "query")
-        raw = request.scope.get(BODY, b"")
-        if endpoint.body is not None:
-            given = read_json(raw, endpoint.body(site.limits))
+        method = "GET" if request.method == "HEAD" else request.method
+        endpoint, given, raw = of_path[method], dict[str, Any](), request.scope.get(BODY, b"")
+        if method in queries:
+            given = queries[method].check(_query(request), "query")
+        if method in bodies:
+            given = read_json(raw, bodies[method])
         try:
             answer = await endpoint.answer(site, given, len(raw))
         except TrellisworkError as error:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trelliswork.data import Sentence
-from trelliswork.errors import TrellisworkError
-from trelliswork.models.base import Answer
+from trelliswork.models.base import Answer, PartProbability
 from trelliswork.models.part_choices import PartChoices
-from trelliswork.web.answers import choices_record, sentence_record
+from trelliswork.web.answers import choices_record, sentence_record, span_choices_record
+from trelliswork.web.pinning import has_span_tags, known_parts
 from trelliswork.web.problems import Problem
 
 Body = Mapping[str, Any]
+LEAST = 0.005  # probability of a span that is listed among the choices
 
 
 @dataclass
@@ -36,7 +37,7 @@ def asked(model: Any, body: Body) -> Asked:
     inputs = _inputs(model, body)
     sentences = [sentence for each in inputs for sentence in each]
     found = Asked(body, sentences, list(map(len, inputs)), [])
-    found.pins = _pins(model, body.get("pins") or (), inputs)
+    found.pins = known_parts(model, body.get("pins") or (), inputs)
     return found
 
 
@@ -66,47 +67,16 @@ def _with_columns(sentence: Sentence, columns: Sequence[Sequence[str]]) -> Sente
     return replace(sentence, features=tuple(map(tuple, columns)))
 
 
-def _pins(model: Any, pins: Sequence[Mapping[str, Any]], inputs: Sequence[Sequence[Sentence]]) -> list[Any]:
-    """What is known of each sentence, as the model takes it."""
-    found: list[list[dict[int, Any]]] = [[{} for _ in each] for each in inputs]
-    lists: list[list[list[Any]]] = [[[] for _ in each] for each in inputs]
-    if pins and not model.takes_pins:
-        raise Problem(422, f"body.pins: expected none, as the answers of a {type(model).__name__} cannot be pinned")
-    for number, pin in enumerate(pins):
-        place, n = f"body.pins[{number}]", _length(pin, inputs, f"body.pins[{number}]")
-        try:
-            value = model.pinned(pin["value"], n)
-        except TrellisworkError as error:
-            raise Problem(422, f"{place}: {error}") from error
-        token, known = pin["token"], found[pin["input"]][pin["sentence"]]
-        if known.setdefault(token, value) != value and model.learns_from != "brackets":
-            raise Problem(422, f"{place}: token {token} is pinned to something else already; drop one of the two")
-        if model.learns_from == "brackets":
-            lists[pin["input"]][pin["sentence"]].append((token, *value))
-    chosen: Any = lists if model.learns_from == "brackets" else found
-    return [known for each in chosen for known in each]
-
-
-def _length(pin: Mapping[str, Any], inputs: Sequence[Sequence[Sentence]], place: str) -> int:
-    """How many tokens the sentence of a pin has; a pin on something that is not there is a problem."""
-    if pin["input"] >= len(inputs):
-        raise Problem(422, f"{place}.input: expected one of the {len(inputs)} inputs, got {pin['input']}")
-    sentences = inputs[pin["input"]]
-    if pin["sentence"] >= len(sentences):
-        raise Problem(422, f"{place}.sentence: expected one of {len(sentences)} sentences, got {pin['sentence']}")
-    n = len(sentences[pin["sentence"]])
-    if pin["token"] >= n:
-        raise Problem(422, f"{place}.token: expected one of the {n} tokens, from 0; got {pin['token']}")
-    return n
-
-
 def predictions(model: Any, questions: Sequence[Asked]) -> list[dict[str, Any]]:
     """What is said to each of some requests that ask for the same; their sentences are answered together."""
     body, sentences = questions[0].body, [sentence for each in questions for sentence in each.sentences]
     pins = [known for each in questions for known in each.pins] if any(each.has_pins for each in questions) else None
     answers = model.predict(sentences, top_k=body["top_k"], confidence=body["confidences"], **_known(pins))
     choices = model.choices(sentences, most=body["choices"], **_known(pins)) if body["choices"] else None
-    records = [_record(model, *each) for each in zip(sentences, answers, choices or [None] * len(answers), strict=True)]
+    spans = model.likely_spans(sentences, LEAST, pins) if body["choices"] and has_span_tags(model) else None
+    nothing = [None] * len(answers)
+    rows = zip(sentences, answers, choices or nothing, spans or nothing, strict=True)
+    records = [_record(model, *each) for each in rows]
     found, place = [], 0
     for each in questions:
         results = []
@@ -121,6 +91,13 @@ def _known(pins: Any) -> dict[str, Any]:
     return {} if pins is None else {"pins": pins}
 
 
-def _record(model: Any, sentence: Sentence, answer: Answer, choices: Sequence[PartChoices] | None) -> dict[str, Any]:
+def _record(
+    model: Any,
+    sentence: Sentence,
+    answer: Answer,
+    choices: Sequence[PartChoices] | None,
+    spans: Sequence[PartProbability] | None,
+) -> dict[str, Any]:
     found = sentence_record(sentence, answer, model.scheme)
-    return found if choices is None else {**found, "choices": choices_record(choices)}
+    found |= {} if choices is None else {"choices": choices_record(choices)}
+    return found if spans is None else {**found, "span_choices": span_choices_record(spans)}

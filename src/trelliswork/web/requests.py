@@ -25,10 +25,17 @@ def _inputs(limits: Limits) -> dict[str, Member]:
             "sentence": Member(Whole(0, limits.characters), "Which of its sentences, from 0.", 0),
             "token": Member(Whole(0, limits.characters), "Which of its tokens, from 0.", 0),
             "value": Member(
-                Text(LONGEST_NAME, least=1),
-                "What is known: a tag (B-PER); of a dependency parser HEAD, HEAD:LABEL or _:LABEL with words counted "
-                "from 1 and 0 for the root; of a constituency parser LAST or LAST:LABEL, the last word (from 1) of a "
+                Text(10 * LONGEST_NAME, least=1),
+                "What is known: a tag (B-PER), or several of which one is right (O|B-PER); of a dependency parser "
+                "HEAD, HEAD:LABEL or _:LABEL with words counted from 1 and 0 for the root; of a constituency "
+                "parser LAST or LAST:LABEL, the last word (from 1) of a "
                 "constituent that begins at the token.",
+                None,
+            ),
+            "start": Member(Whole(0, limits.characters), "Of a whole span: its first token, from 0.", 0),
+            "end": Member(Whole(1, limits.characters), "The token behind its last one.", None),
+            "label": Member(
+                Text(LONGEST_NAME, least=1), "Its label: exactly these tokens are one span of this label.", None
             ),
         }
     )

@@ -180,14 +180,14 @@ class Record(Kind):
             raise Problem(
                 422, f"{place}: expected {', '.join(self.members)}; got {shown(unknown)}, which means nothing"
             )
-        given = [name for name in self.either if name in value]
+        given = [name for name in self.either if value.get(name) is not None]
         if self.either and len(given) != 1:
             got = " and ".join(given) or "none of them"
             raise Problem(422, f"{place}: expected one of {', '.join(self.either)}; got {got}")
         return {name: self._member(name, value, place) for name in self.members if self._wanted(name, value)}
 
     def _wanted(self, name: str, value: Mapping[str, Any]) -> bool:
-        return name in value or name not in self.either
+        return name not in self.either or value.get(name) is not None
 
     def _member(self, name: str, value: Mapping[str, Any], place: str) -> Any:
         member = self.members[name]

@@ -30,7 +30,7 @@ from trelliswork.tags.schemes import tags_of
 if TYPE_CHECKING:
     from trelliswork.data.attributes.function import Function
 
-Pins = Mapping[int, str]  # token, counted from 0 -> its tag
+Pins = Mapping[int, str]  # token, counted from 0 -> its tag, or those of which one is right as O|B-NP
 Result = TypeVar("Result")
 
 
@@ -236,7 +236,8 @@ class SentenceTagger(Model):
         return evaluate_tags(gold, found, self.labels.data_scheme)
 
     def pinned(self, text: str, n: int | None = None) -> str:
-        if text not in self.labels.data_tags:
+        known = self.labels.data_tags
+        if not all(tag in known for tag in self.labels.one_of(text) or [""]):
             raise TrellisworkError(f"expected one of the tags {', '.join(self.labels.data_tags)}; got {text!r}")
         return text
 

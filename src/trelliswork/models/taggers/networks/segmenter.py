@@ -140,12 +140,15 @@ class Segmenter(NeuralTagger):
             for i, tag in known.items():
                 if not 0 <= i < len(sentence):
                     raise TrellisworkError(f"a pin must be on token 0..{len(sentence) - 1}; got {i} ({tag!r})")
-                roles = {self.labels.vocabulary[j][0] for j in self.labels.meaning(tag)}
-                agrees = torch.arange(c) == self.kinds.index(split_tag(tag)[1] if tag != OUTSIDE else OUTSIDE)
-                begins = (first == i) & bool(roles & set("BSO"))
-                goes_on = (first < i) & bool(roles & set("IE"))
+                fits = torch.zeros(n, k, c, dtype=torch.bool)
+                for each in self.labels.one_of(tag):
+                    roles = {self.labels.vocabulary[j][0] for j in self.labels.meaning(each)}
+                    agrees = torch.arange(c) == self.kinds.index(split_tag(each)[1] if each != OUTSIDE else OUTSIDE)
+                    begins = (first == i) & bool(roles & set("BSO"))
+                    goes_on = (first < i) & bool(roles & set("IE"))
+                    fits |= agrees & (begins | goes_on)
                 covers = (first <= i) & (past > i)
-                allowed[row] &= ~covers | (agrees & (begins | goes_on))
+                allowed[row] &= ~covers | fits
         return allowed.to(found.segments.device)
 
     def _tags(self, segments: Sequence[tuple[int, int, int]], n: int) -> list[str]:
