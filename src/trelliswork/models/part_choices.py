@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trelliswork.errors import ConstraintError
 from trelliswork.models.base import PartProbability
 
 Array = np.ndarray[Any, Any]
@@ -42,6 +43,7 @@ def entropy_bits(shares: Array) -> Array:
 
 def token_choices(shares: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
     """The choices of each token from their probabilities [n, labels]."""
+    _require_some(shares.sum(-1))
     return [_choices(i, i + 1, row, labels, most, bits) for i, (row, bits) in enumerate(_with_entropy(shares))]
 
 
@@ -50,6 +52,7 @@ def span_choices(shares: Array, labels: Sequence[str], most: int | None = None) 
 
     Spans that are hardly ever constituents are left out.
     """
+    _require_some(shares[0, -1].sum(keepdims=True) if shares.size else np.ones(1))
     shares = shares.copy()
     shares[..., 0] = np.maximum(1.0 - shares[..., 1:].sum(-1), 0.0)  # spans outside of a tree are none either
     found = []
@@ -61,6 +64,7 @@ def span_choices(shares: Array, labels: Sequence[str], most: int | None = None) 
 
 def arc_choices(table: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
     """The heads and labels of each word from the probabilities of arcs [n + 1 heads, n + 1 words, labels]."""
+    _require_some(table[:, 1:].sum((0, 2)))
     found = []
     for i in range(table.shape[1] - 1):
         shares = table[:, i + 1]  # (heads, labels)
@@ -72,6 +76,12 @@ def arc_choices(table: Array, labels: Sequence[str], most: int | None = None) ->
         )
         found.append(PartChoices(i, i + 1, parts, float(entropy_bits(flat))))
     return found
+
+
+def _require_some(totals: Array) -> None:
+    """The probabilities of all choices sum to 1, unless the pins leave nothing."""
+    if not (totals > 0.5).all():
+        raise ConstraintError("no answer agrees with the pins; drop one of them, or pin others that go together")
 
 
 def _with_entropy(shares: Array) -> zip[tuple[Array, float]]:
