@@ -10,7 +10,7 @@ from trelliswork.data.corpus import builtin_corpus, write_corpus
 from trelliswork.data.corpus.trees import write_treebank
 
 SIZES = (400, 60, 60)
-NAMES = ("ner", "quick", "pos", "parser", "phrases", "sounds")
+NAMES = ("ner", "quick", "pos", "parser", "phrases", "chart", "sounds")
 SOUNDS = {
     "sh": "ʃ", "ch": "tʃ", "th": "θ", "ee": "iː", "oo": "uː", "a": "æ", "b": "b", "d": "d", "e": "ɛ", "f": "f",
     "i": "ɪ", "k": "k", "l": "l", "m": "m", "n": "n", "o": "ɒ", "p": "p", "r": "r", "s": "s", "t": "t", "u": "ʌ",
@@ -44,9 +44,13 @@ def train_models(folder: Path) -> dict[str, Path]:
         "quick": [*names, "--model", "hmm", "--feature-columns", "none"],
         "pos": [*names, "--model", "crf", "--tag-column", "2", "--feature-columns", "none", "--max-iterations", "15"],
         "parser": [
-            str(data / "train.conllu"), *banks, "--model", "biaffine", "--epochs", "3", "--hidden", "32",
+            str(data / "train.conllu"), *banks, "--model", "biaffine", "--epochs", "6", "--lr", "0.01", "--hidden", "64",
         ],
         "phrases": [str(data / "train.mrg"), "--dev", str(data / "dev.mrg"), "--quiet", "--model", "pcfg"],
+        "chart": [
+            str(data / "dev.mrg"), "--dev", str(data / "test.mrg"), "--quiet", "--model", "span-cky", "--epochs", "6",
+            "--lr", "0.02", "--hidden", "32", "--word-dim", "32", "--span-dim", "32",
+        ],
         "sounds": [str(data / "train.tsv"), "--dev", str(data / "dev.tsv"), "--quiet", "--model", "pair-ngram"],
     }  # fmt: skip
     for name, command in commands.items():

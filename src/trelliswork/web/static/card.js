@@ -4,7 +4,7 @@ import { choicesFor, headPin, placePin } from "./choosing.js";
 import { Details } from "./details.js";
 import { h } from "./dom.js";
 import { bits, count } from "./format.js";
-import { withPin, withoutPin } from "./pins.js";
+import { withPin, withPins, withoutPin } from "./pins.js";
 import { openPopover } from "./popover.js";
 import { constituentsOf, parseBrackets } from "./views/tree.js";
 import { MainView } from "./views/main.js";
@@ -37,7 +37,7 @@ export class Card {
       differs: this.differs,
       pin: (pin) => this.store.setPins(withPin(this.store.pins, pin)),
       unpin: (pin) => this.store.setPins(withoutPin(this.store.pins, pin)),
-      pinAnalysis: (sentence, analysis) => this.store.setPins(this.pinsOf(sentence, analysis).reduce(withPin, this.store.pins)),
+      pinAnalysis: (sentence, analysis) => this.store.setPins(withPins(this.store.pins, this.pinsOf(sentence, analysis))),
     };
   }
 
@@ -66,7 +66,8 @@ export class Card {
     makeWalkable(element, { open: (word) => this.openAt(word), select: (from, to) => this.select(from, to), deselect: () => this.clearSelection() });
     element.addEventListener("click", (event) => {
       const found = event.target.closest(".word, .arc") ?? event.target.closest(".span")?.querySelector(".word");
-      if (!found || !this.model.canPin) return;
+      if (!found) return this.at(event.target.closest("[data-sentence]"));
+      if (!this.model.canPin) return;
       if (event.shiftKey && this.anchorWord) this.select(this.anchorWord, found);
       this.openAt(found);
     });
@@ -78,7 +79,8 @@ export class Card {
 
   /** The word that everything else is about now. */
   at(word) {
-    const [sentence, token] = [Number(word.dataset.sentence), Number(word.dataset.token ?? word.dataset.first)];
+    if (!word) return;
+    const [sentence, token] = [Number(word.dataset.sentence), Number(word.dataset.token ?? word.dataset.first ?? 0)];
     if (!this.selection) this.anchorWord = word;
     if (sentence === this.current && token === this.token) return;
     [this.current, this.token] = [sentence, token];

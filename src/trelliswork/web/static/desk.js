@@ -79,7 +79,7 @@ export class Desk {
     const button = (label, key, shown = label) =>
       h(`button.label-key.${this.model.colour(label)}`, { type: "button", data: { label }, onclick: () => this.label(label) }, h("kbd", {}, key), shown);
     const numbered = this.labels.map((label, i) => button(label, String(i + 1)));
-    return this.model.isPlain ? numbered : [...numbered, button(OUTSIDE, "0", "not a name")];
+    return this.model.isPlain ? numbered : [...numbered, button(OUTSIDE, "0", "none")];
   }
 
   button(name, key, act, kind) {

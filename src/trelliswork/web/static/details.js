@@ -28,7 +28,7 @@ export class Details {
   show(reading, index, token) {
     [this.reading, this.sentence, this.token] = [reading, reading.sentences[index], token];
     const n = reading.sentences.length;
-    this.heading.textContent = n > 1 ? `Sentence ${index + 1} of ${n}` : "";
+    this.heading.textContent = n > 1 ? `${this.model.kind === "strings" ? "Line" : "Sentence"} ${index + 1} of ${n}` : "";
     this.element.hidden = !this.sentence;
     if (this.sentence) this.fill();
   }

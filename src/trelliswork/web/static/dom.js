@@ -44,7 +44,6 @@ export function say(sentence) {
 
 /** A drawing of the server as an element of the page: its own style sheet is dropped, palette.css has the colours. */
 export function drawingElement(svg) {
-  const root = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
-  root.querySelectorAll("style").forEach((style) => style.remove());
-  return document.importNode(root, true);
+  const bare = svg.replace(/<style>[^<]*<\/style>/g, ""); // before it is read: the policy of the page refuses inline styles
+  return document.importNode(new DOMParser().parseFromString(bare, "image/svg+xml").documentElement, true);
 }

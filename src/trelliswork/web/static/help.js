@@ -4,7 +4,7 @@ import { byId, h } from "./dom.js";
 
 const READ = [
   [["←", "→"], "move between words; arcs and constituents too"],
-  [["Shift", "←", "→"], "select several words, to pin them as one name"],
+  [["Shift", "←", "→"], "select several words, to pin them as one span"],
   [["Enter"], "show what a word, span, arc or constituent may be"],
   [["1", "…", "9"], "in the list: choose and pin"],
   [["Ctrl", "Z"], "undo a pin"],
@@ -15,10 +15,10 @@ const TEACH = [
   [["Enter"], "accept: everything as it is shown is right"],
   [["Shift", "Enter"], "keep only what you confirmed; the rest stays unknown"],
   [["←", "→"], "move between words"],
-  [["Shift", "←", "→"], "select several words as one name"],
+  [["Shift", "←", "→"], "select several words as one span"],
   [["1", "…", "9"], "this is right: the label with that number"],
-  [["0"], "this is not a name"],
-  [["Space"], "confirm the word or name as it is shown"],
+  [["0"], "this is none of them"],
+  [["Space"], "confirm the word or span as it is shown"],
   [["A"], "show all that a word may be, with probabilities"],
   [["Backspace"], "take the confirmation back"],
   [["S"], "skip: decide later"],

@@ -19,7 +19,7 @@ export class Opening {
 
   element(state) {
     const model = h("select", { id: "teach-model" }, ...this.models.map((each) => h("option", { value: each.name }, each.name)));
-    const format = h("select", { id: "teach-format" }, h("option", { value: "" }, "as the file is named"), ...FORMATS.map(([value, name]) => h("option", { value }, name)));
+    const format = h("select", { id: "teach-format" }, h("option", { value: "" }, "what its name says"), ...FORMATS.map(([value, name]) => h("option", { value }, name)));
     const file = h("input.unseen", { type: "file", id: "teach-file", accept: ".txt,.conll,.conllu,.jsonl,.tsv,.bio,.tok,text/plain" });
     const take = async (chosen) => {
       const name = chosen.name.replace(/\.[^.]*$/, "").replace(/[^\p{L}\p{N}_-]+/gu, "-").slice(0, 60) || "sentences";

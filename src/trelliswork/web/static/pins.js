@@ -25,10 +25,13 @@ export function isRival(a, b) {
 export const isSame = (a, b) =>
   a.what === b.what && a.start === b.start && a.end === b.end && a.value === b.value && String(a.head) === String(b.head);
 
-/** The pins with one more, in the order of the text. */
-export function withPin(pins, pin) {
-  return [...pins.filter((each) => !isRival(each, pin)), pin].sort((a, b) => a.start - b.start || a.end - b.end);
+/** The pins with some more, which go together, in the order of the text. */
+export function withPins(pins, added) {
+  const kept = pins.filter((each) => !added.some((pin) => isRival(each, pin)));
+  return [...kept, ...added].sort((a, b) => a.start - b.start || a.end - b.end);
 }
+
+export const withPin = (pins, pin) => withPins(pins, [pin]);
 
 export const withoutPin = (pins, pin) => pins.filter((each) => !isSame(each, pin));
 

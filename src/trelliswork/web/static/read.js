@@ -121,7 +121,7 @@ export class Reader {
     replaceChildren(
       byId("models"),
       this.models.map((model) =>
-        h("button.pill", { type: "button", "aria-pressed": store.models.includes(model.name) ? "true" : "false", data: { key: `model-${model.name}` }, onclick: () => this.choose(model.name) },
+        h("button.pill", { type: "button", "aria-pressed": store.models.includes(model.name) ? "true" : "false", title: model.description, data: { key: `model-${model.name}` }, onclick: () => this.choose(model.name) },
           h("span.tick", { "aria-hidden": "true" }), model.name, h("span.kind", {}, model.description)),
       ),
     );
@@ -181,7 +181,7 @@ export class Reader {
 
 function pinChip(pin, points, unpin) {
   const words = points.slice(pin.start, pin.end);
-  const value = pin.value === "O" ? "not a name" : pin.value;
+  const value = pin.value === "O" ? "none" : pin.value;
   const head = pin.what === "head" ? ` of ${pin.head ? points.slice(...pin.head) : "the root"}` : "";
   return h("li.pin", { data: { what: pin.what, value: pin.value } }, pinIcon(), h("bdi", {}, words), h("b", {}, value), head ? h("bdi.soft", {}, head) : null,
     h("button.quiet.round", { type: "button", "aria-label": `Unpin ${words}: ${value}`, onclick: unpin }, "×"));

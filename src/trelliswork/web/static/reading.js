@@ -6,7 +6,7 @@ import { ServerProblem, explain, predict } from "./api.js";
 const KIND = { tags: "tags", spans: "tags", segments: "tags", arcs: "heads", brackets: "brackets", string: "strings" };
 const OUTSIDE = "O";
 export const TOP_K = 5;
-const MOST_CHOICES = 12;
+const MOST_CHOICES = { tags: 12, heads: 12, brackets: 100 };
 const MOST_LINES = 200;
 
 /** A model as /v1/models lists it, with what the views ask of it. */
@@ -37,7 +37,7 @@ export const typeOf = (tag) => (/^[BIESLU]-./.test(tag) ? tag.slice(2) : tag);
 /** Ask a model about a text under pins; `known` are its sentences if the same text was read before. */
 export async function read(model, text, pins, { signal, known } = {}) {
   if (model.kind === "strings") return readLines(model, text, { signal });
-  const asked = { signal, top_k: TOP_K, choices: model.can.choices ? MOST_CHOICES : 0 };
+  const asked = { signal, top_k: TOP_K, choices: model.can.choices ? MOST_CHOICES[model.kind] : 0 };
   let sentences = [];
   if (pins.length) sentences = known ?? sentencesOf(await predict(model.name, { text }, { signal }), model);
   const response = await predict(model.name, { text }, { ...asked, pins: pinsFor(pins, sentences, model) });
@@ -61,7 +61,7 @@ async function readLines(model, text, { signal }) {
 /** Ask a model about one sentence whose words are known, under pins; places are those of the words with blanks between. */
 export async function readWords(model, words, pins, { signal } = {}) {
   const places = placesOf(words);
-  const asked = { signal, top_k: TOP_K, choices: model.can.choices ? MOST_CHOICES : 0 };
+  const asked = { signal, top_k: TOP_K, choices: model.can.choices ? MOST_CHOICES[model.kind] : 0 };
   const [first, last] = [places[0]?.[0] ?? 0, places.at(-1)?.[1] ?? 0];
   const bare = { index: 0, start: first, end: last, tokens: words.map((text, t) => ({ text, start: places[t][0], end: places[t][1] })) };
   const response = await predict(model.name, { tokens: [words] }, { ...asked, pins: pinsFor(pins, [bare], model) });
@@ -98,6 +98,7 @@ function sentenceOf(record, index, model) {
     spans: found.spans ?? [],
     analyses: (found.alternatives ?? []).filter((each) => each.probability > 0),
     choices: found.choices ?? [],
+    spanChoices: found.span_choices ?? [],
   };
   FILL[model.kind](sentence, found);
   return sentence;
@@ -162,22 +163,7 @@ function apiPins(pin, sentences, model) {
     if (pin.head && head < 0) throw new ServerProblem(422, `The pinned head of ${sentence.tokens[first].text} is not a word of its sentence; take the pin back.`);
     return [at(first, pin.value ? `${head + 1}:${pin.value}` : `${head + 1}`)];
   }
-  return spanPins(pin.value, first, last, sentence, model).map(([token, tag]) => at(token, tag));
-}
-
-/** The tags that spell a span; the word after it must not continue it. */
-function spanPins(label, first, last, sentence, model) {
-  if (label === OUTSIDE) return range(first, last).map((t) => [t, OUTSIDE]);
-  const has = (tag) => model.labels.includes(tag);
-  const inside = range(first, last).map((t) => {
-    const [isFirst, isLast] = [t === first, t === last];
-    const single = [`S-${label}`, `U-${label}`].find(has);
-    const closing = [`E-${label}`, `L-${label}`].find(has);
-    if (isFirst && isLast && single) return [t, single];
-    if (isLast && !isFirst && closing) return [t, closing];
-    return [t, isFirst || !has(`I-${label}`) ? [`B-${label}`, `I-${label}`].find(has) ?? label : `I-${label}`];
-  });
-  return inside;
+  return [pin.value === OUTSIDE ? range(first, last).map((t) => at(t, OUTSIDE)) : { sentence: sentence.index, start: first, end: last + 1, label: pin.value }].flat();
 }
 
 const range = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => first + i);

@@ -12,7 +12,8 @@ export class Training {
     this.onSwap = onSwap;
     this.button = h("button.primary", { type: "button", onclick: () => this.start() }, "Train on what I taught");
     this.result = h("div.training-result", { role: "status" });
-    this.log = h("pre.log", { tabindex: "0", "aria-label": "Progress of the training", hidden: true });
+    this.log = h("pre.log", { tabindex: "0", "aria-label": "Progress of the training" });
+    this.logBox = h("details.log-box", { hidden: true }, h("summary", {}, "Log of the training"), this.log);
     this.element = h(
       "aside.training.card",
       { "aria-label": "Training" },
@@ -20,7 +21,7 @@ export class Training {
       h("p.note", {}, "Trains the model again, on its own data and what you confirmed. The new model answers from then on if it is better on the dev sentences."),
       this.button,
       this.result,
-      this.log,
+      this.logBox,
     );
   }
 
@@ -40,7 +41,8 @@ export class Training {
     this.button.disabled = isRunning;
     this.button.textContent = isRunning ? "Training…" : "Train on what I taught";
     this.result.replaceChildren(...resultOf(state));
-    this.log.hidden = !state.log?.length;
+    this.logBox.hidden = !state.log?.length;
+    if (isRunning !== wasRunning) this.logBox.open = isRunning;
     this.log.textContent = (state.log ?? []).slice(-MOST_LINES).join("\n");
     this.log.scrollTop = this.log.scrollHeight;
     clearTimeout(this.timer);

@@ -6,6 +6,7 @@ import { pinIcon, unsureness } from "./words.js";
 
 const [LEVEL, SLOT, GAP, MARGIN, SIZE, SMALL] = [34, 9, 26, 16, 16, 12];
 const PALEST = 0.35;
+const ROOM = 42; // beside the label of an arc, for its bends and the slots of its ends
 
 let measure;
 
@@ -64,7 +65,7 @@ function placed(tokens, arcs, isRightToLeft) {
   const widths = tokens.map((token) => Math.max(30, widthOf(token.text, SIZE, 500)) + GAP);
   for (const arc of arcs) {
     const room = arc.isRoot ? widths[arc.t] * 2 : sum(widths.slice(arc.left, arc.right + 1)) - (widths[arc.left] + widths[arc.right]) / 2;
-    const missing = widthOf(arcText(arc), SMALL, 600) + 26 - room;
+    const missing = widthOf(arcText(arc), SMALL, 600) + ROOM - room;
     if (missing > 0) for (let t = arc.left; t <= arc.right; t += 1) widths[t] += missing / (arc.isRoot ? 2 : arc.right - arc.left);
   }
   const width = Math.ceil(sum(widths) + 2 * MARGIN);
@@ -141,7 +142,7 @@ function wordElement(sentence, t, x, width, base, context) {
     },
     s("rect.behind", { x: x - width / 2 + 4, y: base + 6, width: width - 8, height: 40, rx: 7 }),
     s("text", { x, y: base + 25, "text-anchor": "middle" }, token.text),
-    s("rect.unsure", { x: x - (width - GAP) / 2, y: base + 33, width: width - GAP, height: 1 + 4 * unsureness(token.entropy), rx: 1, "--unsure": unsureness(token.entropy).toFixed(3) }),
+    s("rect.unsure", { x: x - widthOf(token.text, SIZE, 550) / 2, y: base + 33, width: widthOf(token.text, SIZE, 550), height: 1 + 4 * unsureness(token.entropy), rx: 1, "--unsure": unsureness(token.entropy).toFixed(3) }),
     token.tag ? s("text.tag", { x, y: base + 46, "text-anchor": "middle", "font-size": 11 }, token.tag) : null,
   );
 }

@@ -59,7 +59,7 @@ function spanned(analysis, best, sentence, context) {
 
 function tagged(analysis, best, sentence) {
   return sentence.tokens.flatMap((token, t) => [
-    h(`span.pair${analysis.value[t] === best.value[t] ? "" : ".changed"}`, {}, h("bdi", {}, token.text), h("b", {}, `\u200a${analysis.value[t]}`)), " ",
+    h(`span.pair${analysis.value[t] === best.value[t] ? "" : ".changed"}`, {}, h("bdi", {}, token.text), h("b", {}, analysis.value[t])), " ",
   ]);
 }
 

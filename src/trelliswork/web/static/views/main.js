@@ -29,18 +29,25 @@ export class MainView {
     const focused = this.element.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     const stop = focused ?? this.element.querySelector('.word[tabindex="0"]')?.dataset.key;
     const kept = new Map();
+    const scrolled = this.scrolled();
     const children = reading.sentences.map((sentence) => this.drawnSentence(sentence, points, context, kept));
     this.drawn = kept;
     this.element.replaceChildren(...(this.model.kind === "tags" ? withGaps(children, reading.sentences, points) : children));
     this.element.querySelectorAll('.word[tabindex="0"]').forEach((each) => each.setAttribute("tabindex", "-1"));
     keepOneTabStop(this.element, stop);
+    this.element.querySelectorAll(".scroll").forEach((box, i) => (box.scrollLeft = scrolled[i] ?? 0));
     if (focused) this.element.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  }
+
+  /** How far each wide picture is scrolled: it stays there when it is drawn anew. */
+  scrolled() {
+    return Array.from(this.element.querySelectorAll(".scroll"), (box) => box.scrollLeft);
   }
 
   drawnSentence(sentence, points, context, kept) {
     const pins = context.pins.filter((pin) => pin.start < sentence.end && sentence.start < pin.end);
     const differs = context.differs ? sentence.tokens.map((token) => Boolean(context.differs(token))) : null;
-    const { analyses, choices, ...seen } = sentence;
+    const { analyses, choices, spanChoices, ...seen } = sentence;
     const key = JSON.stringify([seen, pins, differs, points.slice(sentence.start, sentence.end)], (name, value) => (name === "choices" ? undefined : value));
     const element = this.drawn.get(key) ?? this.newElement(sentence, points, context);
     kept.set(key, element);

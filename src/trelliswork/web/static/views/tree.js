@@ -46,7 +46,7 @@ export function treeElement(sentence, context) {
   const nodes = listed(root);
   const picture = s(
     "svg.tree",
-    { width: root.width + 2 * MARGIN, height: bottom + 44, viewBox: `0 0 ${root.width + 2 * MARGIN} ${bottom + 44}`, role: "group", "aria-label": `Phrase tree: ${sentence.value}`, "font-size": SIZE },
+    { width: root.width + 2 * MARGIN, height: bottom + 24, viewBox: `0 0 ${root.width + 2 * MARGIN} ${bottom + 24}`, role: "group", "aria-label": `Phrase tree: ${sentence.value}`, "font-size": SIZE },
     ...nodes.flatMap((node) => node.children.map((child) => branch(node, child, bottom))),
     ...nodes.map((node) => (node.word === undefined ? nodeElement(node, sentence, bottom, context) : leafElement(node, bottom))),
   );
@@ -86,7 +86,7 @@ function nodeElement(node, sentence, bottom, context) {
   const y = levelOf(node, bottom);
   if (isTag(node)) return s("text.tag", { x: node.x, y, "text-anchor": "middle" }, node.label);
   const [first, last] = [sentence.tokens[node.start], sentence.tokens[node.end - 1]];
-  const pin = context.pins.find((each) => each.what === "bracket" && each.start === first.start && each.end === last.end);
+  const pin = context.pins.find((each) => each.what === "bracket" && each.start === first.start && each.end === last.end && each.value === node.label);
   const found = sentence.spans.find((span) => span.start === node.start && span.end === node.end && span.label === node.label);
   const sure = found?.probability;
   const words = sentence.tokens.slice(node.start, node.end).map((token) => token.text).join(" ");
