@@ -59,7 +59,7 @@ def tags_on(page: Any) -> list[str]:
 
 def decided(page: Any, n: int) -> None:
     page.wait_for_function(f"() => document.querySelector('.progress .note')?.dataset.decided === '{n}'")
-    page.wait_for_selector(".desk .reading .word:focus, .done-title")
+    page.wait_for_selector(".desk:not([aria-busy])")
 
 
 def correct(page: Any, gold: list[str]) -> None:

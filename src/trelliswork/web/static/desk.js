@@ -5,7 +5,7 @@ import { h, say } from "./dom.js";
 import { Live } from "./live.js";
 import { openPopover } from "./popover.js";
 import { withPin, withoutPin } from "./pins.js";
-import { readWords } from "./reading.js";
+import { readWords, readingOf } from "./reading.js";
 import { Store } from "./store.js";
 import { legend } from "./card.js";
 import { MainView } from "./views/main.js";
@@ -23,24 +23,24 @@ export class Desk {
   }
 
   /** A sentence of GET /v1/teach/next; `tags` are those of a decision that was taken back. */
-  async put({ id, score, sentence }, model, tags = null) {
-    [this.id, this.words, this.isBusy] = [id, sentence.tokens, false];
+  put({ id, score, sentence }, model, tags = null) {
+    this.live.cancel();
     if (this.model !== model || !this.view) this.build(model);
+    [this.id, this.words, this.reading] = [id, sentence.tokens, readingOf(model, sentence)];
     this.score.textContent = typeof score === "number" ? `Uncertainty ${score.toFixed(2)}` : "";
     this.store = new Store();
     this.store.onChange(() => this.changed());
-    this.problem.hidden = true;
-    const reading = await readWords(model, this.words, []);
-    this.reading = reading;
     if (tags) this.store.pins = this.pinsOf(tags);
+    this.show(this.reading);
     if (this.store.pins.length) this.changed();
-    else this.show(reading);
+    this.element.removeAttribute("aria-busy");
     this.view.element.querySelector(".word")?.focus({ preventScroll: true });
   }
 
   finish(open) {
     this.id = null;
     this.view = null;
+    this.element.removeAttribute("aria-busy");
     this.element.replaceChildren(
       h("h2.done-title", { tabindex: "-1" }, open.remaining ? "Only sentences that were put off are left" : "Every sentence is decided"),
       h("p.note", {}, "What you confirmed is in ", h("code", {}, open.file), ". Train on it, or open another file."),
@@ -182,14 +182,21 @@ export class Desk {
 
   /** One decision at a time, and only about what is shown. */
   send(decision) {
-    if (this.id === null || this.isBusy || this.live.isWaiting) return;
-    this.isBusy = true;
-    this.decide(decision).finally(() => (this.isBusy = false));
+    if (this.id !== null && !this.live.isWaiting) this.alone(() => this.decide(decision));
   }
 
   undo() {
     if (this.id !== null && this.store?.past.length) this.store.undo();
-    else if (!this.isBusy) this.undoDecision();
+    else this.alone(() => this.undoDecision());
+  }
+
+  async alone(act) {
+    if (this.isBusy) return;
+    this.isBusy = true;
+    this.element.setAttribute("aria-busy", "true");
+    await act();
+    this.isBusy = false;
+    this.element.removeAttribute("aria-busy");
   }
 
   // --- keys and pointer --------------------------------------------------------------------------------------------
@@ -226,6 +233,7 @@ export class Desk {
   }
 
   onKey(event) {
+    if (this.isBusy) return;
     const isElsewhere = !this.element.isConnected || this.element.closest("[hidden]") || event.target.closest("input, select, textarea, dialog, .popover");
     if (isElsewhere || event.defaultPrevented) return;
     const act = this.actOf(event);

@@ -65,8 +65,13 @@ export async function readWords(model, words, pins, { signal } = {}) {
   const [first, last] = [places[0]?.[0] ?? 0, places.at(-1)?.[1] ?? 0];
   const bare = { index: 0, start: first, end: last, tokens: words.map((text, t) => ({ text, start: places[t][0], end: places[t][1] })) };
   const response = await predict(model.name, { tokens: [words] }, { ...asked, pins: pinsFor(pins, [bare], model) });
-  const record = { ...response.results[0].sentences[0], offsets: places };
-  return { model, text: words.join(" "), sentences: [sentenceOf(record, 0, model)] };
+  return readingOf(model, response.results[0].sentences[0]);
+}
+
+/** The reading of one sentence that the server has answered, its words with blanks between. */
+export function readingOf(model, record) {
+  const sentence = sentenceOf({ ...record, offsets: placesOf(record.tokens) }, 0, model);
+  return { model, text: record.tokens.join(" "), sentences: [sentence] };
 }
 
 function placesOf(words) {

@@ -62,6 +62,7 @@ export class Teacher {
       h("div.teach-body", {}, this.desk.element, this.training.element),
     );
     this.drawProgress();
+    this.desk.element.setAttribute("aria-busy", "true");
     await this.next();
   }
 
@@ -71,7 +72,7 @@ export class Teacher {
       this.state = found.open;
       this.drawProgress();
       if (found.id === null) this.desk.finish(this.state);
-      else await this.desk.put(found, this.model);
+      else this.desk.put(found, this.model);
     });
   }
 
@@ -91,7 +92,7 @@ export class Teacher {
       say("The last decision is taken back");
       const found = await get(`v1/teach/next?id=${id}`);
       this.drawProgress();
-      await this.desk.put(found, this.model, tags);
+      this.desk.put(found, this.model, tags);
     });
   }
 
