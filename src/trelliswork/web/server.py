@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 import socket
 import sys
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,6 +86,20 @@ def _bound(host: str, port: int) -> socket.socket:
     return found
 
 
+class _Server(uvicorn.Server):
+    """A server that is told to stop by our handlers of signals, so that its end is a good one."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals as they are."""
+        yield
+
+    def stop(self) -> None:
+        """Let requests end; asked again, end them."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
 async def _serve(models: dict[str, str], settings: Settings, bound: socket.socket) -> None:
     measures = Measures()
     pool = Pool(
@@ -99,7 +115,9 @@ async def _serve(models: dict[str, str], settings: Settings, bound: socket.socke
         make_app(site), log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE,
         server_header=False, date_header=False, proxy_headers=False, lifespan="on",
     )  # fmt: skip
-    server = uvicorn.Server(config)
+    server = _Server(config)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, server.stop)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{'127.0.0.1' if shown in ('0.0.0.0', '[::]') else shown}:{port}/"
     print(f"serving {', '.join(models)} at {address}  (API: {address}docs; Ctrl-C stops)", flush=True)

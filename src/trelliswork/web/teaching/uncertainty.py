@@ -18,19 +18,22 @@ MOST_SENTENCES = 100_000
 
 
 def uncertainties(model: Any, question: Asked) -> dict[str, Any]:
-    """Of each sentence how much a decision about it would tell, by each ranking."""
+    """Of each sentence how much a decision about it would tell, by each ranking.
+
+    Entropy and expected errors are sums over the tokens, by which short sentences are not preferred: Settles and Craven
+    (2008), An analysis of active learning strategies for sequence labeling tasks.
+    """
     answers = model.predict(question.sentences, top_k=2, confidence=False)
     choices = model.choices(question.sentences, most=1)
     return {"scores": [_scores(*each) for each in zip(answers, choices, strict=True)]}
 
 
 def _scores(answer: Answer, choices: Sequence[PartChoices]) -> dict[str, float]:
-    n = max(len(choices), 1)
     best = [each.probability for each in answer.alternatives]
     return {
-        "entropy": sum(each.entropy for each in choices) / n,
+        "entropy": sum(each.entropy for each in choices),
         "margin": 1.0 - (best[0] - (best[1] if len(best) > 1 else 0.0)) if best else 0.0,
-        "error": sum(1.0 - each.choices[0].probability for each in choices) / n,
+        "error": sum(1.0 - each.choices[0].probability for each in choices),
     }
 
 
