@@ -10,12 +10,14 @@ import numpy as np
 
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
+from trelliswork.models.part_choices import Array
 from trelliswork.models.taggers.explanation import (
     Analysis,
     Confidences,
     SpanConfidence,
     analyses_of,
     confidences_of,
+    tag_shares,
     tags_of_best,
     token_confidences,
 )
@@ -82,6 +84,9 @@ class ChainTagger(SentenceTagger):
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
     ) -> list[list[SpanConfidence]]:
         return likely_spans([self.distribution(batch, pins)], self.labels, list(map(len, batch)), threshold)
+
+    def _tag_shares(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Array]:
+        return tag_shares(self.distribution(batch, pins).marginals, self.labels, list(map(len, batch)))
 
     def _token_confidences(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]

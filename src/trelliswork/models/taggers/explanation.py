@@ -125,5 +125,15 @@ def tag_probabilities(marginals: Any, best: Any, labels: Labels) -> Array:
     return np.minimum((shares * same[_array(best)]).sum(-1), 1)
 
 
+def tag_shares(marginals: Any, labels: Labels, lengths: Sequence[int]) -> list[Array]:
+    """P(the token has the tag) [n, tags] of each sentence, for the tags of `labels.tag_groups`."""
+    shares = _array(marginals)  # (batch, n, c)
+    means = np.zeros((len(labels.vocabulary), len(labels.tag_groups)), shares.dtype)
+    for column, group in enumerate(labels.tag_groups.values()):
+        means[group, column] = 1
+    found = np.minimum(shares @ means, 1)
+    return [found[row, :n] for row, n in enumerate(lengths)]
+
+
 def _array(values: Any) -> Array:
     return values if isinstance(values, np.ndarray) else np.asarray(values.detach().cpu())

@@ -25,6 +25,7 @@ from trelliswork.tags.schemes import (
     violations,
 )
 
+OR = "|"  # between tags of which one is right
 EDGE = -1  # the label before the first token and behind the last
 _MEANING = {
     "IOB1": {"B": "BS", "I": "BIES"},
@@ -121,11 +122,22 @@ class Labels:
         legal |= {(EDGE, label) for label, fits in enumerate(starts) if fits}
         return legal | {(label, EDGE) for label, fits in enumerate(ends) if fits} | {(EDGE, EDGE)}
 
+    def one_of(self, tag: str) -> list[str]:
+        """The tags that a pin leaves: itself, or several with | between them.
+
+        >>> Labels(Vocabulary(["O", "B-X", "I-X"]), "IOB2", "IOB2").one_of("O|B-X")
+        ['O', 'B-X']
+        """
+        return [tag] if OR not in tag or tag in self.tag_groups else [each for each in tag.split(OR) if each]
+
     def meaning(self, tag: str) -> list[int]:
         """The labels that a tag of the data may stand for: in IOB2, B-X is B-X or S-X.
 
-        IOB1 writes I-X wherever nothing of type X comes right before, so there I-X may also begin a span.
+        IOB1 writes I-X wherever nothing of type X comes right before, so there I-X may also begin a span. O|B-X is one
+        of these, unless a tag is called so.
         """
+        if (several := self.one_of(tag)) != [tag]:
+            return sorted({label for each in several for label in self.meaning(each)})
         wanted = {tag}
         if self.scheme != self.data_scheme or self.scheme == "IOBES":
             role, kind = split_tag(tag)
@@ -142,6 +154,15 @@ class Labels:
         if self.scheme == self.data_scheme:
             return self.vocabulary.to_list()
         return list(dict.fromkeys(_join(*_begin_or_inside(label)) for label in self.vocabulary))
+
+    @cached_property
+    def tag_groups(self) -> dict[str, list[int]]:
+        """The labels that mean each tag of the data."""
+        tags = self.vocabulary.to_list() if self.scheme == self.data_scheme else self._begun_or_inside
+        groups: dict[str, list[int]] = {tag: [] for tag in tags}
+        for label, tag in enumerate(tags):
+            groups[tag].append(label)
+        return groups
 
     @cached_property
     def same_tag(self) -> list[list[int]]:

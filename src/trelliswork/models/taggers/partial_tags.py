@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from trelliswork.errors import DataError
+from trelliswork.models.taggers.labels import OR
 from trelliswork.tags.schemes import infer_scheme, split_tag
 
 Array = np.ndarray[Any, Any]
 Choice = frozenset[str] | None  # the labels that are possible; None: every label
-UNKNOWN, OR = "?", "|"
+UNKNOWN = "?"
 
 
 def choices_of_tag(tag: str) -> str | Choice:

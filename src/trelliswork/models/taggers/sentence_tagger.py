@@ -15,6 +15,7 @@ from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models.base import Alternative, Answer, Model, PartProbability, Report
 from trelliswork.models.batched import in_batches
 from trelliswork.models.loading import load
+from trelliswork.models.part_choices import Array, PartChoices, token_choices
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.explanation import (
     Analysis,
@@ -31,13 +32,14 @@ from trelliswork.training.shares import answered
 if TYPE_CHECKING:
     from trelliswork.data.attributes.function import Function
 
-Pins = Mapping[int, str]  # token, counted from 0 -> its tag
+Pins = Mapping[int, str]  # token, counted from 0 -> its tag, or those of which one is right as O|B-NP
 Result = TypeVar("Result")
 
 
 class SentenceTagger(Model):
     """Tags, alternatives and confidences of sentences; a subclass answers for a batch of them."""
 
+    takes_pins = True
     labels: Labels
     metrics: dict[str, Any]
 
@@ -70,6 +72,10 @@ class SentenceTagger(Model):
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]
     ) -> list[list[float]]:
         """The probability of each of some tags."""
+
+    @abstractmethod
+    def _tag_shares(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Array]:
+        """The probability of each tag of `labels.tag_groups` at each token, [n, tags], of each sentence."""
 
     @classmethod
     def from_pretrained(cls, directory: str | Path, *, features: Function | str | None = None) -> Self:
@@ -197,6 +203,17 @@ class SentenceTagger(Model):
     def _spelled(self, spans: Sequence[SpanConfidence], n: int) -> list[str]:
         return tags_of([(span.start, span.end, span.label) for span in spans], n, self.labels.data_scheme)
 
+    def choices(
+        self, inputs: Any, *, pins: Sequence[Pins] | None = None, most: int | None = None
+    ) -> list[list[PartChoices]]:
+        """The tags that each token may have, by their exact probability given the pins; the `most` probable alone."""
+        tags = list(self.labels.tag_groups)
+
+        def answer(batch: Sequence[Sentence], known: Sequence[Pins] | None) -> list[list[PartChoices]]:
+            return [token_choices(shares, tags, most) for shares in self._tag_shares(batch, known)]
+
+        return self._in_batches(self.sentences_of(inputs), pins, answer, empty=list)
+
     def spans(
         self, sentences: Sequence[Sentence], threshold: float = 0.2, pins: Sequence[Pins] | None = None
     ) -> list[list[SpanConfidence]]:
@@ -221,7 +238,8 @@ class SentenceTagger(Model):
         return evaluate_tags(gold, found, self.labels.data_scheme)
 
     def pinned(self, text: str, n: int | None = None) -> str:
-        if text not in self.labels.data_tags:
+        known = self.labels.data_tags
+        if not all(tag in known for tag in self.labels.one_of(text) or [""]):
             raise TrellisworkError(f"expected one of the tags {', '.join(self.labels.data_tags)}; got {text!r}")
         return text
 

@@ -67,7 +67,7 @@ class ConstituencyParser(Model):
         an NP, and so does {0: (2, "NP")}; a label of None is unknown. Of raw text there is an answer for each sentence.
         """
         sentences = self.sentences_of(inputs)
-        known = None if pins is None else [_listed(each) for each in pins]
+        known = None if pins is None else [listed(each) for each in pins]
         found = self._parse(sentences, known, top_k, confidence)
         return [_answer(sentence, each) for sentence, each in zip(sentences, found, strict=True)]
 
@@ -75,7 +75,7 @@ class ConstituencyParser(Model):
         self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None, top_k: int, sure: bool
     ) -> list[ParsedTree]:
         for sentence, known in zip(sentences, pins or (), strict=False):
-            _check_pins(sentence, known)
+            check_pins(sentence, known)
         return in_batches(
             self, sentences, pins, lambda batch, known: self.parsed(batch, known, top_k, sure),
             empty=lambda: ParsedTree((), (), 1.0),
@@ -154,11 +154,13 @@ class ConstituencyParser(Model):
         return Report("\n".join(rows), record, {"": examined})
 
 
-def _listed(known: Pins | Mapping[int, tuple[int, str | None]]) -> Pins:
+def listed(known: Pins | Mapping[int, tuple[int, str | None]]) -> Pins:
+    """Pins as a list, however they were given."""
     return [(start, *rest) for start, rest in known.items()] if isinstance(known, Mapping) else known
 
 
-def _check_pins(sentence: Sentence, known: Pins) -> None:
+def check_pins(sentence: Sentence, known: Pins) -> None:
+    """Refuse constituents that are not within the sentence."""
     for start, end, label in known:
         if not 0 <= start < end <= len(sentence):
             raise TrellisworkError(

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -36,8 +37,9 @@ from trelliswork.models.networks.word_network import EncodedSentence, WordNetwor
 from trelliswork.models.parsers.constituency.bracket_shares import BracketShares
 from trelliswork.models.parsers.constituency.derivations import Bracket, ChainLabels, Node, brackets_of
 from trelliswork.models.parsers.constituency.folded_spans import FoldedSpans
-from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins
+from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins, check_pins, listed
 from trelliswork.models.parsers.constituency.span_config import SpanConfig
+from trelliswork.models.part_choices import NO_CONSTITUENT, PartChoices, span_choices
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.spans import SpanScorer
@@ -62,6 +64,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
     """Inputs, encoder, scores of labelled spans and of tags, and a CRF over trees of any arity."""
 
     CONFIG = SpanConfig
+    takes_pins = True
     STRUCTURE = "CRF over constituency trees"
 
     def __init__(self, config: SpanConfig, features: TokenFeatures, labels: ChainLabels, tags: Vocabulary):
@@ -136,6 +139,20 @@ class SpanParser(ConstituencyParser, WordNetwork):
         given = self.sentences_of(sentences)
         with self.evaluating():
             return self._pinned(self(self.token_batch(self.encode(given))).trees, pins)
+
+    def choices(
+        self, inputs: Any, *, pins: Sequence[Any] | None = None, most: int | None = None
+    ) -> list[list[PartChoices]]:
+        """The labels that each span may have, chains of them as S+VP, by their exact probability given the pins."""
+        sentences = self.sentences_of(inputs)
+        known: list[Pins] = [()] * len(sentences) if pins is None else [listed(each) for each in pins]
+        found = []
+        for sentence, of_it in zip(sentences, known, strict=True):
+            check_pins(sentence, of_it)
+            trees = self.distribution([sentence], [of_it]) if len(sentence) else None
+            shares = np.zeros((0, 0, 1)) if trees is None else trees.marginals[0].detach().double().cpu().numpy()
+            found.append(span_choices(shares, [NO_CONSTITUENT, *self.labels.names[1:]], most))
+        return found
 
     def _pinned(self, trees: SpanTree, pins: Sequence[Pins] | None) -> SpanTree:
         if pins is None or not any(pins):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -26,6 +26,7 @@ from torch.nn.utils.rnn import pad_sequence
 from trelliswork.data import Sentence, Vocabulary
 from trelliswork.data.arcs import is_projective
 from trelliswork.distributions.dependency_tree import DependencyTree
+from trelliswork.models.batched import in_batches
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence
 from trelliswork.models.parsers.dependency.arc_explanation import ArcExplanation
@@ -34,6 +35,7 @@ from trelliswork.models.parsers.dependency.config import ParserConfig
 from trelliswork.models.parsers.dependency.parser import Arc, DependencyParser, Parsed, Pins, heads_of
 from trelliswork.models.parsers.dependency.pins import allowed_arcs, pinned_labels
 from trelliswork.models.parsers.dependency.temperatures import fitted_temperatures
+from trelliswork.models.part_choices import PartChoices, arc_choices
 from trelliswork.nn.dependency_crf import DependencyCRF
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.biaffine import BiaffineScorer
@@ -149,6 +151,18 @@ class BiaffineParser(DependencyParser):
             marginals = self.distribution([sentence]).marginals[0] if arcs else torch.zeros(1, 1, 1)
             found.append(ArcExplanation.of(sentence.words, arcs, marginals.detach().cpu(), self.label_names))
         return found
+
+    def choices(
+        self, inputs: Any, *, pins: Sequence[Pins] | None = None, most: int | None = None
+    ) -> list[list[PartChoices]]:
+        """The heads and labels that each word may have, by their exact probability given the pins."""
+
+        def answer(batch: Sequence[Sentence], known: Sequence[Pins] | None) -> list[list[PartChoices]]:
+            tables = self.distribution(batch, known).marginals.detach().double().cpu().numpy()
+            sizes = [len(each) + 1 for each in batch]
+            return [arc_choices(table[:n, :n], self.label_names, most) for table, n in zip(tables, sizes, strict=True)]
+
+        return in_batches(self, self.sentences_of(inputs), pins, answer, empty=list, budget=self.budget)
 
     def _pinned(self, found: DependencyTree, sentences: Sequence[Sentence], pins: Sequence[Pins]) -> DependencyTree:
         assert found.labels is not None

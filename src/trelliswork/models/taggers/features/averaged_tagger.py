@@ -12,12 +12,14 @@ from torch import Tensor
 
 from trelliswork.data import Sentence
 from trelliswork.distributions.averaging import average_argmax, average_log_prob
+from trelliswork.models.part_choices import Array
 from trelliswork.models.taggers.explanation import (
     Analysis,
     Confidences,
     SpanConfidence,
     span_confidences,
     tag_probabilities,
+    tag_shares,
     token_confidences,
 )
 from trelliswork.models.taggers.sentence_tagger import Pins, SentenceTagger
@@ -72,6 +74,9 @@ class AveragedTagger(SentenceTagger):
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, threshold: float
     ) -> list[list[SpanConfidence]]:
         return likely_spans(self.members(batch, pins), self.labels, list(map(len, batch)), threshold)
+
+    def _tag_shares(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Array]:
+        return tag_shares(_mean_marginals(self.members(batch, pins)), self.labels, list(map(len, batch)))
 
     def _token_confidences(
         self, batch: Sequence[Sentence], pins: Sequence[Pins] | None, tags: Sequence[Sequence[str]]

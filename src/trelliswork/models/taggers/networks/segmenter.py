@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -24,6 +25,7 @@ from trelliswork.models.base import count
 from trelliswork.models.networks.description import strongest_transitions
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import EncodedSentence
+from trelliswork.models.part_choices import Array
 from trelliswork.models.recipe import Material, Note
 from trelliswork.models.taggers.explanation import Analysis, Confidences, SpanConfidence
 from trelliswork.models.taggers.labels import Labels, tags_of_gold
@@ -138,12 +140,15 @@ class Segmenter(NeuralTagger):
             for i, tag in known.items():
                 if not 0 <= i < len(sentence):
                     raise TrellisworkError(f"a pin must be on token 0..{len(sentence) - 1}; got {i} ({tag!r})")
-                roles = {self.labels.vocabulary[j][0] for j in self.labels.meaning(tag)}
-                agrees = torch.arange(c) == self.kinds.index(split_tag(tag)[1] if tag != OUTSIDE else OUTSIDE)
-                begins = (first == i) & bool(roles & set("BSO"))
-                goes_on = (first < i) & bool(roles & set("IE"))
+                fits = torch.zeros(n, k, c, dtype=torch.bool)
+                for each in self.labels.one_of(tag):
+                    roles = {self.labels.vocabulary[j][0] for j in self.labels.meaning(each)}
+                    agrees = torch.arange(c) == self.kinds.index(split_tag(each)[1] if each != OUTSIDE else OUTSIDE)
+                    begins = (first == i) & bool(roles & set("BSO"))
+                    goes_on = (first < i) & bool(roles & set("IE"))
+                    fits |= agrees & (begins | goes_on)
                 covers = (first <= i) & (past > i)
-                allowed[row] &= ~covers | (agrees & (begins | goes_on))
+                allowed[row] &= ~covers | fits
         return allowed.to(found.segments.device)
 
     def _tags(self, segments: Sequence[tuple[int, int, int]], n: int) -> list[str]:
@@ -203,6 +208,26 @@ class Segmenter(NeuralTagger):
         return [
             self._confidence(marginals[row], self._segments(each), len(each)).tokens for row, each in enumerate(tags)
         ]
+
+    def _tag_shares(self, batch: Sequence[Sentence], pins: Sequence[Pins] | None) -> list[Array]:
+        marginals = self.segmentations(batch, pins).marginals.detach().double().cpu().numpy()
+        return [self._shares(marginals[row], len(each)) for row, each in enumerate(batch)]
+
+    def _shares(self, marginals: Array, n: int) -> Array:
+        """P(the token has the tag) [n, tags] from the probabilities of segments [n, k, kinds]."""
+        roles = {role: np.zeros((n, len(self.kinds))) for role in "BIESO"}
+        for first in range(n):
+            roles["S"][first] += marginals[first, 0]
+            for d in range(1, min(marginals.shape[1], n - first)):
+                roles["B"][first] += marginals[first, d]
+                roles["I"][first + 1 : first + d] += marginals[first, d]
+                roles["E"][first + d] += marginals[first, d]
+        names = [split_tag(tag) if tag != OUTSIDE else ("S", OUTSIDE) for tag in self.labels.vocabulary]
+        merged = self.labels.scheme == "IOB2"  # where B begins a segment of any length, and I goes on
+        told = {"B": "BS", "I": "IE"} if merged else {}
+        by_label = [sum(roles[r][:, self.kinds.index(kind)] for r in told.get(role, role)) for role, kind in names]
+        groups = self.labels.tag_groups.values()
+        return np.minimum(np.stack([sum(by_label[i] for i in group) for group in groups], axis=1), 1.0)
 
     def _segments(self, tags: Sequence[str]) -> list[tuple[int, int, int]]:
         """All segments that tags spell out, single tokens outside spans among them."""

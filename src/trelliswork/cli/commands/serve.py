@@ -1,0 +1,76 @@
+"""`trelliswork serve`: a page and an HTTP API for models, on this machine."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from trelliswork.cli.options import Threads
+from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import named
+
+
+def serve(
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Folders of models; NAME=DIR gives one a name.")
+    ],
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on; one of other machines needs --token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 is any that is free.")] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(help="Answer those alone who send it as Authorization: Bearer TOKEN (also TRELLISWORK_TOKEN)."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name that the server is called by, such as that of a proxy."),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer.")] = 1,
+    timeout: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds after which a request is stopped.")] = 30.0,
+    at_once: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Requests at a time; more are told to come again (429).")
+    ] = 256,
+    teach: Annotated[str, typer.Option(metavar="DIR", help="Folder for what is taught on the page.")] = "teaching",
+    train: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Sentences to train on beside what is taught.", show_default="of the model"),
+    ] = None,
+    dev: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Sentences by which a taught model must be better.", show_default="of the model"
+        ),
+    ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    threads: Threads = 1,
+) -> None:
+    """Serve models to a page and to programs.
+
+    The page reads text, shows answers as spans, trees or alignments with
+    exact probabilities, and takes corrections: what you pin stays, and all
+    other probabilities are computed again. /docs describes the API.
+
+    Only this machine is served unless --host says otherwise, which needs a
+    token. SIGTERM or Ctrl-C let requests end first.
+
+    \b
+    Examples:
+      trelliswork serve ner
+      trelliswork serve ner parser --port 8080 --open
+      trelliswork serve small=models/a large=models/b --workers 4
+      trelliswork serve ner --host 0.0.0.0 --token "$SECRET" --allow-host tags.example.org
+    """
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        problem = f"serve needs the packages of the extra [web], and {' and '.join(missing)} cannot be found"
+        raise TrellisworkError(f'{problem}; run pip install "trelliswork[web]"')
+    limits = named("trelliswork.web.limits:Limits")(seconds=timeout, at_once=at_once)
+    settings = named("trelliswork.web.server:Settings")(
+        host, port, token or os.environ.get("TRELLISWORK_TOKEN") or None, tuple(allow_host or ()), workers, threads,
+        limits, open_page, teach, {"train": train, "dev": dev},
+    )  # fmt: skip
+    named("trelliswork.web.server:serve")(models, settings)

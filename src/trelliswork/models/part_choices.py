@@ -1,0 +1,93 @@
+"""What each part of an answer may be: all of its choices with their exact probabilities, and the entropy of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trelliswork.errors import ConstraintError
+from trelliswork.models.base import PartProbability
+
+Array = np.ndarray[Any, Any]
+NO_CONSTITUENT = ""  # the label of a span that is no constituent
+LEAST_SPAN = 0.001  # probability that a span is a constituent at all, from which on its choices are listed
+
+
+@dataclass(frozen=True)
+class PartChoices:
+    """A part, positions [start, end), with its choices, the most probable first, and their entropy in bits.
+
+    The probabilities of all choices sum to 1, and `entropy` is that of all, however many are listed. A choice is a tag
+    of a token, a head and label of a word, or a label of a span (empty if the span is no constituent).
+    """
+
+    start: int
+    end: int
+    choices: tuple[PartProbability, ...]
+    entropy: float
+
+
+def entropy_bits(shares: Array) -> Array:
+    """The entropy of distributions along the last axis.
+
+    >>> entropy_bits(np.array([[0.5, 0.5], [1.0, 0.0]])).tolist()
+    [1.0, 0.0]
+    """
+    logs = np.log2(shares, out=np.zeros(shares.shape), where=shares > 0)
+    found: Array = np.maximum(-(shares * logs).sum(-1), 0.0) + 0.0
+    return found
+
+
+def token_choices(shares: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
+    """The choices of each token from their probabilities [n, labels]."""
+    _require_some(shares.sum(-1))
+    return [_choices(i, i + 1, row, labels, most, bits) for i, (row, bits) in enumerate(_with_entropy(shares))]
+
+
+def span_choices(shares: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
+    """The choices of each span from the probabilities of its labels [n, n, labels]; the first label is none at all.
+
+    Spans that are hardly ever constituents are left out.
+    """
+    _require_some(shares[0, -1].sum(keepdims=True) if shares.size else np.ones(1))
+    shares = shares.copy()
+    shares[..., 0] = np.maximum(1.0 - shares[..., 1:].sum(-1), 0.0)  # spans outside of a tree are none either
+    found = []
+    for i, j in zip(*np.nonzero(np.triu(shares[..., 0] <= 1.0 - LEAST_SPAN)), strict=True):
+        bits = float(entropy_bits(shares[i, j]))
+        found.append(_choices(int(i), int(j) + 1, shares[i, j], labels, most, bits))
+    return found
+
+
+def arc_choices(table: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
+    """The heads and labels of each word from the probabilities of arcs [n + 1 heads, n + 1 words, labels]."""
+    _require_some(table[:, 1:].sum((0, 2)))
+    found = []
+    for i in range(table.shape[1] - 1):
+        shares = table[:, i + 1]  # (heads, labels)
+        heads, flat = np.minimum(shares.sum(-1), 1.0), shares.ravel()
+        order = np.argsort(-flat, kind="stable")[: min(most or flat.size, int((flat > 0).sum()))]
+        parts = tuple(
+            PartProbability(i, i + 1, labels[y], float(shares[h, y]), int(h), float(heads[h]))
+            for h, y in zip(*np.divmod(order, shares.shape[1]), strict=True)
+        )
+        found.append(PartChoices(i, i + 1, parts, float(entropy_bits(flat))))
+    return found
+
+
+def _require_some(totals: Array) -> None:
+    """The probabilities of all choices sum to 1, unless the pins leave nothing."""
+    if not (totals > 0.5).all():
+        raise ConstraintError("no answer agrees with the pins; drop one of them, or pin others that go together")
+
+
+def _with_entropy(shares: Array) -> zip[tuple[Array, float]]:
+    return zip(shares, entropy_bits(shares).tolist(), strict=True)
+
+
+def _choices(start: int, end: int, row: Array, labels: Sequence[str], most: int | None, bits: float) -> PartChoices:
+    order = np.argsort(-row, kind="stable")[:most].tolist()
+    return PartChoices(start, end, tuple(PartProbability(start, end, labels[j], float(row[j])) for j in order), bits)

@@ -1,0 +1,19 @@
+"""The page and its server: `trelliswork serve MODEL`, an HTTP API, and a client of it.
+
+| file | what is in it |
+|---|---|
+| `schema.py`, `requests.py`, `problems.py` | what requests may say, checked and described by the same declarations |
+| `limits.py`, `guard.py` | how much is served, and to whom: Host, Origin, token, sizes, time |
+| `frames.py`, `worker.py`, `pool.py`, `queue.py` | models answer in processes of their own, batched across clients |
+| `answers.py`, `describing.py`, `pictures.py`, `asking.py` | from questions to models, and from answers to JSON |
+| `app.py`, `endpoints.py`, `openapi.py`, `measures.py`, `server.py` | the application, its routes and metrics |
+| `teaching/` | unlabelled sentences in a useful order, decisions kept durably, training on them |
+| `client.py` | `Client`, which retries |
+| `static/` | the page |
+
+Only `client.py` is imported with the package; it needs the standard library alone.
+"""
+
+from trelliswork.web.client import Client, ServerError
+
+__all__ = ["Client", "ServerError"]

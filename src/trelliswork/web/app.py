@@ -1,0 +1,183 @@
+"""The application: what each path answers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from trelliswork.errors import OutputError, TrellisworkError
+from trelliswork.web.endpoints import ENDPOINTS, Endpoint
+from trelliswork.web.frames import Reply
+from trelliswork.web.guard import BODY, ROUTE, Access, Guard
+from trelliswork.web.limits import Limits
+from trelliswork.web.measures import Measures
+from trelliswork.web.openapi import docs_page, openapi
+from trelliswork.web.palette import palette_css
+from trelliswork.web.pool import Pool
+from trelliswork.web.problems import PROBLEM_JSON, Problem
+from trelliswork.web.requests import read_json
+from trelliswork.web.teaching.school import School
+
+STATIC = Path(__file__).parent / "static"
+JSON = "application/json"
+
+
+@dataclass
+class Site:
+    """What the handlers of requests share."""
+
+    pool: Pool
+    limits: Limits
+    access: Access
+    measures: Measures
+    school: School
+    guard: Guard | None = None
+
+    def model_named(self, name: str | None) -> str:
+        """The model that is asked; the first if none is named."""
+        names = list(self.pool.folders)
+        if name is not None and name not in names:
+            raise Problem(404, f"expected one of the models {', '.join(names)}; got {name[:100]!r}")
+        return names[0] if name is None else name
+
+    async def ask(self, op: str, body: dict[str, Any], size: int) -> Reply:
+        """What a worker replies; the name of the model goes with a good answer."""
+        name = self.model_named(body.pop("model", None))
+        reply = await self.pool.ask(op, name, body, size)
+        if reply.status != 200:
+            return reply
+        return Reply(200, b'{"model": ' + json.dumps(name).encode() + b", " + reply.body[1:])
+
+
+def make_app(site: Site) -> Guard:
+    """The whole application, guarded."""
+    routes = [Route(path, _handler(site, path, of_path), methods=list(of_path)) for path, of_path in _by_path().items()]
+    routes += [
+        Route("/healthz", _named("/healthz", site, _health), methods=["GET"]),
+        Route("/metrics", _named("/metrics", site, _metrics), methods=["GET"]),
+        Route("/openapi.json", _named("/openapi.json", site, _openapi), methods=["GET"]),
+        Route("/palette.css", _named("/palette.css", site, _palette), methods=["GET"]),
+        Route("/docs", _named("/docs", site, _docs), methods=["GET"]),
+    ]
+    pages = [Mount("/", StaticFiles(directory=STATIC, html=True))] if STATIC.is_dir() else []
+    handlers: dict[Any, Any] = {Problem: _problem, 404: _not_found, 405: _not_allowed}
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await site.school.stop()
+            await site.pool.stop()
+
+    inner = Starlette(routes=[*routes, *pages], exception_handlers=handlers, lifespan=lifespan)
+    site.guard = Guard(inner, site.access, site.limits, site.measures)
+    return site.guard
+
+
+def _by_path() -> dict[str, dict[str, Endpoint]]:
+    found: dict[str, dict[str, Endpoint]] = {}
+    for each in ENDPOINTS:
+        found.setdefault(each.path, {})[each.method] = each
+    return found
+
+
+def _handler(site: Site, path: str, of_path: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
+    """Read the request as it is declared, and answer it."""
+
+    queries = {method: each.query(site.limits) for method, each in of_path.items() if each.query is not None}
+    bodies = {method: each.body(site.limits) for method, each in of_path.items() if each.body is not None}
+
+    async def handle(request: Request) -> Response:
+        request.scope[ROUTE] = path
+        method = "GET" if request.method == "HEAD" else request.method
+        endpoint, given, raw = of_path[method], dict[str, Any](), request.scope.get(BODY, b"")
+        if method in queries:
+            given = queries[method].check(_query(request), "query")
+        if method in bodies:
+            given = read_json(raw, bodies[method])
+        try:
+            answer = await endpoint.answer(site, given, len(raw))
+        except TrellisworkError as error:
+            raise Problem(500 if isinstance(error, OutputError) else 422, str(error)) from error
+        if isinstance(answer, Response):
+            return answer
+        if not isinstance(answer, Reply):
+            answer = Reply(200, json.dumps(answer, ensure_ascii=False, allow_nan=False).encode())
+        kind = JSON if answer.status == 200 else PROBLEM_JSON
+        headers = {"Retry-After": "1"} if answer.status == 503 else None
+        return Response(answer.body, answer.status, headers=headers, media_type=kind)
+
+    return handle
+
+
+def _query(request: Request) -> dict[str, Any]:
+    """The parameters of a query; those that look like whole numbers are."""
+    pairs = request.query_params.multi_items()
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise Problem(400, "query: expected each parameter once")
+    return {name: int(value) if value.isdecimal() and len(value) < 10 else value for name, value in pairs}
+
+
+def _named(path: str, site: Site, answer: Callable[[Site], Response]) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        request.scope[ROUTE] = path
+        return answer(site)
+
+    return handle
+
+
+def _health(site: Site) -> Response:
+    status = 200 if site.pool.ready else 503
+    record = {
+        "status": "ok" if site.pool.ready else "starting",
+        "ready": site.pool.ready,
+        "workers": site.pool.n_workers,
+    }
+    return Response(json.dumps(record), status, media_type=JSON)
+
+
+def _metrics(site: Site) -> Response:
+    running = 0 if site.guard is None else site.guard.running
+    gauges = {
+        "workers_ready": (site.pool.ready, "Workers that can answer."),
+        "requests_running": (running, "Requests that are being answered."),
+        "calls_waiting": (site.pool.waiting, "Calls that no worker has taken."),
+    }
+    return PlainTextResponse(site.measures.text(gauges), media_type="text/plain; version=0.0.4")
+
+
+def _openapi(site: Site) -> Response:
+    return Response(json.dumps(openapi(site.limits)), media_type=JSON)
+
+
+def _palette(site: Site) -> Response:
+    return Response(palette_css(), media_type="text/css")
+
+
+def _docs(site: Site) -> Response:
+    return HTMLResponse(docs_page(site.limits))
+
+
+async def _problem(_: Request, problem: Exception) -> Response:
+    assert isinstance(problem, Problem)
+    return Response(problem.body(), problem.status, headers=problem.headers, media_type=PROBLEM_JSON)
+
+
+async def _not_found(request: Request, _: Exception) -> Response:
+    return await _problem(request, Problem(404, "there is nothing under this path; /docs has what there is"))
+
+
+async def _not_allowed(request: Request, error: Any) -> Response:
+    told = f"{request.method[:20]} is not for this path; /docs says what is"
+    return await _problem(request, Problem(405, told, dict(error.headers or {})))

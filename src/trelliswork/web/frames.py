@@ -1,0 +1,72 @@
+"""Messages between the server and its workers: a length of four bytes, then the bytes."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from asyncio import StreamReader
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+_LENGTH, _PART = struct.Struct("!I"), struct.Struct("!HI")
+
+
+class Reply(NamedTuple):
+    """The answer to one call: an HTTP status and JSON."""
+
+    status: int
+    body: bytes
+
+
+def packed(payload: bytes) -> bytes:
+    """A message as it travels."""
+    return _LENGTH.pack(len(payload)) + payload
+
+
+def packed_json(message: Any) -> bytes:
+    """The same of plain values."""
+    return packed(json.dumps(message).encode())
+
+
+def packed_replies(replies: Iterable[Reply]) -> bytes:
+    """Several replies in one message.
+
+    >>> unpacked_replies(packed_replies([Reply(200, b"{}"), Reply(422, b"")])[4:])
+    [Reply(status=200, body=b'{}'), Reply(status=422, body=b'')]
+    """
+    return packed(b"".join(_PART.pack(status, len(body)) + body for status, body in replies))
+
+
+def unpacked_replies(payload: bytes) -> list[Reply]:
+    """The inverse, without the length of the whole."""
+    found, place = [], 0
+    while place < len(payload):
+        status, n = _PART.unpack_from(payload, place)
+        place += _PART.size
+        found.append(Reply(status, payload[place : place + n]))
+        place += n
+    return found
+
+
+def receive(connection: socket.socket) -> bytes | None:
+    """The next message; None if the other side is gone."""
+    head = _exactly(connection, _LENGTH.size)
+    return None if head is None else _exactly(connection, _LENGTH.unpack(head)[0])
+
+
+def _exactly(connection: socket.socket, n: int) -> bytes | None:
+    found = bytearray(n)
+    view, place = memoryview(found), 0
+    while place < n:
+        got = connection.recv_into(view[place:])
+        if not got:
+            return None
+        place += got
+    return bytes(found)
+
+
+async def read_frame(reader: StreamReader) -> bytes:
+    """The next message; `asyncio.IncompleteReadError` if the other side is gone."""
+    head = await reader.readexactly(_LENGTH.size)
+    return await reader.readexactly(_LENGTH.unpack(head)[0])

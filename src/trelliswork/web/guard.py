@@ -1,0 +1,198 @@
+"""Who may ask, and how much: Host, Origin, token, size, time and number of requests, before anything else runs."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from trelliswork.web.limits import Limits
+from trelliswork.web.measures import Measures
+from trelliswork.web.problems import PROBLEM_JSON, Problem
+
+BODY = "trelliswork.body"  # where the body of a request is in its scope
+ROUTE = "trelliswork.route"  # and the path of its route, for the metrics
+LOCAL = ("127.0.0.1", "localhost", "::1")
+OPEN = ("/healthz",)  # needs no token, and is never too many
+SAFE = ("GET", "HEAD", "OPTIONS")
+JSON_TYPES = ("application/json",)
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+    "connect-src 'self'; manifest-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-cache"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+]
+
+
+@dataclass
+class Access:
+    """Who is let in: by which names the server is called, and with which token."""
+
+    hosts: frozenset[str] = frozenset(LOCAL)
+    token: str | None = None
+
+    @classmethod
+    def of(cls, bound: str, more: Iterable[str] = (), token: str | None = None) -> Access:
+        """Access to a server that is bound to an address; `more` are the names it has beside that."""
+        return cls(frozenset({*LOCAL, bound, *more}), token)
+
+
+@dataclass
+class Guard:
+    """An ASGI application around another one."""
+
+    app: ASGIApp
+    access: Access
+    limits: Limits
+    measures: Measures
+    running: int = field(default=0)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+        answer = _Answer(send)
+        began = time.perf_counter()
+        self.running += 1
+        try:
+            await self._answer(scope, receive, answer)
+        except Problem as problem:
+            await answer.problem(problem)
+        except Exception as error:  # a mistake of ours
+            print(f"error: {type(error).__name__}: {error} at {scope['path']!r}", file=sys.stderr, flush=True)
+            await answer.problem(Problem(500, "the server failed on this request; its log has the reason"))
+        finally:
+            self.running -= 1
+            self.measures.request(scope.get(ROUTE, "other"), answer.status, time.perf_counter() - began)
+
+    async def _answer(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        self._check_host(headers)
+        self._check_origin(scope["method"], headers)
+        if scope["path"] not in OPEN:
+            self._check_token(scope["path"], headers)
+            if self.running > self.limits.at_once:
+                raise Problem(429, "too many requests at once; try again in a second", {"Retry-After": "1"})
+        if scope["method"] == "POST":
+            scope[BODY] = await self._body(headers, receive, self._most(scope["path"]))
+        await self.app(scope, receive, answer)
+
+    def _most(self, path: str) -> int:
+        return self.limits.taught if path == "/v1/teach/open" else self.limits.body
+
+    def _check_host(self, headers: dict[str, str]) -> None:
+        """A page of another name that leads here (DNS rebinding) has its own name as Host."""
+        if host_of(headers.get("host", "")) not in self.access.hosts:
+            raise Problem(421, "this server is not called by that name; use its address, or start it with --allow-host")
+
+    def _check_origin(self, method: str, headers: dict[str, str]) -> None:
+        """Pages of others may not ask (CSRF); what is no page says no Origin."""
+        origin = headers.get("origin")
+        same = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+        if not same or (method not in SAFE and headers.get("sec-fetch-site", "same-origin") == "cross-site"):
+            raise Problem(403, "pages of other sites may not ask this server; open the page of this server")
+
+    def _check_token(self, path: str, headers: dict[str, str]) -> None:
+        token = self.access.token
+        if token is None or not path.startswith(("/v1/", "/metrics")):
+            return
+        given = headers.get("authorization", "")
+        kind, _, value = given.partition(" ")
+        if kind.lower() != "bearer" or not hmac.compare_digest(value.strip().encode(), token.encode()):
+            told = "expected the token of this server; send the header Authorization: Bearer TOKEN"
+            raise Problem(401, told, {"WWW-Authenticate": "Bearer"})
+
+    async def _body(self, headers: dict[str, str], receive: Receive, most: int) -> bytes:
+        """The body of a request, refused as soon as it is known to be too large."""
+        if headers.get("content-type", "").partition(";")[0].strip().lower() not in JSON_TYPES:
+            raise Problem(415, "expected a body of JSON; send the header Content-Type: application/json")
+        if headers.get("content-encoding", "identity").lower() != "identity":
+            raise Problem(415, "expected a body that is not compressed; leave out Content-Encoding")
+        told = headers.get("content-length", "0")
+        too_large = Problem(
+            413, f"expected a body of at most {most:,} bytes; send less at once", {"Connection": "close"}
+        )
+        if told.isdigit() and int(told[:20]) > most:
+            raise too_large
+        found = bytearray()
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Problem(400, "the request ended before its body did")
+                    found += message.get("body", b"")
+                    if len(found) > most:
+                        raise too_large
+                    if not message.get("more_body", False):
+                        return bytes(found)
+        except TimeoutError as error:
+            problem = f"expected the whole body within {self.limits.body_seconds:g} s; send it faster"
+            raise Problem(408, problem, {"Connection": "close"}) from error
+
+
+class _Answer:
+    """What is sent, with the headers that every answer has; a problem after the beginning ends the answer."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self.status = send, 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            given = {name for name, _ in message.get("headers", ())}
+            added = [header for header in HEADERS if header[0] not in given]
+            message = {**message, "headers": [*message.get("headers", ()), *added]}
+        await self._send(message)
+
+    async def problem(self, problem: Problem) -> None:
+        """Say what is wrong, unless an answer has begun."""
+        if self.status:
+            return
+        body = problem.body()
+        headers: list[Any] = [(b"content-type", PROBLEM_JSON.encode()), (b"content-length", str(len(body)).encode())]
+        headers += [(name.lower().encode(), value.encode()) for name, value in problem.headers.items()]
+        await self({"type": "http.response.start", "status": problem.status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
+
+def host_of(header: str) -> str:
+    """The name in a Host header, without the port.
+
+    >>> host_of("localhost:8000"), host_of("[::1]:8000"), host_of("Example.org"), host_of("a:b:c")
+    ('localhost', '::1', 'example.org', '')
+    """
+    try:
+        found = urlsplit(f"//{header.strip()}")
+        name = found.hostname or ""
+        _ = found.port
+    except ValueError:
+        return ""
+    return name if "@" not in header and "/" not in header else ""
+
+
+def is_local(address: str) -> bool:
+    """Whether an address to bind to is of this machine alone."""
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

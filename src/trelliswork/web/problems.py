@@ -1,0 +1,31 @@
+"""What is wrong with a request, as RFC 9457 has it: application/problem+json with one sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+
+PROBLEM_JSON = "application/problem+json"
+
+
+class Problem(Exception):  # noqa: N818  # RFC 9457 calls it that
+    """A status and a sentence; `headers` go with the answer."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, dict(headers or {})
+
+    def body(self) -> bytes:
+        """The problem as JSON.
+
+        >>> Problem(404, "there is no model 'x'").body()
+        b'{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "there is no model \\'x\\'"}'
+        """
+        return problem_json(self.status, self.detail)
+
+
+def problem_json(status: int, detail: str) -> bytes:
+    """A status and a sentence as JSON."""
+    title = HTTPStatus(status).phrase
+    return json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail}).encode()

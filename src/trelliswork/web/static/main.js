@@ -1,0 +1,43 @@
+// The start of the page: which models there are, what the address says, reading or teaching.
+
+import { get } from "./api.js";
+import { byId, h } from "./dom.js";
+import { startHelp } from "./help.js";
+import { startPopover } from "./popover.js";
+import { Reader, startUndo } from "./read.js";
+import { ModelInfo } from "./reading.js";
+import { Store } from "./store.js";
+import { Teacher } from "./teach.js";
+import { startTheme } from "./theme.js";
+
+async function start() {
+  startTheme(byId("theme"));
+  startHelp();
+  startPopover();
+  const models = (await get("v1/models")).models.map((listed) => new ModelInfo(listed));
+  const store = new Store();
+  const reader = new Reader(models, store);
+  const teacher = new Teacher(models, () => reader.askAgain());
+  startUndo(store);
+  startModes(teacher);
+  reader.start();
+}
+
+function startModes(teacher) {
+  const show = (mode) => {
+    for (const each of ["read", "teach"]) {
+      byId(each).hidden = each !== mode;
+      if (each === mode) byId(`mode-${each}`).setAttribute("aria-current", "page");
+      else byId(`mode-${each}`).removeAttribute("aria-current");
+    }
+    if (mode === "teach") teacher.enter();
+  };
+  byId("mode-read").addEventListener("click", () => show("read"));
+  byId("mode-teach").addEventListener("click", () => show("teach"));
+  byId("mode-teach").hidden = !teacher.models.length;
+}
+
+start().catch((error) => {
+  byId("answers").replaceChildren(h("p.problem", { role: "alert" }, error.message));
+  console.warn(error);
+});

@@ -1,0 +1,10 @@
+"""Teaching: sentences in a useful order, decisions that survive every crash, and training on them.
+
+| file | what is in it |
+|---|---|
+| `journal.py` | a file of JSON lines that only grows, or loses its last line |
+| `lesson.py` | a set of sentences with the decisions about them |
+| `school.py` | the lesson that is open, its ranking, and what the paths of the API answer |
+| `training.py` | `trelliswork train` on what was taught, and the better model in the place of the other |
+| `uncertainty.py` | how unsure a model is of sentences; sentences of uploaded files (run by workers) |
+"""

@@ -1,0 +1,132 @@
+"""A lesson: sentences without tags, the decisions about them, and which comes next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trelliswork.errors import DataError, OutputError
+from trelliswork.web.problems import Problem
+from trelliswork.web.teaching.journal import Journal, sync_folder
+from trelliswork.writing import atomic_write
+
+SENTENCES, TAUGHT, SKIPPED = "sentences.jsonl", "taught.jsonl", "skipped.jsonl"
+UNKNOWN = "?"  # the tag of a token that nobody has confirmed, as `train --partial` reads it
+
+Score = Mapping[str, float]  # by the name of the ranking, the most useful sentence having the highest
+
+
+class Lesson:
+    """The sentences of a folder, each decided, put off, or still to come.
+
+    `taught.jsonl` has a line for each decided sentence, which `trelliswork train` reads: its tokens and tags.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.name = folder, folder.name
+        self.model, self.sentences = _read_sentences(folder / SENTENCES)
+        self.taught, self._skipped = Journal(folder / TAUGHT), Journal(folder / SKIPPED)
+        self.decided = {record["id"] for record in self.taught.records}
+        self.put_off = [record["id"] for record in self._skipped.records]
+        if not all(0 <= each < len(self.sentences) for each in (*self.decided, *self.put_off)):
+            raise DataError(folder / TAUGHT, "expected decisions about the sentences of this folder, got others")
+        self.scores: dict[int, Score] = {}
+
+    @classmethod
+    def begun(cls, folder: Path, model: str, sentences: Sequence[Mapping[str, Any]]) -> Lesson:
+        """A lesson that is new, or the one that is there already if it has the same sentences."""
+        path = folder / SENTENCES
+        if path.exists():
+            found = cls(folder)
+            if found.model == model and [dict(each) for each in sentences] == found.sentences:
+                return found
+            found.close()
+            problem = f"there is a set {folder.name!r} with other sentences or another model"
+            raise Problem(409, f"{problem}; open it by its name alone, or give this one another name")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"{folder}: cannot be made: {error.strerror}; choose another --teach") from error
+        with atomic_write(path) as file:
+            file.write(json.dumps({"model": model}) + "\n")
+            file.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in sentences)
+        sync_folder(folder)
+        return cls(folder)
+
+    def close(self) -> None:
+        """Let another server take it up."""
+        self.taught.close()
+        self._skipped.close()
+
+    def progress(self) -> dict[str, Any]:
+        """How far it is."""
+        known = sum(tag != UNKNOWN for record in self.taught.records for tag in record["tags"])
+        remaining = self._remaining()
+        return {
+            "name": self.name, "model": self.model, "total": len(self.sentences), "decided": len(self.decided),
+            "skipped": len(set(self.put_off) - self.decided), "remaining": len(remaining),
+            "ranked": sum(each in self.scores for each in remaining), "known_tokens": known,
+            "file": str(self.taught.path),
+        }  # fmt: skip
+
+    def _remaining(self) -> list[int]:
+        gone = self.decided | set(self.put_off)
+        return [each for each in range(len(self.sentences)) if each not in gone]
+
+    def next(self, by: str) -> int | None:
+        """The sentence to decide now; those that were put off come last. None if all are decided."""
+        remaining = self._remaining() or [each for each in dict.fromkeys(self.put_off) if each not in self.decided]
+        if not remaining or by == "order":
+            return remaining[0] if remaining else None
+        return max(remaining, key=lambda each: (self.scores[each][by] if each in self.scores else -1.0, -each))
+
+    def unscored(self, most: int) -> list[int]:
+        """Some of the sentences that are still to come and have no score."""
+        return [each for each in self._remaining() if each not in self.scores][:most]
+
+    def at(self, number: int) -> dict[str, Any]:
+        """A sentence by its number."""
+        if not 0 <= number < len(self.sentences):
+            raise Problem(404, f"expected a sentence of 0..{len(self.sentences) - 1}, got {number}")
+        return self.sentences[number]
+
+    def decide(self, number: int, tags: Sequence[str | None]) -> None:
+        """Write what is known of a sentence; it is on the disk when this returns."""
+        sentence = self.at(number)
+        written = [UNKNOWN if tag is None else tag for tag in tags]
+        if number in self.decided:
+            if any(each["id"] == number and each["tags"] == written for each in self.taught.records):
+                return  # sent again by a client that lost the answer
+            raise Problem(409, f"sentence {number} is decided already; undo that first")
+        if len(tags) != len(sentence["tokens"]):
+            raise Problem(422, f"body.tags: expected {len(sentence['tokens'])} tags, got {len(tags)}; null is unknown")
+        if not any(tag is not None for tag in tags):
+            raise Problem(422, "body.tags: expected at least one tag that is known; skip the sentence instead")
+        self.taught.append({**sentence, "tags": written, "id": number})
+        self.decided.add(number)
+
+    def skip(self, number: int) -> None:
+        """Put a sentence off."""
+        self.at(number)
+        if number in self.decided:
+            raise Problem(409, f"sentence {number} is decided already; undo that first")
+        self._skipped.append({"id": number})
+        self.put_off.append(number)
+
+    def undo(self) -> dict[str, Any]:
+        """Take the last decision back."""
+        if not self.taught.records:
+            raise Problem(409, "there is no decision to take back")
+        record = self.taught.pop()
+        self.decided.discard(record["id"])
+        return {"id": record["id"], "tags": [None if tag == UNKNOWN else tag for tag in record["tags"]]}
+
+
+def _read_sentences(path: Path) -> tuple[str, list[dict[str, Any]]]:
+    try:
+        head, *lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+        return head["model"], lines
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(path, f"expected the sentences of a lesson, got something else ({error})") from error

@@ -1,0 +1,104 @@
+"""The files that a model is trained on again: its own sentences and those that were taught."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trelliswork.cli.config_file import config_text, known_settings
+from trelliswork.data import Choices, Sentence, json_text
+from trelliswork.data.readers import open_tagged
+from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.training.folder_names import SETTINGS
+from trelliswork.web.teaching.lesson import UNKNOWN, Lesson
+from trelliswork.writing import atomic_write
+
+# Settings about the layout of files, which are JSON lines here.
+LAYOUT = {"train", "dev", "out", "word_column", "tag_column", "feature_columns", "delimiter", "scheme", "tokeniser"}
+PARTIAL = "partial"
+
+
+class Material(NamedTuple):
+    """A file of settings to train with, the dev sentences, and what is worth knowing about them."""
+
+    config: Path
+    dev: Path
+    notes: list[str]
+
+
+def prepared(lesson: Lesson, model: str, data: Mapping[str, str | None]) -> Material:
+    """Write train.jsonl, dev.jsonl and config.toml into the folder of a lesson, whose model is in a folder.
+
+    `data` may name the files `train` and `dev`; else they are those that the settings of the model name.
+    """
+    folder, notes = lesson.folder, list[str]()
+    settings, about = _settings(model), _about(model)
+    found = {name: data.get(name) or _existing(settings.get(name), model) for name in ("train", "dev")}
+    if found["dev"] is None:
+        problem = "no dev sentences are known, by which the new model could be told to be better"
+        raise TrellisworkError(f"{problem}; start the server with --dev FILE")
+    own = [] if found["train"] is None else list(_tagged(found["train"], about))
+    if not own:
+        notes.append("the data that the model was trained on was not found; training on what was taught alone")
+    taught = [_sentence(record) for record in lesson.taught.records]
+    takes_partial = PARTIAL in known_settings(str(settings["name"]))["model"]
+    if not takes_partial:
+        whole = [each for each in taught if UNKNOWN not in (each.tags or ())]
+        if len(whole) < len(taught):
+            notes.append(f"{len(taught) - len(whole)} sentences with unknown tags left out: a network needs them all")
+        taught = whole
+    if not (own or taught):
+        raise TrellisworkError("nothing to train on; decide about some sentences first")
+    _write(folder / "train.jsonl", [*own, *taught])
+    _write(folder / "dev.jsonl", _tagged(found["dev"], about))
+    kept = {key: value for key, value in settings.items() if key not in LAYOUT}
+    kept |= {"model": kept.pop("name"), "train": str(folder / "train.jsonl"), "dev": str(folder / "dev.jsonl")}
+    kept |= {PARTIAL: True} if takes_partial else {}
+    with atomic_write(folder / SETTINGS) as file:
+        file.write(config_text(kept))
+    notes.append(f"{len(own)} sentences of its own and {len(taught)} that were taught")
+    return Material(folder / SETTINGS, folder / "dev.jsonl", notes)
+
+
+def _settings(model: str) -> dict[str, Any]:
+    path = Path(model) / SETTINGS
+    try:
+        sections = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        problem = f"{path}: expected the settings that the model was trained with, got none ({error})"
+        raise ModelError(f"{problem}; train it with trelliswork train") from error
+    return {key: value for values in sections.values() for key, value in values.items()}
+
+
+def _about(model: str) -> dict[str, Any]:
+    stored = json.loads((Path(model) / "metrics.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = (stored.get("data") or {}).get("format") or {}
+    return found
+
+
+def _existing(path: str | None, model: str) -> str | None:
+    """A file as the settings of a model name it, seen from here or from its folder."""
+    places = [] if path is None else [Path(path), Path(model) / path, Path(model).parent / path]
+    return next((str(each) for each in places if each.is_file()), None)
+
+
+def _tagged(path: str, about: Mapping[str, Any]) -> Iterator[Sentence]:
+    columns = about.get("feature_columns")
+    choices = Choices(
+        word_column=about.get("word_column"), tag_column=about.get("tag_column"),
+        feature_columns=None if columns is None else tuple(columns),
+    )  # fmt: skip
+    yield from open_tagged(path, choices if not path.endswith((".jsonl", ".json")) else Choices())[1]
+
+
+def _sentence(record: Mapping[str, Any]) -> Sentence:
+    features: Sequence[Sequence[str]] = record.get("features", ())
+    return Sentence(tuple(record["tokens"]), tuple(record["tags"]), tuple(map(tuple, features)))
+
+
+def _write(path: Path, sentences: Iterable[Sentence]) -> None:
+    with atomic_write(path) as file:
+        file.writelines(json_text(Sentence(each.words, each.tags, each.features)) for each in sentences)

@@ -1,0 +1,183 @@
+"""The lesson that is open, and what the paths under /v1/teach answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from trelliswork.errors import TrellisworkError
+from trelliswork.web.frames import Reply
+from trelliswork.web.problems import Problem
+from trelliswork.web.teaching.lesson import SENTENCES, TAUGHT, Lesson
+from trelliswork.web.teaching.training import Training
+
+AT_ONCE = 16  # sentences that are ranked with one call, so that nobody waits long for it
+_NAME = re.compile(r"[\w][\w .+-]{0,99}")
+ASKED = {"top_k": 3, "confidences": True, "choices": 12, "pins": ()}
+
+
+class School:
+    """Lessons in a folder, one of which is open. Files are written outside of the event loop, one write at a time."""
+
+    def __init__(self, folder: str, pool: Any, data: dict[str, str | None]) -> None:
+        self.folder, self.pool, self.lesson = Path(folder), pool, None
+        self.training = Training(pool, data)
+        self._writing = asyncio.Lock()
+        self._ranking: asyncio.Task[None] | None = None
+
+    lesson: Lesson | None
+
+    def sets(self) -> list[str]:
+        """The lessons that there are, the one that was last taught first."""
+        found = [each.parent for each in self.folder.glob(f"*/{SENTENCES}")]
+        return [each.name for each in sorted(found, key=_last_used, reverse=True)]
+
+    async def resume(self) -> None:
+        """Take up the lesson that was last taught, if its model is served."""
+        for name in self.sets()[:1]:
+            lesson = await asyncio.to_thread(Lesson, self.folder / name)
+            if lesson.model in self.pool.folders:
+                self._take_up(lesson)
+            else:
+                lesson.close()
+
+    async def stop(self) -> None:
+        """End what runs beside."""
+        if self._ranking is not None:
+            self._ranking.cancel()
+        await self.training.stop()
+        if self.lesson is not None:
+            self.lesson.close()
+
+    def state(self) -> dict[str, Any]:
+        """What GET /v1/teach answers."""
+        about = None if self.lesson is None else self.lesson.progress()
+        return {"open": about, "sets": self.sets(), "training": self.training.state()}
+
+    def _opened(self) -> Lesson:
+        if self.lesson is None:
+            raise Problem(409, "no sentences are open; POST /v1/teach/open some first")
+        return self.lesson
+
+    async def open(self, name: str, model: str | None, kind: str, content: str | None) -> dict[str, Any]:
+        """Open a set of sentences, new or known."""
+        if not _NAME.fullmatch(name):
+            raise Problem(422, "body.name: expected letters, digits, spaces, dots, +, - and _, the first a letter")
+        folder = self.folder / name
+        if content is None and not (folder / SENTENCES).exists():
+            raise Problem(404, f"there is no set {name!r}; send its content to make one")
+        sentences = None if content is None else await self._sentences(model or "", kind, content)
+        async with self._writing:
+            if self.lesson is not None:
+                self.lesson.close()
+                self.lesson = None
+            if sentences is None:
+                lesson = await asyncio.to_thread(Lesson, folder)
+            else:
+                lesson = await asyncio.to_thread(Lesson.begun, folder, model or "", sentences)
+            if lesson.model not in self.pool.folders:
+                lesson.close()
+                raise Problem(409, f"the set {name!r} is for the model {lesson.model!r}, which is not served")
+            self._take_up(lesson)
+        return self.state()
+
+    async def _sentences(self, model: str, kind: str, content: str) -> list[dict[str, Any]]:
+        reply = await self.pool.ask("sentences", model, {"format": kind, "content": content}, len(content))
+        found: list[dict[str, Any]] = _value(reply)["sentences"]
+        return found
+
+    def _take_up(self, lesson: Lesson) -> None:
+        self.lesson = lesson
+        self._rank()
+
+    def _rank(self) -> None:
+        if self._ranking is not None:
+            self._ranking.cancel()
+        self._ranking = asyncio.create_task(self._rank_all(self._opened()))
+
+    async def _rank_all(self, lesson: Lesson) -> None:
+        """Ask how unsure the model is of each sentence, a few at a time."""
+        while chosen := lesson.unscored(AT_ONCE):
+            reply = await self.pool.ask("uncertainty", lesson.model, _tokens(lesson, chosen), 0)
+            if reply.status == 503:
+                await asyncio.sleep(1)
+                continue
+            unknown = [{"entropy": 0.0, "margin": 0.0, "error": 0.0}] * len(chosen)
+            scores = json.loads(reply.body)["scores"] if reply.status == 200 else unknown
+            lesson.scores.update(zip(chosen, scores, strict=True))
+
+    async def next(self, by: str, number: int | None) -> dict[str, Any]:
+        """The sentence to decide now, with what the model says of it."""
+        lesson = self._opened()
+        if by != "order" and not lesson.scores and self._ranking is not None:
+            await asyncio.wait([self._ranking], timeout=0.5)
+        chosen = lesson.next(by) if number is None else number
+        if chosen is None:
+            return {"id": None, "score": None, "sentence": None, "open": lesson.progress()}
+        stored = lesson.at(chosen)
+        reply = await self.pool.ask("predict", lesson.model, {**_tokens(lesson, [chosen]), **ASKED}, 0)
+        sentence = _value(reply)["results"][0]["sentences"][0]
+        sentence["text"] = stored.get("text")
+        score = lesson.scores.get(chosen, {}).get(by)
+        return {"id": chosen, "score": score, "sentence": sentence, "open": lesson.progress()}
+
+    async def decide(self, number: int, tags: list[str | None] | None, skip: bool) -> dict[str, Any]:
+        """Write a decision; it is on the disk before this returns."""
+        lesson = self._opened()
+        if skip == (tags is not None):
+            raise Problem(422, "body: expected tags, or skip; got " + ("both" if skip else "neither"))
+        known: list[str] = next((each["labels"] for each in self.pool.models if each["name"] == lesson.model), [])
+        for i, tag in enumerate(tags or ()):
+            if tag is not None and tag not in known:
+                raise Problem(422, f"body.tags[{i}]: expected one of the tags {', '.join(known)}, or null; got {tag!r}")
+        async with self._writing:
+            if skip:
+                await asyncio.to_thread(lesson.skip, number)
+            else:
+                await asyncio.to_thread(lesson.decide, number, tags or [])
+        return {"id": number, "open": lesson.progress()}
+
+    async def undo(self) -> dict[str, Any]:
+        """Take the last decision back."""
+        lesson = self._opened()
+        async with self._writing:
+            found = await asyncio.to_thread(lesson.undo)
+        return {**found, "open": lesson.progress()}
+
+    async def train(self) -> dict[str, Any]:
+        """Begin to train on what was taught."""
+        lesson = self._opened()
+        await self.training.begin(lesson, swapped=self._swapped)
+        return self.training.state()
+
+    def _swapped(self) -> None:
+        """A better model ranks anew."""
+        if self.lesson is not None:
+            self.lesson.scores.clear()
+            self._rank()
+
+
+def _tokens(lesson: Lesson, chosen: list[int]) -> dict[str, Any]:
+    rows = [lesson.sentences[each] for each in chosen]
+    columns = [row.get("features", []) for row in rows]
+    return {"tokens": [row["tokens"] for row in rows], "columns": columns if any(columns) else None}
+
+
+def _value(reply: Reply) -> Any:
+    found = json.loads(reply.body)
+    if reply.status != 200:
+        raise Problem(reply.status, found["detail"])
+    return found
+
+
+def _last_used(folder: Path) -> float:
+    try:
+        return os.stat(folder / TAUGHT).st_mtime
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError):
+            raise TrellisworkError(f"{folder}: cannot be read: {error.strerror}") from error
+        return 0.0

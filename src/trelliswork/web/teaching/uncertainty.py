@@ -1,0 +1,58 @@
+"""How unsure a model is of sentences, and the sentences of files that are to be taught; workers run this."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trelliswork.cli.inputs import choices_of, open_new
+from trelliswork.data import Choices, Sentence
+from trelliswork.models.base import Answer
+from trelliswork.models.part_choices import PartChoices
+from trelliswork.web.asking import Asked
+from trelliswork.web.problems import Problem
+
+MOST_SENTENCES = 100_000
+
+
+def uncertainties(model: Any, question: Asked) -> dict[str, Any]:
+    """Of each sentence how much a decision about it would tell, by each ranking.
+
+    Entropy and expected errors are sums over the tokens, by which short sentences are not preferred: Settles and Craven
+    (2008), An analysis of active learning strategies for sequence labeling tasks.
+    """
+    answers = model.predict(question.sentences, top_k=2, confidence=False)
+    choices = model.choices(question.sentences, most=1)
+    return {"scores": [_scores(*each) for each in zip(answers, choices, strict=True)]}
+
+
+def _scores(answer: Answer, choices: Sequence[PartChoices]) -> dict[str, float]:
+    best = [each.probability for each in answer.alternatives]
+    return {
+        "entropy": sum(each.entropy for each in choices),
+        "margin": 1.0 - (best[0] - (best[1] if len(best) > 1 else 0.0)) if best else 0.0,
+        "error": sum(1.0 - each.choices[0].probability for each in choices),
+    }
+
+
+def sentences_in_file(model: Any, body: Any) -> dict[str, Any]:
+    """The sentences of an uploaded file, as lines of a lesson have them."""
+    kind, content = body["format"], body["content"]
+    how = {"by_line": kind == "lines"} if kind in ("text", "lines") else {}
+    kind = {"lines": "text", "tokens": "pretokenised"}.get(kind, kind)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"upload.{'jsonl' if kind == 'jsonl' else 'txt'}"
+        path.write_text(content, encoding="utf-8", newline="")
+        _, sentences = open_new(str(path), kind, choices_of(model, Choices(), kind), **how)
+        found = [_record(each) for each, _ in zip(sentences, range(MOST_SENTENCES + 1), strict=False) if len(each)]
+    if len(found) > MOST_SENTENCES:
+        raise Problem(413, f"expected at most {MOST_SENTENCES:,} sentences to teach, got more; split the file")
+    return {"sentences": found}
+
+
+def _record(sentence: Sentence) -> dict[str, Any]:
+    found: dict[str, Any] = {"text": sentence.text} if sentence.text else {}
+    found["tokens"] = list(sentence.words)
+    return found | ({"features": [list(each) for each in sentence.features]} if sentence.features else {})

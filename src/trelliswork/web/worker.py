@@ -1,0 +1,145 @@
+"""A worker: a process that holds the models and answers batches of calls until the server is gone.
+
+It is a process of its own so that a call that takes too long can really be stopped: the server kills the worker and
+starts another. `python -m trelliswork.web.worker FD` speaks `frames` over an inherited socket.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError, is_out_of_memory
+from trelliswork.models import load
+from trelliswork.runtime.threads import use_threads
+from trelliswork.web.asking import Asked, Body, asked, predictions
+from trelliswork.web.describing import described, require_servable
+from trelliswork.web.frames import Reply, packed_json, packed_replies, receive
+from trelliswork.web.pictures import pictures
+from trelliswork.web.problems import Problem, problem_json
+from trelliswork.web.teaching.uncertainty import sentences_in_file, uncertainties
+from trelliswork.web.votes import votes
+
+Models = Mapping[str, Any]
+WARM = ("Ann", "lives", "here", ".")
+
+
+def serve(connection: socket.socket, models: Models) -> None:
+    """Answer batches until the other side is gone."""
+    while (message := receive(connection)) is not None:
+        batch = json.loads(message)
+        connection.sendall(packed_replies(replies(models[batch["model"]], batch["calls"])))
+
+
+def replies(model: Any, calls: Sequence[Body]) -> list[Reply]:
+    """The replies to some calls about one model; predictions that ask for the same are made together."""
+    found: list[Reply | None] = [None] * len(calls)
+    groups: dict[tuple[Any, ...], list[tuple[int, Asked]]] = {}
+    for i, call in enumerate(calls):
+        if call["op"] == "sentences":
+            found[i] = _reply(partial(sentences_in_file, model, call["body"]))
+            continue
+        question = _guarded(partial(asked, model, call["body"]))
+        if isinstance(question, Reply):
+            found[i] = question
+        elif call["op"] != "predict":
+            found[i] = _reply(partial(OTHERS[call["op"]], model, question))
+        else:
+            body = question.body
+            key = (body["top_k"], body["confidences"], body["choices"], question.has_pins)
+            groups.setdefault(key, []).append((i, question))
+    for group in groups.values():
+        for (i, _), reply in zip(group, _together(model, [question for _, question in group]), strict=True):
+            found[i] = reply
+    return [each for each in found if each is not None]
+
+
+OTHERS: dict[str, Callable[[Any, Asked], Any]] = {
+    "draw": pictures,
+    "explain": votes,
+    "uncertainty": uncertainties,
+}
+
+
+def _together(model: Any, questions: Sequence[Asked]) -> list[Reply]:
+    """Predictions of several requests; if one of them cannot be answered, each alone, so that the others are."""
+    found = _guarded(partial(predictions, model, questions))
+    if not isinstance(found, Reply):
+        return [Reply(200, _json(each)) for each in found]
+    return [found] if len(questions) == 1 else [_together(model, [each])[0] for each in questions]
+
+
+def _reply(answer: Callable[[], Any]) -> Reply:
+    found = _guarded(answer)
+    return found if isinstance(found, Reply) else Reply(200, _json(found))
+
+
+def _guarded(answer: Callable[[], Any]) -> Any:
+    """The answer, or the reply that says what is wrong with the question."""
+    try:
+        return answer()
+    except Problem as problem:
+        return Reply(problem.status, problem.body())
+    except (ConstraintError, ScoreError):
+        return Reply(422, problem_json(422, "no answer agrees with the pins; drop one, or pin others that go together"))
+    except TrellisworkError as error:
+        return Reply(422, problem_json(422, str(error).removeprefix(": ")))
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            return _broken(error)
+        return Reply(413, problem_json(413, "expected a request that fits into memory; send less at once"))
+    except Exception as error:
+        return _broken(error)
+
+
+def _broken(error: Exception) -> Reply:
+    """A mistake of ours: one line for who runs the server, nothing of it for who asks."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = "" if place is None else f" at {place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
+    print(f"error: {type(error).__name__}: {error}{where}", file=sys.stderr, flush=True)
+    return Reply(500, problem_json(500, "the model failed on this request; the server's log has the reason"))
+
+
+def _json(found: Any) -> bytes:
+    return json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
+
+
+def loaded(folders: Mapping[str, str]) -> dict[str, Any]:
+    """The models by name, each having answered once, so that its kernels are compiled."""
+    found = {}
+    for name, folder in folders.items():
+        model: Any = load(folder)
+        require_servable(folder, model)
+        body = {"tokens": [list(WARM)], "top_k": 2, "confidences": True, "choices": 0}
+        replies(model, [{"op": "predict", "body": {**body, "top_k": k}} for k in (0, 2)])
+        found[name] = model
+    return found
+
+
+def main() -> None:
+    """Load, say what there is, and serve."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server decides when to stop
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    told = json.loads(receive(connection) or b"{}")
+    if not told:
+        return
+    use_threads(told["threads"])
+    try:
+        models = loaded(told["models"])
+    except (TrellisworkError, OSError) as error:
+        connection.sendall(packed_json({"error": str(error)}))
+        return
+    about = [described(name, told["models"][name], model) for name, model in models.items()]
+    connection.sendall(packed_json({"models": about}))
+    serve(connection, models)
+
+
+if __name__ == "__main__":
+    main()

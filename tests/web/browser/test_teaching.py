@@ -1,0 +1,181 @@
+"""Teaching twenty sentences with the keyboard alone, over a restart of the server, and training on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.browser.conftest import Seen
+from tests.web.browser.server import Server
+from trelliswork.data.corpus import as_sentences, builtin_corpus
+
+GOLD = as_sentences(builtin_corpus(seed=7, sizes=(20, 1, 1))["train"])
+
+
+@pytest.fixture(scope="module")
+def teaching(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
+    """A server of its own, which is killed in between, and the folder of what is taught."""
+    folder = tmp_path_factory.mktemp("taught")
+    server = Server([models["ner"]], folder)
+    yield server, folder
+    server.stop()
+
+
+@pytest.fixture
+def page(browser: Any, teaching: tuple[Server, Path]) -> Iterator[Any]:
+    seen = Seen()
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    context.set_default_timeout(15_000)
+    page = context.new_page()
+    seen.watch(page)
+    page.goto(teaching[0].address)
+    page.keyboard.press("Tab")  # skip, brand, Read, Teach
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    page.wait_for_selector("#mode-teach:focus")
+    page.keyboard.press("Enter")
+    yield page
+    context.close()
+    assert seen.wrong == []
+
+
+def taught(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "news" / "taught.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines if line]
+
+
+def words_on(page: Any) -> tuple[str, ...]:
+    return tuple(page.locator(".desk .reading .word .letters").all_inner_texts())
+
+
+def tags_on(page: Any) -> list[str]:
+    found: list[str] = page.eval_on_selector_all(".desk .reading .word", "all => all.map(w => w.dataset.label)")
+    return found
+
+
+def decided(page: Any, n: int) -> None:
+    page.wait_for_function(f"() => document.querySelector('.progress .note')?.dataset.decided === '{n}'")
+    page.wait_for_selector(".desk:not([aria-busy])")
+
+
+def correct(page: Any, gold: list[str]) -> None:
+    """With keys alone make the tags those of `gold`: spans by Shift and arrows, then their number."""
+    numbers = {b.get_attribute("data-label"): b.locator("kbd").inner_text() for b in page.locator(".label-key").all()}
+    for _ in range(len(gold)):
+        shown = tags_on(page)
+        wrong = [i for i, (a, b) in enumerate(zip(shown, gold, strict=True)) if a != b]
+        if not wrong:
+            return
+        start = wrong[0]
+        while gold[start].startswith("I-"):
+            start -= 1
+        end = start + 1
+        while end < len(gold) and gold[end].startswith("I-"):
+            end += 1
+        page.keyboard.press("Home")
+        for _ in range(start):
+            page.keyboard.press("ArrowRight")
+        for _ in range(end - start - 1):
+            page.keyboard.press("Shift+ArrowRight")
+        if end - start == 1:  # one word alone, although it may be inside of a longer span
+            page.keyboard.press("Shift+ArrowRight")
+            page.keyboard.press("Shift+ArrowLeft")
+        page.keyboard.press(numbers[gold[start].partition("-")[2] or "O"])
+        page.wait_for_function(
+            "([i, tag]) => document.querySelector(`.desk .reading .word[data-token='${i}']`).dataset.label === tag",
+            arg=[start, gold[start]],
+        )
+    assert tags_on(page) == gold
+
+
+def teach(page: Any, n: int) -> int:
+    """Decide sentences until `n` are decided; how many words had to be corrected."""
+    by_words = {sentence.words: list(sentence.tags or ()) for sentence in GOLD}
+    n_corrected = 0
+    while (done := int(page.locator(".progress .note").get_attribute("data-decided"))) < n:
+        gold = by_words[words_on(page)]
+        n_corrected += sum(a != b for a, b in zip(tags_on(page), gold, strict=True))
+        correct(page, gold)
+        page.keyboard.press("Enter")
+        decided(page, done + 1)
+    return n_corrected
+
+
+def test_twenty_sentences_by_keyboard_with_a_kill_in_between(
+    page: Any, teaching: tuple[Server, Path], tmp_path: Path
+) -> None:
+    server, folder = teaching
+    file = tmp_path / "news.tok"
+    file.write_text("".join(" ".join(each.words) + "\n" for each in GOLD), encoding="utf-8")
+    page.wait_for_selector("#teach-file", state="attached")
+    page.set_input_files("#teach-file", file)
+    decided(page, 0)
+    n_corrected = teach(page, 8)
+    assert len(taught(folder)) == 8
+
+    server.kill()
+    server.start()
+    page.reload()
+    page.click("#mode-teach")
+    decided(page, 8)
+    n_corrected += teach(page, 19)
+    assert n_corrected > 0, "a model that needs no correction tests nothing"
+
+    words = words_on(page)
+    page.keyboard.press("Space")  # the first word or span alone is confirmed
+    page.wait_for_function("() => /^[1-9]/.test(document.querySelector('.known').textContent)")
+    known = int(page.locator(".known").inner_text().split()[0])
+    page.keyboard.press("Shift+Enter")
+    decided(page, 20)
+    assert page.locator(".done-title").inner_text() == "Every sentence is decided"
+    lines = taught(folder)
+    last = next(line for line in lines if tuple(line["tokens"]) == words)
+    assert sum(tag != "?" for tag in last["tags"]) == known < len(words)
+
+    page.keyboard.press("u")
+    page.wait_for_selector(".desk .reading .word")
+    assert words_on(page) == words and len(taught(folder)) == 19
+    correct(page, {sentence.words: list(sentence.tags or ()) for sentence in GOLD}[words])
+    page.wait_for_selector(".desk .reading .word:focus")
+    page.keyboard.press("Enter")
+    decided(page, 20)
+    assert {tuple(line["tokens"]): line["tags"] for line in taught(folder)} == {
+        sentence.words: list(sentence.tags or ()) for sentence in GOLD
+    }
+
+
+def test_training_on_what_was_taught(page: Any) -> None:
+    page.get_by_role("button", name="Train on what I taught").click()
+    page.wait_for_selector(".log-box[open]")
+    page.wait_for_selector(".told", timeout=60_000)
+    before, after = (float(each) for each in page.locator(".scores dd").all_inner_texts())
+    assert 50 < before <= 100 and 50 < after <= 100
+    told = page.locator(".told").inner_text()
+    assert ("answers from now on" in told) == (after > before)
+
+
+def test_orders_skips_and_problems(page: Any, teaching: tuple[Server, Path], tmp_path: Path) -> None:
+    page.get_by_role("button", name="Another file").click()
+    other = tmp_path / "other.txt"
+    other.write_text("Jordan left Austin .\nShe slept .\nChase met May Lincoln .\n", encoding="utf-8")
+    page.set_input_files("#teach-file", other)
+    decided(page, 0)
+    page.select_option("#teach-order", "order")
+    page.wait_for_function("() => document.querySelector('.desk .reading .letters').textContent === 'Jordan'")
+    page.locator(".desk .reading .word").first.focus()
+    page.keyboard.press("Shift+Enter")
+    assert "Nothing is confirmed yet" in page.locator(".desk .problem").inner_text()
+    page.keyboard.press("s")
+    page.wait_for_function("() => document.querySelector('.desk .reading .letters').textContent === 'She'")
+    page.keyboard.press("a")
+    page.wait_for_selector("#popover:not([hidden])")
+    page.keyboard.press("Escape")
+    page.select_option("#teach-order", "margin")
+    page.wait_for_selector(".desk .reading .word:focus")
+    page.get_by_role("button", name="Another file").click()
+    page.get_by_role("button", name="news").click()
+    decided(page, 20)
