@@ -15,47 +15,50 @@ from trelliswork.lazy import named
 
 def serve(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Folders of models; NAME=DIR gives one a name.")
+        list[str], typer.Argument(metavar="MODEL...", help="Directories of models; NAME=DIR assigns a name.")
     ],
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address to listen on; one of other machines needs --token.")
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on. Other than localhost requires --token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 is any that is free.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free one.")] = 8000,
     token: Annotated[
         str | None,
-        typer.Option(help="Answer those alone who send it as Authorization: Bearer TOKEN (also TRELLISWORK_TOKEN)."),
+        typer.Option(help="Require `Authorization: Bearer TOKEN` (also TRELLISWORK_TOKEN)."),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A name that the server is called by, such as that of a proxy."),
+        typer.Option(metavar="NAME", help="Host name under which the server is reachable, such as a proxy's."),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer.")] = 1,
-    timeout: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds after which a request is stopped.")] = 30.0,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Number of worker processes.")] = 1,
+    timeout: Annotated[float, typer.Option(min=0.1, max=3600, help="Time limit per request, in seconds.")] = 30.0,
     at_once: Annotated[
-        int, typer.Option(min=1, max=100_000, help="Requests at a time; more are told to come again (429).")
+        int, typer.Option(min=1, max=100_000, help="Maximum number of concurrent requests; others get status 429.")
     ] = 256,
-    teach: Annotated[str, typer.Option(metavar="DIR", help="Folder for what is taught on the page.")] = "teaching",
+    teach: Annotated[str, typer.Option(metavar="DIR", help="Directory for annotations made on the page.")] = "teaching",
     train: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Sentences to train on beside what is taught.", show_default="of the model"),
+        typer.Option(
+            metavar="FILE", help="Additional training data for models trained on the page.", show_default="of the model"
+        ),
     ] = None,
     dev: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Sentences by which a taught model must be better.", show_default="of the model"
+            metavar="FILE", help="Validation data for models trained on the page.", show_default="of the model"
         ),
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     threads: Threads = 1,
 ) -> None:
-    """Serve models to a page and to programs.
+    """Serve models to a web page and to programs.
 
-    The page reads text, shows answers as spans, trees or alignments with
-    exact probabilities, and takes corrections: what you pin stays, and all
-    other probabilities are computed again. /docs describes the API.
+    The page shows the predictions for any text as spans, trees or
+    alignments with exact probabilities. Correct one part and all other
+    probabilities are recomputed given the correction. /docs describes the
+    HTTP API.
 
-    Only this machine is served unless --host says otherwise, which needs a
-    token. SIGTERM or Ctrl-C let requests end first.
+    Only this machine can connect unless --host says otherwise, which
+    requires a token. On SIGTERM or Ctrl-C, pending requests are finished.
 
     \b
     Examples:
