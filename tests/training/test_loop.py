@@ -348,3 +348,22 @@ def test_bf16_trains_the_network_in_half_precision_and_the_chain_in_full() -> No
     assert set(kinds) == {torch.bfloat16}
     assert {parameter.dtype for parameter in tagger.parameters()} == {torch.float32}
     assert history[-1].loss < 0.8 * history[0].loss
+
+
+class Watched(Toy):
+    """Remembers the lengths in each batch."""
+
+    def loss(self, batch: Sequence[Sentence]) -> Tensor:
+        self.lengths = [*getattr(self, "lengths", []), {len(each) for each in batch}]
+        return super().loss(batch)
+
+
+def test_lengths_are_mixed_in_a_batch_if_few_sentences_are_sorted_together() -> None:
+    """Batches of two: all of one length if all sentences are sorted, about half of them if pairs are."""
+    sentences = [Sentence(("a",) * n, ("O",) * n) for n in (3, 4) for _ in range(20)]
+    alike = {}
+    for bucket in (100, 2):
+        toy = Watched()
+        train(toy, sentences, None, TrainingConfig(epochs=1, batch_tokens=8, bucket=bucket))
+        alike[bucket] = sum(len(lengths) == 1 for lengths in toy.lengths) / len(toy.lengths)
+    assert alike[100] == 1 and alike[2] < 0.9

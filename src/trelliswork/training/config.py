@@ -47,7 +47,7 @@ class TrainingConfig(Settings):
         1000, "Approximate number of tokens per batch.", at_least=1, option=True, search=Around(4)
     )
     bucket: int = setting(
-        2000, "Number of sentences that are sorted by length together before they are cut into batches.", at_least=1
+        2000, "Number of sentences that are sorted by length and cut into batches together.", at_least=1
     )
     accumulate: int = setting(1, "Number of batches to accumulate gradients over.", at_least=1)
     max_sentence_length: int | None = setting(
