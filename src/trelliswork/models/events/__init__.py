@@ -1,8 +1,9 @@
 """Models of who did what to whom: entities, triggers of events and the roles of entities in them.
 
-- `event_network`: what models of events share; `inputs` and `inventory` are what it reads, `extracted` what it finds
-- `memory_events`: `MemoryEvents`, decisions from left to right; `ranked` has the best of several ways
-- `factor_events`: `FactorEvents`, a factor graph of each record; `judged` leads from the graph to events
-- `frame_parser`: `FrameParser`, graphs of frames built action by action; `framed` makes answers of them
-- `config`, `frame_config`, `presets`, `recipe`: settings, and training by name
+memory_events.py, factor_events.py                 MemoryEvents (left to right), FactorEvents (all together by AD3)
+event_network.py, inputs.py, extracted.py          what both share: rows of sentences, a CRF of entities, answers
+judged.py, ranked.py                               probabilities of entities and events, the best of several answers
+frame_parser.py, framed.py                         FrameParser, and the graphs that it builds
+inventory.py                                       the names that a model knows
+config.py, frame_config.py, presets.py, recipe.py  settings, models by name, training by name
 """
