@@ -3,6 +3,7 @@ same examples every time."""
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from trelliswork.runtime import threads
 
 pytest.register_assert_rewrite("tests.contract.base")  # so that its failures show both sides
 torch.set_num_threads(1)
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")  # virtual machines may announce AMX and refuse it
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores Ctrl-C for what it runs in the background
 
 STRUCTURES = ("tests/contract/", "tests/structures/", "tests/equations/", "tests/semirings/")

@@ -19,6 +19,7 @@ from trelliswork.data.corpus import as_sentences, builtin_corpus
 from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.models import Tagger, TaggerConfig
 from trelliswork.training import EpochRecord, Parts, TrainingConfig, make_progress, train, train_seeds
+from trelliswork.training.failures import half_precision
 from trelliswork.training.optimizers import make_optimizer
 from trelliswork.training.progress import BarProgress, LineProgress, Progress
 from trelliswork.training.schedules import make_schedule
@@ -348,6 +349,14 @@ def test_bf16_trains_the_network_in_half_precision_and_the_chain_in_full() -> No
     assert set(kinds) == {torch.bfloat16}
     assert {parameter.dtype for parameter in tagger.parameters()} == {torch.float32}
     assert history[-1].loss < 0.8 * history[0].loss
+
+
+def test_a_processor_that_refuses_bf16_is_a_sentence() -> None:
+    with pytest.raises(TrellisworkError, match="announces it and refuses; train with precision float32"):
+        with half_precision("cpu"):
+            raise RuntimeError("could not create a primitive")
+    with pytest.raises(RuntimeError, match="something else"), half_precision("cpu"):
+        raise RuntimeError("something else")
 
 
 class Watched(Toy):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import torch
 from torch import Tensor, nn
 
 from trelliswork.data import Sentence
@@ -71,6 +72,24 @@ def explaining_memory(place: str, sentences: Sequence[Sentence], config: Trainin
         raise BadBatchError(
             f"expected {place} to fit into memory; it has {_count(sentences)}, the longest of {len(longest)} tokens at "
             f"{_place(longest)}; {fix}"
+        ) from error
+
+
+@contextmanager
+def half_precision(device: str) -> Iterator[None]:
+    """Network arithmetic in bf16; a processor that announces it and cannot do it gets a sentence.
+
+    Virtual machines may announce the matrix unit AMX of the processor without letting programs use it.
+    """
+    try:
+        with torch.autocast(device, torch.bfloat16):
+            yield
+    except RuntimeError as error:
+        if "could not create a primitive" not in str(error):
+            raise
+        raise TrellisworkError(
+            "expected a processor that computes in bf16, got one that announces it and refuses; train with precision "
+            "float32, or set the environment variable ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
         ) from error
 
 

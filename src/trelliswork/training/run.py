@@ -24,6 +24,7 @@ from trelliswork.training.failures import (
     explaining_memory,
     explaining_weights,
     fits,
+    half_precision,
     refuse_bad_value,
 )
 from trelliswork.training.fingerprint import fingerprint, refuse_differences
@@ -325,7 +326,7 @@ class Run:
     def _precision(self) -> Any:
         if self.config.precision != "bf16":
             return nullcontext()
-        return torch.autocast(next(self.module.parameters()).device.type, torch.bfloat16)
+        return half_precision(next(self.module.parameters()).device.type)
 
     # Keeping
 
