@@ -48,9 +48,12 @@ def read_brackets(
     >>> [sentence.brackets for sentence in read_brackets("wsj_2300.mrg")]  # doctest: +SKIP
     """
     name, n_trees = name_of(path), 0
-    for tree, line in _trees(numbered_lines(path, keep), name):
-        n_trees += 1
-        yield _sentence(tree, name, line, detail)
+    try:
+        for tree, line in _trees(numbered_lines(path, keep), name):
+            yield _sentence(tree, name, line, detail)
+            n_trees += 1
+    except DataError as error:
+        raise DataError(name, f"tree {n_trees + 1}: {error.problem}", line=error.line) from error
     if n_trees == 0:
         raise DataError(name, "expected trees in brackets, got none; the file is empty")
 

@@ -91,7 +91,7 @@ class FoldedSpans:
         """The likely spans, with the probabilities of their labels."""
         whole = self.summed.marginals[..., 1].flatten()
         cells = (whole > FAINT).nonzero().squeeze(1)
-        return Likely(cells, self.some(cells).softmax(-1) * whole[cells, None])
+        return Likely(cells, self.some(cells).softmax(-1).mul_(whole[cells, None]))  # may be large, so in place
 
     def log_prob(self, chosen: Sequence[Sequence[Node]]) -> Float[Tensor, "batch"]:
         """log p of trees, each as its constituents (start, end, label)."""
@@ -113,7 +113,7 @@ class FoldedSpans:
         A constituent pays if its probability is above half of the F1 that is reached (Dinkelbach 1967, On nonlinear
         fractional programming), so the best tree for one price gives the next.
         """
-        cells, shares = self.likely.cells.cpu().numpy(), self.likely.shares.double().cpu().numpy()
+        cells, shares = self.likely.cells.cpu().numpy(), self.likely.shares.float().cpu().numpy()
         chains, sizes = labels.items, labels.sizes.double().numpy()
         n_sizes, shape = int(sizes.max()), (self.batch, self.n, self.n)
         right, best = np.empty((len(cells), n_sizes)), np.zeros((len(cells), n_sizes), np.int64)

@@ -112,7 +112,12 @@ class ConstituencyParser(Model):
         """The labels of constituents that it can answer with."""
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        return self._unknown_labels(dev)
+        found = {label for each in train for *_, label in brackets_of(each)}
+        if found - NOT_COUNTED:
+            return self._unknown_labels(dev)
+        problem = f"no constituent has a label that is counted, only {', '.join(sorted(found)) or 'words'}"
+        note = f"note: {train[0].file}: {problem}; label the brackets, as in (NP (DT the) (NN dog))"
+        return [note, *self._unknown_labels(dev)]
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
         return list(gold), self._unknown_labels(gold)
