@@ -171,7 +171,7 @@ def without_function(label: str) -> str:
     >>> without_function("NP-SBJ-1"), without_function("NP=2"), without_function("-LRB-"), without_function("PRP$")
     ('NP', 'NP', '-LRB-', 'PRP$')
     """
-    return _FUNCTION.sub(r"\1", label)
+    return _FUNCTION.sub(r"\1", label) if "-" in label or "=" in label else label
 
 
 def unescaped(word: str) -> str:
@@ -185,6 +185,8 @@ def unescaped(word: str) -> str:
 
 def escaped(word: str) -> str:
     """A word as it is written between brackets; blanks become _."""
+    if word.isalnum():
+        return word
     found = _TO_ESCAPE.get(word)
     if found is None:
         found = _BLANK.sub("_", word.replace("(", "-LRB-").replace(")", "-RRB-"))
