@@ -20,7 +20,7 @@ from trelliswork.data.choices import Detail
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
-from trelliswork.structures.grammar.tree import TOKENS, Tree, folded
+from trelliswork.structures.grammar.tree import TOKENS, Tree
 
 EMPTY_TAG = "-NONE-"
 ROOTS = ("TOP", "ROOT", "S1", "VROOT")  # labels that say no more than that a tree begins
@@ -208,5 +208,17 @@ def bracket_text(tree: Tree) -> str:
     >>> bracket_text(Tree.parse("(S (NP (PRP We)) (VP (VBP sleep)))"))
     '( (S (NP (PRP We)) (VP (VBP sleep))))'
     """
-    text = folded(tree, lambda node, children: f"({escaped(node.label)} {' '.join(children)})", escaped)
+    parts: list[str] = []
+    waiting: list[Tree | str | None] = [tree]  # None closes a bracket
+    while waiting:
+        each = waiting.pop()
+        if each is None:
+            parts.append(")")
+        elif isinstance(each, str):
+            parts.append(" " + escaped(each))
+        else:
+            parts.append(f" ({escaped(each.label)}")
+            waiting.append(None)
+            waiting.extend(reversed(each.children))
+    text = "".join(parts)[1:]
     return text if tree.label in ROOTS else f"( {text})"

@@ -12,7 +12,7 @@ from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.runtime.shapes import Float, Int
 
-MOST_SPANS = 1 << 13  # whose hidden vectors are in memory at a time, if nothing is learned
+MOST_SPANS = 1 << 12  # whose hidden vectors are in memory at a time, if nothing is learned
 
 
 class SpanPlaces(NamedTuple):
