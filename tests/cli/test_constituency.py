@@ -97,7 +97,7 @@ def test_probabilities_and_the_best_trees_as_json_text_and_page(
         (["predict", "pcfg", "train.mrg", "--confidence"], "--confidence cannot be written in brackets"),
         (["predict", "pcfg", "train.mrg", "--pin", "1=2:QP"], "expected one of the labels NP, S, VP; got 'QP'"),
         (["predict", "span", "train.mrg", "--pin", "1=2:XP"], "expected one of the labels"),
-        (["evaluate", "pcfg", "broken.mrg"], "broken.mrg:1: expected every bracket to close"),
+        (["evaluate", "pcfg", "broken.mrg"], "broken.mrg:1: tree 1: expected every bracket to close"),
         (["evaluate", "pcfg", "other.conllu"], "expected trees in brackets, as the Penn Treebank has them"),
         (["train", "train.mrg", "--model", "pcfg", "--out", "x", "--seeds", "2"], "--seeds is for networks"),
         (["train", "train.mrg", "--model", "pcfg", "--out", "x", "--detail", "all"], "--detail must be one of labels"),
@@ -116,6 +116,43 @@ def test_what_cannot_be_is_said(
     monkeypatch.chdir(folder)
     assert run(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+BAD = {  # a file, and what every command says of it
+    "( (S (VB stop)))\n( (S (NP (PRP we))\n": "bad.mrg:2: tree 2: expected every bracket to close, got 2 open",
+    "( (S (VP (VB stop)) (. .)))\n\n( )\n": "bad.mrg:3: tree 2: expected (label child ...), got an empty tree ()",
+    "( (S (VB stop)))\n( (S (NP)))\n": "bad.mrg:2: tree 2: expected (label child ...), got an empty tree (NP)",
+    "( (S (-NONE- *)))\n": "bad.mrg:1: tree 1: expected a tree with words, got '(S (-NONE- *))', which has none",
+    "we sleep .\n": "bad.mrg:1: tree 1: expected '(' at the beginning of a tree, got 'we'; put the word into a tree",
+    "( (S (VB stop)))) \n": "bad.mrg:1: tree 2: expected '(' at the beginning of a tree, got ')'; take one closing",
+    "": "bad.mrg: expected trees in brackets, got none; the file is empty",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_every_command_says_where_a_tree_is_bad(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    (folder / "bad.mrg").write_text(text)
+    monkeypatch.chdir(folder)
+    for arguments in (
+        ["train", "bad.mrg", "--dev", "train.mrg", "--model", "pcfg", "--out", "x"],
+        ["train", "train.mrg", "--dev", "bad.mrg", "--model", "span-cky", "--out", "x"],
+        ["evaluate", "pcfg", "bad.mrg"], ["evaluate", "span", "bad.mrg"], ["check", "bad.mrg"],
+        ["predict", "pcfg", "bad.mrg", "--out", "y"], ["explain", "span", "bad.mrg"],
+    ):  # fmt: skip
+        assert run(arguments) == 2
+        assert BAD[text] in capsys.readouterr().err
+    assert not (folder / "x").exists() and not (folder / "y").exists()
+
+
+def test_a_treebank_without_labels_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "plain.mrg").write_text("( ((PRP we) (VB stop)))\n( ((VB stop) (. .)))\n")
+    monkeypatch.chdir(folder)
+    assert run(["train", "plain.mrg", "--dev", "plain.mrg", "--model", "pcfg", "--force", "--out", "p"]) == 0
+    assert "note: plain.mrg: no constituent has a label that is counted, only TOP; " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("model", ["pcfg", "span"])

@@ -62,14 +62,20 @@ def test_a_tree_may_be_thousands_of_nodes_deep(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(S (NN a))\n(S (NN\n", r"trees.mrg:2: expected every bracket to close, got 2 open at the end of the file"),
-        ("(S (NN a))\n)", r"trees.mrg:2: expected '\(' at the beginning of a tree, got '\)'"),
-        ("\nword (S (NN a))", r"trees.mrg:2: expected '\(' at the beginning of a tree, got 'word'"),
-        ("(S (NN a) ())", r"trees.mrg:1: expected \(label child ...\), got an empty tree \(\)"),
+        (
+            "(S (NN a))\n(S (NN\n",
+            r"trees.mrg:2: tree 2: expected every bracket to close, got 2 open at the end of the file",
+        ),
+        ("(S (NN a))\n)", r"trees.mrg:2: tree 2: expected '\(' at the beginning of a tree, got '\)'"),
+        ("\nword (S (NN a))", r"trees.mrg:2: tree 1: expected '\(' at the beginning of a tree, got 'word'"),
+        ("(S (NN a) ())", r"trees.mrg:1: tree 1: expected \(label child ...\), got an empty tree \(\)"),
         ("(S (NN a)\n (NP))", r"trees.mrg:2: .*got an empty tree \(NP\)"),
-        ("(S (NP (-NONE- *)))", r"trees.mrg:1: expected a tree with words, got .*none but traces"),
-        ("(S a (NN b))", r"trees.mrg:1: expected a tag in brackets around each word.*bare word 'S a'; add its tag"),
-        ("(S (NN a b))", r"trees.mrg:1: expected a tag in brackets around each word.*'NN a'"),
+        ("(S (NP (-NONE- *)))", r"trees.mrg:1: tree 1: expected a tree with words, got .*none but traces"),
+        (
+            "(S a (NN b))",
+            r"trees.mrg:1: tree 1: expected a tag in brackets around each word.*bare word 'S a'; add its tag",
+        ),
+        ("(S (NN a b))", r"trees.mrg:1: tree 1: expected a tag in brackets around each word.*'NN a'"),
         ("  \n", r"trees.mrg: expected trees in brackets, got none; the file is empty"),
     ],
 )

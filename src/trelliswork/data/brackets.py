@@ -20,7 +20,7 @@ from trelliswork.data.choices import Detail
 from trelliswork.data.files import name_of, numbered_lines
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
-from trelliswork.structures.grammar.tree import TOKENS, Tree, folded
+from trelliswork.structures.grammar.tree import TOKENS, Tree
 
 EMPTY_TAG = "-NONE-"
 ROOTS = ("TOP", "ROOT", "S1", "VROOT")  # labels that say no more than that a tree begins
@@ -48,9 +48,12 @@ def read_brackets(
     >>> [sentence.brackets for sentence in read_brackets("wsj_2300.mrg")]  # doctest: +SKIP
     """
     name, n_trees = name_of(path), 0
-    for tree, line in _trees(numbered_lines(path, keep), name):
-        n_trees += 1
-        yield _sentence(tree, name, line, detail)
+    try:
+        for tree, line in _trees(numbered_lines(path, keep), name):
+            yield _sentence(tree, name, line, detail)
+            n_trees += 1
+    except DataError as error:
+        raise DataError(name, f"tree {n_trees + 1}: {error.problem}", line=error.line) from error
     if n_trees == 0:
         raise DataError(name, "expected trees in brackets, got none; the file is empty")
 
@@ -168,7 +171,7 @@ def without_function(label: str) -> str:
     >>> without_function("NP-SBJ-1"), without_function("NP=2"), without_function("-LRB-"), without_function("PRP$")
     ('NP', 'NP', '-LRB-', 'PRP$')
     """
-    return _FUNCTION.sub(r"\1", label)
+    return _FUNCTION.sub(r"\1", label) if "-" in label or "=" in label else label
 
 
 def unescaped(word: str) -> str:
@@ -182,6 +185,8 @@ def unescaped(word: str) -> str:
 
 def escaped(word: str) -> str:
     """A word as it is written between brackets; blanks become _."""
+    if word.isalnum():
+        return word
     found = _TO_ESCAPE.get(word)
     if found is None:
         found = _BLANK.sub("_", word.replace("(", "-LRB-").replace(")", "-RRB-"))
@@ -203,5 +208,17 @@ def bracket_text(tree: Tree) -> str:
     >>> bracket_text(Tree.parse("(S (NP (PRP We)) (VP (VBP sleep)))"))
     '( (S (NP (PRP We)) (VP (VBP sleep))))'
     """
-    text = folded(tree, lambda node, children: f"({escaped(node.label)} {' '.join(children)})", escaped)
+    parts: list[str] = []
+    waiting: list[Tree | str | None] = [tree]  # None closes a bracket
+    while waiting:
+        each = waiting.pop()
+        if each is None:
+            parts.append(")")
+        elif isinstance(each, str):
+            parts.append(" " + escaped(each))
+        else:
+            parts.append(f" ({escaped(each.label)}")
+            waiting.append(None)
+            waiting.extend(reversed(each.children))
+    text = "".join(parts)[1:]
     return text if tree.label in ROOTS else f"( {text})"

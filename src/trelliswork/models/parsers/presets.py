@@ -8,6 +8,10 @@ _RECURRENT = dict(
     encoder="lstm", word_dim=100, characters="cnn", character_hidden=64, hidden=300, layers=2, dropout=0.33,
     hidden_dropout=0.33, unknown_dropout=0.2, prefix_lengths=(), suffix_lengths=(3,), affix_dim=32,
 )  # fmt: skip
+_SPANS = {
+    **_RECURRENT, "characters": "lstm", "character_dim": 32, "character_hidden": 100, "min_count": 2, "hidden": 250,
+    "hidden_dropout": 0.4, "span_dropout": 0.4, "tag_weight": 0.5, "decoding": "expected",
+}  # fmt: skip
 
 PRESETS: dict[str, Preset] = {
     "biaffine": Preset(
@@ -31,7 +35,7 @@ CONSTITUENCY: dict[str, Preset] = {
     "span-cky": Preset(
         "span-based constituency parser with exact CKY",
         kind="SpanParser",
-        network={**_RECURRENT, "hidden": 200, "span_dropout": 0.33, "tag_weight": 0.5, "decoding": "expected"},
+        network=_SPANS,
         learning=dict(epochs=30, patience=10, batch_tokens=350, average="ema", ema_decay=0.998),
     ),
 }

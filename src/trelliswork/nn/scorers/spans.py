@@ -12,7 +12,7 @@ from trelliswork.nn.initialization import FanInScheme, initialize_fan_in
 from trelliswork.nn.inputs.dropout import VariationalDropout
 from trelliswork.runtime.shapes import Float, Int
 
-MOST_SPANS = 1 << 13  # whose hidden vectors are in memory at a time, if nothing is learned
+MOST_SPANS = 1 << 12  # whose hidden vectors are in memory at a time, if nothing is learned
 
 
 class SpanPlaces(NamedTuple):
@@ -86,8 +86,11 @@ class SpanScorer(nn.Module):
         """Cells of spans and the scores of their labels but the empty one, as many at a time as memory should hold."""
         most = max(len(places.cells), 1) if torch.is_grad_enabled() else MOST_SPANS
         for starts, behind, cells in zip(*(each.split(most) for each in places), strict=True):
-            hidden = ends[1].index_select(0, behind) - ends[0].index_select(0, starts)
-            yield cells, self.labels(torch.relu(hidden))
+            hidden = ends[1].index_select(0, behind)
+            if torch.is_grad_enabled():
+                yield cells, self.labels(torch.relu(hidden - ends[0].index_select(0, starts)))
+            else:
+                yield cells, self.labels(hidden.sub_(ends[0].index_select(0, starts)).relu_())
 
     def forward(
         self, encoded: Float[Tensor, "batch n d"], lengths: Int[Tensor, "batch"]

@@ -6,7 +6,7 @@ needs two labels then, none and some, and which one some is has to be asked of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,49 +23,75 @@ from trelliswork.runtime.bridge import Array
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
-FAINT = 1e-7  # spans that are less probable cannot be worth their price: the root alone has 1 / labels right
+LIKELY = 0.01  # spans below are not looked at, unless constituents turn out to be as cheap
+FAINT = 1e-7  # spans that are less probable cannot be worth any price: the root alone has 1 / labels right
 ROUNDS = 6  # at most, until the price of a constituent stays the same
 FIRST_PRICE = 0.4
 INF = float("inf")
+LOWEST = -1e30  # stands for -inf where it is subtracted
 Pinned = Mapping[tuple[int, int, int], "Bool[Tensor, 'c']"]  # which labels a span (row, start, end) may have
 
 
 class Likely(NamedTuple):
-    """Spans that are likely to be constituents: their cells, and the probability of each label but the empty one."""
+    """Spans that may pay, by their cells: whether they are needed, and of each number of constituents the best label.
 
-    cells: Int[Tensor, "m"]
-    shares: Float[Tensor, "m c-1"]
+    `right` is how many constituents of that label are expected to be right, -1 if there is no such label.
+    """
+
+    cells: Array
+    needed: Array
+    right: Array  # [m, sizes]
+    labels: Array
 
 
 class FoldedSpans:
     """p(tree | words, pins) of a batch whose spans are scored by `scorer`."""
 
     def __init__(
-        self, scorer: SpanScorer, encoded: Float[Tensor, "batch n d"], lengths: Int[Tensor, "batch"], pinned: Pinned
-    ):
-        self.scorer, self.lengths, self.pinned = scorer, lengths, pinned
+        self, scorer: SpanScorer, encoded: Float[Tensor, "batch n d"], lengths: Int[Tensor, "batch"],
+        labels: ChainLabels, pinned: Pinned,
+    ):  # fmt: skip
+        self.scorer, self.lengths, self.labels, self.pinned = scorer, lengths, labels, pinned
         self.batch, self.n = encoded.shape[:2]
         self.ends, self.places = scorer.ends(encoded), SpanPlaces.of(lengths, self.n)
 
     @cached_property
-    def summed(self) -> SpanTree:
-        """Trees whose spans have the sum of all labels."""
-        return self._folded(lambda scores: scores.logsumexp(-1))
-
-    @cached_property
     def highest(self) -> SpanTree:
         """Trees whose spans have the best label."""
-        return self._folded(lambda scores: scores.amax(-1))
-
-    def _folded(self, fold: Callable[[Tensor], Tensor]) -> SpanTree:
         found = self.ends[0].new_zeros(self.batch * self.n * self.n, 2)
         for cells, scores in self._scores(self.places):
-            found[:, 1].index_copy_(0, cells, fold(scores))
+            found[:, 1].index_copy_(0, cells, scores.amax(-1))
+        return self._trees(found)
+
+    @cached_property
+    def summed(self) -> SpanTree:
+        """Trees whose spans have the sum of all labels."""
+        return self._sums[0]
+
+    @cached_property
+    def _sums(self) -> tuple[SpanTree, Float[Tensor, "cells"]]:
+        """These trees, and how many constituents the label of each span is expected to stand for, if it has one."""
+        found = self.ends[0].new_zeros(self.batch * self.n * self.n, 2)
+        number, sizes = found.new_zeros(len(found)), self.labels.sizes[1:].to(found)
+        for cells, scores in self._scores(self.places):
+            top = scores.amax(-1, keepdim=True).clamp(min=LOWEST)
+            weights = scores.sub_(top).exp_()
+            total = weights.sum(-1)
+            found[:, 1].index_copy_(0, cells, total.log() + top[:, 0])
+            number.index_copy_(0, cells, (weights @ sizes) / total.clamp(min=1e-30))
+        return self._trees(found), number
+
+    def _trees(self, found: Float[Tensor, "cells 2"]) -> SpanTree:
         chart = found.view(self.batch, self.n, self.n, 2)
         for row, start, end in self.pinned:
             chart[row, :start, start : end - 1] = chart[row, start + 1 : end, end:] = -INF  # what crosses it
             chart[row, start, end - 1, 0] = -INF
         return SpanTree(chart, lengths=self.lengths, empty=0)
+
+    @cached_property
+    def whole(self) -> Float[Tensor, "cells"]:
+        """The probability that a span is a constituent."""
+        return self.summed.marginals[..., 1].flatten()
 
     def _scores(self, places: SpanPlaces) -> Iterator[tuple[Tensor, Tensor]]:
         """Of some spans, in pieces."""
@@ -86,12 +112,9 @@ class FoldedSpans:
         found = [scores for _, scores in self._scores(SpanPlaces(posts + first, posts + last + 1, cells))]
         return torch.cat(found) if found else self.ends[0].new_zeros(0, self.scorer.labels.out_features)
 
-    @cached_property
-    def likely(self) -> Likely:
-        """The likely spans, with the probabilities of their labels."""
-        whole = self.summed.marginals[..., 1].flatten()
-        cells = (whole > FAINT).nonzero().squeeze(1)
-        return Likely(cells, self.some(cells).softmax(-1) * whole[cells, None])
+    def shares(self, cells: Int[Tensor, "m"]) -> Float[Tensor, "m c-1"]:
+        """The probabilities of the labels of spans, by their cells."""
+        return self.some(cells).softmax(-1).mul_(self.whole[cells, None])
 
     def log_prob(self, chosen: Sequence[Sequence[Node]]) -> Float[Tensor, "batch"]:
         """log p of trees, each as its constituents (start, end, label)."""
@@ -107,53 +130,64 @@ class FoldedSpans:
         labels = iter((self.some(torch.tensor(cells, device=self.lengths.device)).argmax(-1) + 1).tolist())
         return [[(i, j, next(labels)) for i, j, _ in nodes] for nodes in found]
 
-    def expected(self, labels: ChainLabels) -> list[list[Node]]:
+    def expected(self) -> list[list[Node]]:
         """The tree of each row with the highest 2 E[right] / (predicted + E[gold]), as its constituents.
 
         A constituent pays if its probability is above half of the F1 that is reached (Dinkelbach 1967, On nonlinear
         fractional programming), so the best tree for one price gives the next.
         """
-        cells, shares = self.likely.cells.cpu().numpy(), self.likely.shares.double().cpu().numpy()
-        chains, sizes = labels.items, labels.sizes.double().numpy()
-        n_sizes, shape = int(sizes.max()), (self.batch, self.n, self.n)
-        right, best = np.empty((len(cells), n_sizes)), np.zeros((len(cells), n_sizes), np.int64)
-        span_kernels.best_by_size(shares, chains[:2], chains[2], right, best)
-        gold = np.bincount(cells // (self.n * self.n), shares @ sizes[1:], self.batch)
-        needed = self._needed(shape).reshape(-1)[cells]
-        price = np.full(self.batch, FIRST_PRICE)
+        gold = (self._sums[1] * self.whole).view(self.batch, -1).double().sum(1).cpu().numpy()
+        for least in (LIKELY, FAINT):
+            found, lowest = self._priced(self._likely(least), gold)
+            if lowest > least:
+                break
+        return found
+
+    def _priced(self, likely: Likely, gold: Array) -> tuple[list[list[Node]], float]:
+        """The best trees of likely spans, and the lowest price that a constituent had."""
+        row_of, sizes = likely.cells // (self.n * self.n), np.arange(1, likely.right.shape[1] + 1)
+        price, lowest = np.full(self.batch, FIRST_PRICE), FIRST_PRICE
         for _ in range(ROUNDS):
-            gains = right - price[cells // (self.n * self.n), None] * np.arange(1, n_sizes + 1)
-            gains[right < 0] = -INF
-            size, here = gains.argmax(1), np.arange(len(cells))
-            found = self._chosen(cells, gains[here, size], needed, shape)
-            rows = cells[found] // (self.n * self.n)
-            n_right = np.bincount(rows, right[found, size[found]], self.batch)
-            again = n_right / np.maximum(np.bincount(rows, size[found] + 1.0, self.batch) + gold, 1e-9)
+            gains = np.where(likely.right < 0, -INF, likely.right - price[row_of, None] * sizes)
+            size = gains.argmax(1)
+            found = self._chosen(likely, gains.max(1))
+            n_right = np.bincount(row_of[found], likely.right[found, size[found]], self.batch)
+            again = n_right / np.maximum(np.bincount(row_of[found], size[found] + 1.0, self.batch) + gold, 1e-9)
             if np.allclose(again, price, atol=1e-9):
                 break
-            price = again
-        return self._nodes(cells[found], best[found, size[found]])
+            price, lowest = again, min(lowest, float(again.min()))
+        return self._nodes(likely.cells[found], likely.labels[found, size[found]]), lowest
 
-    def _needed(self, shape: tuple[int, int, int]) -> Array:
+    def _likely(self, least: float) -> Likely:
+        needed, labels = self._needed().reshape(-1), self.labels
+        cells = ((self.whole.cpu() > least) | torch.from_numpy(needed)).nonzero().squeeze(1)
+        shares = self.shares(cells.to(self.lengths.device)).float().cpu().numpy()
+        starts, items, n_items = labels.items
+        shape = len(cells), int(labels.sizes.max())
+        right, best = np.empty(shape), np.zeros(shape, np.int64)
+        span_kernels.best_by_size(shares, (starts, items), n_items, right, best)
+        return Likely(cells.numpy(), needed[cells.numpy()], right, best)
+
+    def _needed(self) -> Array:
         """Spans that must be constituents: the whole row, if it has two words, and what is pinned."""
-        needed = np.zeros(shape, np.bool_)
+        needed = np.zeros((self.batch, self.n, self.n), np.bool_)
         for row, length in enumerate(self.lengths.tolist()):
             needed[row, 0, length - 1] = length > 1
         for row, start, end in self.pinned:
             needed[row, start, end - 1] = True
         return needed
 
-    def _chosen(self, cells: Array, gains: Array, needed: Array, shape: tuple[int, int, int]) -> Array:
+    def _chosen(self, likely: Likely, gains: Array) -> Array:
         """Which of the likely spans are in the tree of the highest gain."""
-        chart, more = np.zeros(shape), np.maximum(gains, 0.0).sum() + 1.0
-        chart.reshape(-1)[cells] = np.maximum(gains, 0.0) + more * needed  # more than all others together
+        chart, worth = np.zeros((self.batch, self.n, self.n)), np.maximum(gains, 0.0)
+        chart.reshape(-1)[likely.cells] = worth + (worth.sum() + 1.0) * likely.needed  # more than all others together
         trees = SpanTree(torch.from_numpy(chart)[..., None], lengths=self.lengths.cpu(), validate_args=False)
         nodes = trees.argmax_nodes.numpy()
         row, rank = np.nonzero(nodes[..., 0] >= 0)
         start, end, _ = nodes[row, rank].T
-        inside = np.zeros(shape, np.bool_)
+        inside = np.zeros(chart.shape, np.bool_)
         inside[row, start, end - 1] = True
-        return np.flatnonzero(inside.reshape(-1)[cells] & ((gains > 0) | needed))
+        return np.flatnonzero(inside.reshape(-1)[likely.cells] & ((gains > 0) | likely.needed))
 
     def _nodes(self, cells: Array, labels: Array) -> list[list[Node]]:
         found: list[list[Node]] = [[] for _ in range(self.batch)]

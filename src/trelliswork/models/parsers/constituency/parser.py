@@ -22,6 +22,7 @@ from trelliswork.models.parsers.constituency.derivations import Bracket, bracket
 from trelliswork.training.shares import answered
 
 Pins = Sequence[tuple[int, int, str | None]]  # constituents that are known, end exclusive; a label of None is unknown
+BUDGET = 2048  # tokens that are answered at a time: what an encoder holds of them fits into the cache of a processor
 _PIN = re.compile(r"(\d{1,9})(?::(.+))?")
 
 
@@ -78,7 +79,7 @@ class ConstituencyParser(Model):
             check_pins(sentence, known)
         return in_batches(
             self, sentences, pins, lambda batch, known: self.parsed(batch, known, top_k, sure),
-            empty=lambda: ParsedTree((), (), 1.0),
+            empty=lambda: ParsedTree((), (), 1.0), budget=BUDGET,
         )  # fmt: skip
 
     def explain(self, sentences: Sequence[Sentence]) -> list[BracketExplanation]:
@@ -112,7 +113,12 @@ class ConstituencyParser(Model):
         """The labels of constituents that it can answer with."""
 
     def notes(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[str]:
-        return self._unknown_labels(dev)
+        found = {label for each in train for *_, label in brackets_of(each)}
+        if found - NOT_COUNTED:
+            return self._unknown_labels(dev)
+        problem = f"no constituent has a label that is counted, only {', '.join(sorted(found)) or 'words'}"
+        note = f"note: {train[0].file}: {problem}; label the brackets, as in (NP (DT the) (NN dog))"
+        return [note, *self._unknown_labels(dev)]
 
     def readable_gold(self, gold: Sequence[Sentence], scheme: str | None = None) -> tuple[list[Sentence], list[str]]:
         return list(gold), self._unknown_labels(gold)

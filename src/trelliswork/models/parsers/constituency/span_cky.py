@@ -191,9 +191,10 @@ class SpanParser(ConstituencyParser, WordNetwork):
         for first, last in _small(lengths):
             rows, known = slice(first, last), None if pins is None else pins[first:last]
             part = FoldedSpans(
-                self.scorer, vectors[rows, : max(lengths[rows])], tokens.mask[rows].sum(1), self._allowed(known)
-            )
-            values = part.best() if self.config.decoding == "best" else part.expected(self.labels)
+                self.scorer, vectors[rows, : max(lengths[rows])], tokens.mask[rows].sum(1), self.labels,
+                self._allowed(known),
+            )  # fmt: skip
+            values = part.best() if self.config.decoding == "best" else part.expected()
             best = self._top(batch[rows], known, tags[rows], top_k) if top_k else [[]] * len(values)
             sure_of = self._probabilities(part, values, shares.values[rows]) if sure else [_UNSURE] * len(values)
             found += [
@@ -208,13 +209,12 @@ class SpanParser(ConstituencyParser, WordNetwork):
         """That of each tree, those of its constituents, in whichever chain, and those of its tags."""
         whole = part.log_prob(values).exp().clamp(max=1.0).tolist()
         brackets = [self.labels.brackets(value) for value in values]
-        single, (cells, likely) = self.labels.single, part.likely
+        single = self.labels.single
         asked = [((row * part.n + i) * part.n + j - 1, single[label])
                  for row, each in enumerate(brackets) for i, j, label in each]  # fmt: skip
-        wanted, labels = torch.tensor(asked, device=cells.device).reshape(-1, 2).unbind(1)
-        at = torch.searchsorted(cells, wanted.contiguous()).clamp(max=max(len(cells) - 1, 0))
-        held = (likely[at] * self.labels.having.to(likely)[labels, 1:]).sum(-1).clamp(max=1.0)
-        sure = iter(torch.where(cells[at] == wanted, held, 0.0).tolist())
+        cells, labels = torch.tensor(asked, device=part.lengths.device).reshape(-1, 2).unbind(1)
+        shares = part.shares(cells)
+        sure = iter((shares * self.labels.having.to(shares)[labels, 1:]).sum(-1).clamp(max=1.0).tolist())
         return [
             (whole[row], [next(sure) for _ in each], of_tags[row, : int(part.lengths[row])].tolist())
             for row, each in enumerate(brackets)
