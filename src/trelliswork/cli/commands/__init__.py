@@ -2,6 +2,9 @@
 
 `--help` shows the lines of this table; the file of a command is imported when the command is run or its own help is
 asked for. So it may import what it needs at its top.
+
+Models are made by `train`, `tune`, `convert` and `demo`, used by `predict`, `serve` and `export`, and looked at by
+`evaluate`, `explain` and `info`; `check` is about files, and `warmup` about kernels.
 """
 
 from __future__ import annotations
