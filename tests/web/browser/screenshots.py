@@ -105,7 +105,6 @@ SHOTS = (
     Shot("tree-dark", "phrases", scheme="dark"),
     Shot("strings", "sounds", text="thoosh\nlap"),
     Shot("strings-dark", "sounds", text="thoosh", scheme="dark"),
-    Shot("tree-pinned", "chart", pins="b26-42=NP"),
     Shot("compare", "ner,quick", text=SENTENCES),
     Shot("compare-dark", "ner,quick", text=SENTENCES, scheme="dark"),
     Shot("compare-phone", "ner,quick", is_phone=True),
@@ -143,13 +142,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         models = train_models(Path(os.environ.get("PAGE_MODELS") or place))
         server = Server(models.values(), Path(place) / "teaching")
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))
-            for shot in SHOTS:
-                if not wanted or shot.name in wanted:
-                    take(browser, server, shot, folder)
-            browser.close()
-        server.stop()
+        try:
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))
+                for shot in SHOTS:
+                    if not wanted or shot.name in wanted:
+                        take(browser, server, shot, folder)
+        finally:
+            server.stop()
 
 
 if __name__ == "__main__":

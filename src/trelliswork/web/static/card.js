@@ -170,7 +170,7 @@ function wholeSummary(reading) {
     (sum, sentence) => sum + sentence.tokens.filter((token) => token.entropy > 0.5).length,
     0,
   );
-  if (reading.model.kind === "strings" || !reading.model.can.choices) return "";
+  if (!WITH_WORDS.includes(reading.model.kind) || !reading.model.can.choices) return "";
   return `${count(tokens, "word")}, unsure of ${unsure}`;
 }
 
