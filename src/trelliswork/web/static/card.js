@@ -1,11 +1,13 @@
 // The answer of one model: its main view, what is wrong if something is, and the details of a sentence.
 
 import { choicesFor, headPin, placePin } from "./choosing.js";
+import { CodePoints } from "./codepoints.js";
 import { Details } from "./details.js";
 import { h } from "./dom.js";
 import { bits, count } from "./format.js";
 import { withPin, withPins, withoutPin } from "./pins.js";
 import { openPopover } from "./popover.js";
+import { fits } from "./reading.js";
 import { constituentsOf, parseBrackets } from "./views/tree.js";
 import { MainView } from "./views/main.js";
 import { makeWalkable } from "./views/words.js";
@@ -20,11 +22,13 @@ export class Card {
     this.details = new Details(model, () => this.context());
     this.problem = h("p.problem", { role: "alert", hidden: true });
     this.summary = h("p.summary", {});
+    this.ignored = h("p.note.ignored", { hidden: true });
     this.element = h(
       "article.card",
       { "aria-label": `Answer of ${model.name}`, data: { model: model.name } },
       h("header.card-head", {}, h("h2", {}, model.name), h("p.soft.kind", {}, model.description), this.summary),
       this.problem,
+      this.ignored,
       this.main.element,
       model.can.choices && WITH_WORDS.includes(model.kind) ? legend(model.kind) : null,
       this.details.element,
@@ -53,8 +57,17 @@ export class Card {
     this.summary.textContent = summary ?? wholeSummary(reading);
     this.current = Math.min(this.current, Math.max(0, reading.sentences.length - 1));
     this.clearSelection();
+    this.showIgnored(reading);
     this.main.draw(reading, this.context());
     this.details.show(reading, this.current, this.token);
+  }
+
+  /** Pins that mean nothing to this model are not passed over in silence. */
+  showIgnored({ text }) {
+    const points = new CodePoints(text);
+    const others = this.store.pins.filter((pin) => !fits(pin, this.model));
+    this.ignored.hidden = !others.length;
+    this.ignored.textContent = `Not for this model: ${others.map((pin) => `${points.slice(pin.start, pin.end)} ${pin.value}`).join(", ")}`;
   }
 
   fail(error) {

@@ -4,6 +4,7 @@ import { entropyOf } from "./format.js";
 import { ServerProblem, explain, predict } from "./api.js";
 
 const KIND = { tags: "tags", spans: "tags", segments: "tags", arcs: "heads", brackets: "brackets", string: "strings" };
+const KIND_OF_PIN = { tag: "tags", span: "tags", head: "heads", bracket: "brackets" };
 const OUTSIDE = "O";
 export const TOP_K = 5;
 const MOST_CHOICES = { tags: 12, heads: 12, brackets: 100 };
@@ -179,8 +180,12 @@ export function pinsFor(pins, sentences, model) {
   return pins.filter((pin) => fits(pin, model)).flatMap((pin) => apiPins(pin, sentences, model));
 }
 
-const fits = (pin, model) =>
-  ({ tag: "tags", span: "tags", head: "heads", bracket: "brackets" })[pin.what] === model.kind;
+/** Whether a pin says something that the model can answer with: of its kind, with one of its labels. */
+export function fits(pin, model) {
+  if (!model.canPin || KIND_OF_PIN[pin.what] !== model.kind) return false;
+  if (pin.what !== "span") return !pin.value || model.labels.some((label) => label.split("+").includes(pin.value));
+  return !model.isPlain && (pin.value === OUTSIDE || model.spanLabels.includes(pin.value));
+}
 
 function apiPins(pin, sentences, model) {
   const sentence = sentences.find((each) => each.start <= pin.start && pin.end <= each.end);
