@@ -33,7 +33,7 @@ COMMANDS = {
     ),
     "check": Listed("check", "Look at files before training on them."),
     "info": Listed("info", "Show what a model is."),
-    "serve": Listed("serve", "Serve models to a page and to programs, on this machine."),
+    "serve": Listed("serve", "Serve models to a page and to programs."),
     "convert": Listed("convert", "Turn a CRFsuite model into a Trelliswork model."),
     "export": Listed("export", "Write a model for programs without Trelliswork."),
     "demo": Listed("demo", "See it all in half a minute, on text that comes with the package."),
