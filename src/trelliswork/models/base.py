@@ -179,7 +179,7 @@ class Model:
     """The base of all models. `reads` says what inputs are: words, attributes or vectors."""
 
     reads: ClassVar[str] = "words"
-    learns_from: ClassVar[str] = "tags"  # or heads, brackets, events, pairs, the tokens of a text; and is judged by them
+    learns_from: ClassVar[str] = "tags"  # or heads, brackets, events, pairs, tokens of a text; and is judged by them
     takes_pins: ClassVar[bool] = False  # whether parts of its answers can be known beforehand
     explains: ClassVar[bool] = False  # whether it has `explain`: what speaks for its answers, or what else they may be
     answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
