@@ -86,7 +86,7 @@ def test_one_of_several_tags_is_the_sum_of_them(kind: str, sentences: list[Sente
     free = every_answer(model, SENTENCE, None)
     left = [(tags, p) for tags, p in free if tags[1] in ("O", "B-VP")]
     total = sum(p for _, p in left)
-    pinned = dict((tuple(tags), p) for tags, p in every_answer(model, SENTENCE, {1: "O|B-VP"}))
+    pinned = {tuple(tags): p for tags, p in every_answer(model, SENTENCE, {1: "O|B-VP"})}
     assert pinned.keys() == {tuple(tags) for tags, _ in left}
     for tags, probability in left:
         assert pinned[tuple(tags)] == pytest.approx(probability / total, rel=1e-4, abs=1e-7)

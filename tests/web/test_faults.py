@@ -38,13 +38,13 @@ ODD: list[Any] = [
 
 
 def test_killed_workers_lose_no_answer(serve: Callable[..., Served], tagger: Path) -> None:
-    server, model = serve(tagger, options=("--workers", "2")), tw.load(tagger)
+    server, model = serve(tagger, options=("--workers", "2", "--timeout", "300")), tw.load(tagger)
     rows = [list(each.words) for each in sentences(30, seed=8)]
     wanted = [answer.value for answer in model.predict(rows, top_k=0, confidence=False)]
     wrong, answered, over = list[Any](), list[int](), threading.Event()
 
     def ask(first: int) -> None:
-        with Client(server.address, retries=10) as client:
+        with Client(server.address, retries=10, timeout=400) as client:
             i = first
             while not over.is_set():
                 found = client.predict(tokens=[rows[i % 30]], confidences=False)["results"][0]["sentences"][0]["value"]
@@ -53,7 +53,10 @@ def test_killed_workers_lose_no_answer(serve: Callable[..., Served], tagger: Pat
                     wrong.append(i)
                 i += 1
 
-    threads = [threading.Thread(target=ask, args=(first,)) for first in range(4)]
+    with Client(server.address) as client:
+        while client.get("/healthz")["ready"] < 2:
+            time.sleep(0.1)
+    threads = [threading.Thread(target=ask, args=(first,), daemon=True) for first in range(4)]
     for each in threads:
         each.start()
     killed = set[int]()
@@ -62,7 +65,7 @@ def test_killed_workers_lose_no_answer(serve: Callable[..., Served], tagger: Pat
         victim = next(pid for pid in server.workers() if pid not in killed)
         os.kill(victim, signal.SIGKILL)
         killed.add(victim)
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + 120
         while (len(answered) < before + 20 or len(server.workers()) < 2) and time.monotonic() < limit:
             time.sleep(0.05)
         assert len(answered) >= before + 20

@@ -15,7 +15,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from trelliswork.data import Sentence
 from trelliswork.draw import Drawing, alignment, dependencies, segments, tree
@@ -24,9 +24,6 @@ from trelliswork.models.examined import Examined
 from trelliswork.structures.grammar.tree import Tree
 from trelliswork.text import RuleTokeniser, sentences_in
 from trelliswork.training.folder_names import COLUMNS, TOKENISER
-
-if TYPE_CHECKING:
-    from trelliswork.models.part_choices import PartChoices
 
 Scores = dict[str, Any]  # `score` is the number that counts, `metric` its name
 Rows = Mapping[str, Any]
@@ -186,9 +183,7 @@ class Model:
     """The base of all models. `reads` says what inputs are: words, attributes or vectors."""
 
     reads: ClassVar[str] = "words"
-    learns_from: ClassVar[str] = (
-        "tags"  # and is judged by: tags, heads, brackets, events, pairs, or the tokens of a text
-    )
+    learns_from: ClassVar[str] = "tags"  # or heads, brackets, events, pairs, tokens of a text; and is judged by them
     takes_pins: ClassVar[bool] = False  # whether parts of its answers can be known beforehand
     explains: ClassVar[bool] = False  # whether it has `explain`: what speaks for its answers, or what else they may be
     answers_together: ClassVar[bool] = False  # whether several of them can be an `Ensemble`
@@ -281,8 +276,8 @@ class Model:
         """
         raise TrellisworkError(f"expected a model whose answers can be pinned, got a {type(self).__name__}")
 
-    def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
-        """Of each input what each part of its answer may be, with exact probabilities; see `PartChoices`."""
+    def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[Any]:
+        """Of each input the `PartChoices`: what each part of its answer may be, with exact probabilities."""
         raise TrellisworkError(f"expected a model that knows the choices of parts, got a {type(self).__name__}")
 
     def explain(self, sentences: Sequence[Sentence]) -> list[Any]:

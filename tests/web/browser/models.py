@@ -15,7 +15,8 @@ SOUNDS = {
     "sh": "ʃ", "ch": "tʃ", "th": "θ", "ee": "iː", "oo": "uː", "a": "æ", "b": "b", "d": "d", "e": "ɛ", "f": "f",
     "i": "ɪ", "k": "k", "l": "l", "m": "m", "n": "n", "o": "ɒ", "p": "p", "r": "r", "s": "s", "t": "t", "u": "ʌ",
 }  # fmt: skip
-ONSETS, VOWELS, CODAS = ("sh", "ch", "th", "b", "d", "k", "l", "m", "t"), ("a", "ee", "oo", "i", "o"), ("n", "t", "sh", "p", "")  # fmt: skip
+ONSETS = ("sh", "ch", "th", "b", "d", "k", "l", "m", "t")
+VOWELS, CODAS = ("a", "ee", "oo", "i", "o"), ("n", "t", "sh", "p", "")
 
 
 def pairs() -> list[str]:
@@ -44,7 +45,8 @@ def train_models(folder: Path) -> dict[str, Path]:
         "quick": [*names, "--model", "hmm", "--feature-columns", "none"],
         "pos": [*names, "--model", "crf", "--tag-column", "2", "--feature-columns", "none", "--max-iterations", "15"],
         "parser": [
-            str(data / "train.conllu"), *banks, "--model", "biaffine", "--epochs", "6", "--lr", "0.01", "--hidden", "64",
+            str(data / "train.conllu"), *banks, "--model", "biaffine", "--epochs", "6", "--lr", "0.01",
+            "--hidden", "64",
         ],
         "phrases": [str(data / "train.mrg"), "--dev", str(data / "dev.mrg"), "--quiet", "--model", "pcfg"],
         "chart": [

@@ -27,7 +27,10 @@ CONTRASTS = """() => {
     const [r, g, b] = rgb.map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
-  const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+  const ratio = (a, b) => {
+    const [x, y] = [light(a), light(b)].sort((p, q) => q - p);
+    return (x + 0.05) / (y + 0.05);
+  };
   const found = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
@@ -54,7 +57,8 @@ def test_every_text_has_enough_contrast(open_page: Any, scheme: str) -> None:
     found = page.evaluate(CONTRASTS)
     page.keyboard.press("Escape")
     for models in ("parser", "phrases", "sounds"):
-        page.locator("#compare").click() if page.locator(".card").count() > 1 else None
+        if page.locator(".card").count() > 1:
+            page.locator("#compare").click()
         page.locator("#models .pill", has_text=models).click()
         settled(page)
         found += page.evaluate(CONTRASTS)
@@ -162,3 +166,25 @@ def test_no_script_or_style_is_inline(open_page: Any) -> None:
     policy = answer.headers["content-security-policy"]
     assert "script-src 'self'" in policy and "style-src 'self'" in policy and "unsafe" not in policy
     assert page.locator("script:not([src]), style, [style*=color]").count() == 0
+
+
+def test_a_token_is_asked_for_and_sent(browser: Any, server: Any) -> None:
+    page = browser.new_context().new_page()
+    sent: list[str | None] = []
+
+    def guarded(route: Any) -> None:
+        given = route.request.headers.get("authorization")
+        sent.append(given)
+        if given == "Bearer open sesame":
+            route.continue_()
+        else:
+            body = '{"status": 401, "detail": "expected the token of this server"}'
+            route.fulfill(status=401, content_type="application/problem+json", body=body)
+
+    page.route("**/v1/**", guarded)
+    page.goto(server.address)
+    page.get_by_label("Token").fill("open sesame")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".span")
+    assert sent[0] is None and set(sent[1:]) == {"Bearer open sesame"}
+    page.context.close()

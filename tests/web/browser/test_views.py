@@ -139,3 +139,10 @@ def test_models_side_by_side_with_differences_marked(open_page: Any, models: dic
     page.get_by_role("button", name="Compare several").click()
     settled(page)
     assert page.locator(".card").count() == 1 and page.locator(".differs").count() == 0
+
+
+def test_a_pin_that_means_nothing_to_a_model_is_told(open_page: Any) -> None:
+    page = open_page("ner,pos", pins="s26-31=LOC")
+    ner, pos = page.locator(".card").all()
+    assert pos.locator(".ignored").inner_text() == "Not for this model: Chase LOC"
+    assert ner.locator(".ignored").is_hidden() and ner.locator(".span[data-pinned=true]").count() == 1

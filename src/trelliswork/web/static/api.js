@@ -7,7 +7,11 @@ export class ServerProblem extends Error {
   }
 }
 
-const token = () => sessionStorage.getItem("trelliswork-token");
+const TOKEN = "trelliswork-token"; // kept until the tab is closed
+const token = () => sessionStorage.getItem(TOKEN);
+
+/** Send this token with every request from now on. */
+export const keepToken = (value) => sessionStorage.setItem(TOKEN, value);
 
 async function request(method, path, body, { signal } = {}) {
   const headers = { Accept: "application/json" };
@@ -15,7 +19,12 @@ async function request(method, path, body, { signal } = {}) {
   if (token()) headers.Authorization = `Bearer ${token()}`;
   let response;
   try {
-    response = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
+    response = await fetch(path, {
+      method,
+      headers,
+      signal,
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServerProblem(0, "The server does not answer. Is `trelliswork serve` still running?");
@@ -24,7 +33,8 @@ async function request(method, path, body, { signal } = {}) {
     if (error.name === "AbortError") throw error;
     return {};
   });
-  if (!response.ok) throw new ServerProblem(response.status, found.detail || `The server answered with status ${response.status}.`);
+  if (!response.ok)
+    throw new ServerProblem(response.status, found.detail || `The server answered with status ${response.status}.`);
   return found;
 }
 
@@ -40,4 +50,5 @@ export const draw = (model, input, { pins = [], picture = "auto", sentence = 0, 
   post("v1/draw", { model, ...input, pins, picture, sentence }, options);
 
 /** What speaks for the answers to an input. */
-export const explain = (model, input, { shown = 8, ...options } = {}) => post("v1/explain", { model, ...input, shown }, options);
+export const explain = (model, input, { shown = 8, ...options } = {}) =>
+  post("v1/explain", { model, ...input, shown }, options);

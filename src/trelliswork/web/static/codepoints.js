@@ -19,7 +19,8 @@ export class CodePoints {
 
 /** What an edit did: {start, removed, added} in code points, from the longest common start and end. */
 export function editBetween(before, after) {
-  const a = Array.from(before), b = Array.from(after);
+  const a = Array.from(before),
+    b = Array.from(after);
   let start = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
   let end = 0;
@@ -40,6 +41,7 @@ const LETTER = /[\p{L}\p{N}\p{M}]/u;
 
 /** Whether [start, end) begins and ends between words: what was typed directly beside a word makes it another word. */
 export function isBetweenWords(points, [start, end]) {
-  const glued = (at) => at > 0 && at < points.length && LETTER.test(points.slice(at - 1, at)) && LETTER.test(points.slice(at, at + 1));
+  const glued = (at) =>
+    at > 0 && at < points.length && LETTER.test(points.slice(at - 1, at)) && LETTER.test(points.slice(at, at + 1));
   return !glued(start) && !glued(end);
 }

@@ -2,7 +2,12 @@
 
 import { count } from "./format.js";
 
-const sayOf = { tags: (token) => token.label, heads: (token) => `${token.head} ${token.label}`, brackets: () => "", strings: () => "" };
+const sayOf = {
+  tags: (token) => token.label,
+  heads: (token) => `${token.head} ${token.label}`,
+  brackets: () => "",
+  strings: () => "",
+};
 
 /** For each reading what differs from the first one: {differs, summary}, or nothing for a reading alone. */
 export function differences(readings) {
@@ -12,7 +17,9 @@ export function differences(readings) {
   return tables.map((table, i) => {
     const other = i === 0 ? tables.filter((each, j) => j > 0 && each && each.kind === table?.kind) : [first];
     if (!table || !other.length || !other[0] || other[0].kind !== table.kind) return {};
-    return table.kind === "strings" || table.kind === "brackets" ? wholeDifference(table, other, i) : wordDifference(table, other, i);
+    return table.kind === "strings" || table.kind === "brackets"
+      ? wholeDifference(table, other)
+      : wordDifference(table, other);
   });
 }
 
@@ -22,24 +29,28 @@ function tableOf(reading) {
   for (const sentence of reading.sentences) {
     for (const token of sentence.tokens) words.set(`${token.start}-${token.end}`, sayOf[kind](token));
   }
-  return { kind, words, values: reading.sentences.map((sentence) => String(sentence.value)) };
+  return { kind, name: reading.model.name, words, values: reading.sentences.map((sentence) => String(sentence.value)) };
 }
 
-function wordDifference(table, others, i) {
+function wordDifference(table, others) {
   const differs = (token) => {
     const place = `${token.start}-${token.end}`;
     return others.some((other) => other.words.get(place) !== table.words.get(place));
   };
-  const n = [...table.words.keys()].filter((place) => others.some((other) => other.words.get(place) !== table.words.get(place))).length;
-  return { differs, summary: summaryOf(n, table.words.size, "word", i) };
+  const n = [...table.words.keys()].filter((place) =>
+    others.some((other) => other.words.get(place) !== table.words.get(place)),
+  ).length;
+  return { differs, summary: summaryOf(n, table.words.size, "word", others) };
 }
 
-function wholeDifference(table, others, i) {
+function wholeDifference(table, others) {
   const n = table.values.filter((value, s) => others.some((other) => other.values[s] !== value)).length;
-  return { summary: summaryOf(n, table.values.length, "answer", i) };
+  return { summary: summaryOf(n, table.values.length, "answer", others) };
 }
 
-function summaryOf(n, all, noun, i) {
-  const than = i === 0 ? "from the other models" : "from the first model";
-  return n ? `${n} of ${count(all, noun)} ${n === 1 ? "differs" : "differ"} ${than}` : "No differences";
+function summaryOf(n, all, noun, others) {
+  const than = others.length > 1 ? "the others" : others[0].name;
+  return n
+    ? `${n} of ${count(all, noun)} ${n === 1 ? "differs" : "differ"} from ${than}`
+    : `No differences from ${than}`;
 }

@@ -1,5 +1,6 @@
 // One sentence to decide: the answer of the model, corrected with keys or pointer, accepted in whole or in part.
 
+import { actOf } from "./desk-keys.js";
 import { choicesFor, placePin } from "./choosing.js";
 import { h, say } from "./dom.js";
 import { Live } from "./live.js";
@@ -18,7 +19,11 @@ export class Desk {
   constructor({ decide, undo }) {
     [this.decide, this.undoDecision] = [decide, undo];
     this.element = h("section.desk.card", { "aria-label": "Sentence to decide" });
-    this.live = new Live(({ words, pins }, signal) => readWords(this.model, words, pins, { signal }), (reading) => this.show(reading), (error) => this.fail(error));
+    this.live = new Live(
+      ({ words, pins }, signal) => readWords(this.model, words, pins, { signal }),
+      (reading) => this.show(reading),
+      (error) => this.fail(error),
+    );
     document.addEventListener("keydown", (event) => this.onKey(event));
   }
 
@@ -42,9 +47,17 @@ export class Desk {
     this.view = null;
     this.element.removeAttribute("aria-busy");
     this.element.replaceChildren(
-      h("h2.done-title", { tabindex: "-1" }, open.remaining ? "Only sentences that were put off are left" : "Every sentence is decided"),
+      h(
+        "h2.done-title",
+        { tabindex: "-1" },
+        open.remaining ? "Only sentences that were put off are left" : "Every sentence is decided",
+      ),
       h("p.note", {}, "What you confirmed is in ", h("code", {}, open.file), ". Train on it, or open another file."),
-      h("div.desk-actions", {}, this.button("Undo", "U", () => this.undo(), "button")),
+      h(
+        "div.desk-actions",
+        {},
+        this.button("Undo", "U", () => this.undo(), "button"),
+      ),
     );
     this.element.firstChild.focus();
   }
@@ -57,7 +70,10 @@ export class Desk {
     this.problem = h("p.problem", { role: "alert", hidden: true });
     this.status = h("p.note.known", {});
     makeWalkable(this.view.element, {
-      open: (word) => this.openAt(word), openKeys: ["a", "A"], select: (from, to) => this.select(from, to), deselect: () => this.deselect(),
+      open: (word) => this.openAt(word),
+      openKeys: ["a", "A"],
+      select: (from, to) => this.select(from, to),
+      deselect: () => this.deselect(),
     });
     this.view.element.addEventListener("click", (event) => this.onClick(event));
     this.element.replaceChildren(
@@ -67,23 +83,37 @@ export class Desk {
       legend(),
       h("div.label-keys", { role: "group", "aria-label": "Labels for the chosen words" }, ...this.labelButtons()),
       this.status,
-      h("div.desk-actions", {},
+      h(
+        "div.desk-actions",
+        {},
         this.button("Accept", "Enter", () => this.accept(), "primary"),
         this.button("Keep what I confirmed", "Shift Enter", () => this.keepConfirmed(), "button"),
         this.button("Skip", "S", () => this.skip(), "quiet"),
-        this.button("Undo", "U", () => this.undo(), "quiet")),
+        this.button("Undo", "U", () => this.undo(), "quiet"),
+      ),
     );
   }
 
   labelButtons() {
     const button = (label, key, shown = label) =>
-      h(`button.label-key.${this.model.colour(label)}`, { type: "button", data: { label }, onclick: () => this.label(label) }, h("kbd", {}, key), shown);
+      h(
+        `button.label-key.${this.model.colour(label)}`,
+        { type: "button", data: { label }, onclick: () => this.label(label) },
+        h("kbd", {}, key),
+        shown,
+      );
     const numbered = this.labels.map((label, i) => button(label, String(i + 1)));
     return this.model.isPlain ? numbered : [...numbered, button(OUTSIDE, "0", "none")];
   }
 
   button(name, key, act, kind) {
-    return h(`button.${kind}`, { type: "button", onclick: act, "aria-keyshortcuts": key.replace(" ", "+") }, name, " ", ...key.split(" ").map((each) => h("kbd", {}, each)));
+    return h(
+      `button.${kind}`,
+      { type: "button", onclick: act, "aria-keyshortcuts": key.replace(" ", "+") },
+      name,
+      " ",
+      ...key.split(" ").map((each) => h("kbd", {}, each)),
+    );
   }
 
   // --- drawing -----------------------------------------------------------------------------------------------------
@@ -107,7 +137,9 @@ export class Desk {
     this.problem.hidden = true;
     this.view.draw(reading, this.context);
     const known = this.known.filter((tag) => tag !== null).length;
-    this.status.textContent = known ? `${known} of ${this.words.length} words confirmed` : "Nothing confirmed yet; accepting confirms all words.";
+    this.status.textContent = known
+      ? `${known} of ${this.words.length} words confirmed`
+      : "Nothing confirmed yet; accepting confirms all words.";
   }
 
   fail(error) {
@@ -139,7 +171,8 @@ export class Desk {
   get place() {
     const { sentence } = this;
     if (this.selection) return [Math.min(...this.selection), Math.max(...this.selection) + 1];
-    const word = this.view.element.querySelector(".word:focus") ?? this.view.element.querySelector('.word[tabindex="0"]');
+    const word =
+      this.view.element.querySelector(".word:focus") ?? this.view.element.querySelector('.word[tabindex="0"]');
     const token = Number(word?.dataset.token ?? 0);
     const span = this.model.isPlain ? null : sentence.spans.find((each) => each.start <= token && token < each.end);
     return span ? [span.start, span.end] : [token, token + 1];
@@ -153,7 +186,8 @@ export class Desk {
   confirmPlace() {
     const [first, last] = this.place;
     const span = this.sentence.spans.find((each) => each.start === first && each.end === last);
-    if (this.model.isPlain) this.context.pin(placePin("tag", this.sentence, first, last, this.sentence.tokens[first].label));
+    if (this.model.isPlain)
+      this.context.pin(placePin("tag", this.sentence, first, last, this.sentence.tokens[first].label));
     else this.context.pin(placePin("span", this.sentence, first, last, span?.label ?? OUTSIDE));
   }
 
@@ -172,7 +206,10 @@ export class Desk {
 
   keepConfirmed() {
     const tags = this.known;
-    if (tags.every((tag) => tag === null)) return this.fail(new Error("Nothing is confirmed yet. Confirm words with Space or a label, or accept all with Enter."));
+    if (tags.every((tag) => tag === null))
+      return this.fail(
+        new Error("Nothing is confirmed yet. Confirm words with Space or a label, or accept all with Enter."),
+      );
     this.send({ id: this.id, tags });
   }
 
@@ -213,7 +250,11 @@ export class Desk {
     if (this.model.isPlain) return;
     this.selection = [this.selection?.[0] ?? Number(from.dataset.token), Number(to.dataset.token)];
     const [low, high] = [Math.min(...this.selection), Math.max(...this.selection)];
-    this.view.element.querySelectorAll(".word").forEach((word) => word.classList.toggle("selected", low <= Number(word.dataset.token) && Number(word.dataset.token) <= high));
+    this.view.element
+      .querySelectorAll(".word")
+      .forEach((word) =>
+        word.classList.toggle("selected", low <= Number(word.dataset.token) && Number(word.dataset.token) <= high),
+      );
   }
 
   deselect() {
@@ -223,38 +264,29 @@ export class Desk {
 
   openAt(word) {
     const token = Number(word.dataset.token);
-    const [first, last] = this.selection ? [Math.min(...this.selection), Math.max(...this.selection) + 1] : this.placeAt(token);
+    const [first, last] = this.selection
+      ? [Math.min(...this.selection), Math.max(...this.selection) + 1]
+      : this.placeAt(token);
     openPopover(word, choicesFor({ sentence: this.sentence, first, last }, this.context));
   }
 
   placeAt(token) {
-    const span = this.model.isPlain ? null : this.sentence.spans.find((each) => each.start <= token && token < each.end);
+    const span = this.model.isPlain
+      ? null
+      : this.sentence.spans.find((each) => each.start <= token && token < each.end);
     return span ? [span.start, span.end] : [token, token + 1];
   }
 
   onKey(event) {
     if (this.isBusy) return;
-    const isElsewhere = !this.element.isConnected || this.element.closest("[hidden]") || event.target.closest("input, select, textarea, dialog, .popover");
+    const isElsewhere =
+      !this.element.isConnected ||
+      this.element.closest("[hidden]") ||
+      event.target.closest("input, select, textarea, dialog, .popover");
     if (isElsewhere || event.defaultPrevented) return;
-    const act = this.actOf(event);
+    const act = actOf(event, this);
     if (!act) return;
     event.preventDefault();
     act();
   }
-
-  actOf(event) {
-    const { key } = event;
-    const isUndo = key.toLowerCase() === "u" || ((event.ctrlKey || event.metaKey) && key.toLowerCase() === "z" && !event.shiftKey);
-    if (isUndo) return () => this.undo();
-    if (event.ctrlKey || event.metaKey || event.altKey || this.id === null || !this.view) return null;
-    const isOnButton = event.target.closest("button");
-    if (key === "Enter" && !isOnButton) return event.shiftKey ? () => this.keepConfirmed() : () => this.accept();
-    if (key === " " && !isOnButton) return () => this.confirmPlace();
-    if (key === "Backspace" || key === "Delete") return () => this.unpinPlace();
-    if (key.toLowerCase() === "s") return () => this.skip();
-    if (key === "0" && !this.model.isPlain) return () => this.label(OUTSIDE);
-    if (/^[1-9]$/.test(key) && this.labels[Number(key) - 1]) return () => this.label(this.labels[Number(key) - 1]);
-    return null;
-  }
 }
-

@@ -19,7 +19,11 @@ export class Details {
     this.heading = h("p.which", {});
     this.list = h("div.tabs", { role: "tablist", "aria-label": `More about the answer of ${model.name}` });
     this.element = h("section.details", {}, h("div.details-head", {}, this.list, this.heading), this.panel);
-    this.live = new Live((ask, signal) => ask(signal), (element) => this.put(element), (error) => this.put(h("p.problem", { role: "alert" }, error.message)));
+    this.live = new Live(
+      (ask, signal) => ask(signal),
+      (element) => this.put(element),
+      (error) => this.put(h("p.problem", { role: "alert" }, error.message)),
+    );
     this.list.addEventListener("keydown", (event) => this.onKey(event));
     this.drawTabs();
   }
@@ -28,7 +32,8 @@ export class Details {
   show(reading, index, token) {
     [this.reading, this.sentence, this.token] = [reading, reading.sentences[index], token];
     const n = reading.sentences.length;
-    this.heading.textContent = n > 1 ? `${this.model.kind === "strings" ? "Line" : "Sentence"} ${index + 1} of ${n}` : "";
+    this.heading.textContent =
+      n > 1 ? `${this.model.kind === "strings" ? "Line" : "Sentence"} ${index + 1} of ${n}` : "";
     this.element.hidden = !this.sentence;
     if (this.sentence) this.fill();
   }
@@ -36,10 +41,20 @@ export class Details {
   drawTabs() {
     this.list.replaceChildren(
       ...this.tabs.map(([id, name], i) =>
-        h("button", {
-          type: "button", role: "tab", id: `tab-${this.model.name}-${id}`, "aria-selected": i === this.open ? "true" : "false",
-          "aria-controls": this.panel.id, tabindex: i === this.open ? "0" : "-1", data: { tab: id }, onclick: () => this.choose(i),
-        }, name),
+        h(
+          "button",
+          {
+            type: "button",
+            role: "tab",
+            id: `tab-${this.model.name}-${id}`,
+            "aria-selected": i === this.open ? "true" : "false",
+            "aria-controls": this.panel.id,
+            tabindex: i === this.open ? "0" : "-1",
+            data: { tab: id },
+            onclick: () => this.choose(i),
+          },
+          name,
+        ),
       ),
     );
     this.panel.setAttribute("aria-labelledby", `tab-${this.model.name}-${this.tabs[this.open][0]}`);
@@ -63,7 +78,14 @@ export class Details {
   fill() {
     const [id] = this.tabs[this.open];
     this.live.cancel();
-    if (id === "best") this.put(bestElement(this.sentence, this.context(), this.model.canPin ? (analysis) => this.context().pinAnalysis(this.sentence, analysis) : null));
+    if (id === "best")
+      this.put(
+        bestElement(
+          this.sentence,
+          this.context(),
+          this.model.canPin ? (analysis) => this.context().pinAnalysis(this.sentence, analysis) : null,
+        ),
+      );
     else this.live.request((signal) => (id === "votes" ? this.votes(signal) : this.picture(id, signal)));
   }
 
@@ -75,9 +97,20 @@ export class Details {
     const { model, reading, sentence } = this;
     const pins = pinsFor(this.context().pins, reading.sentences, model);
     const input = sentence.source === undefined ? { text: reading.text } : { text: sentence.source };
-    const found = await draw(model.name, input, { pins, picture, sentence: sentence.source === undefined ? sentence.index : 0, signal });
+    const found = await draw(model.name, input, {
+      pins,
+      picture,
+      sentence: sentence.source === undefined ? sentence.index : 0,
+      signal,
+    });
     const svg = found.results[0].sentences[0]?.svg;
-    return svg ? h("div.scroll.picture", { tabindex: "0", role: "group", "aria-label": "Picture; scrolls sideways" }, drawingElement(svg)) : h("p.note", {}, "There is nothing to draw.");
+    return svg
+      ? h(
+          "div.scroll.picture",
+          { tabindex: "0", role: "group", "aria-label": "Picture; scrolls sideways" },
+          drawingElement(svg),
+        )
+      : h("p.note", {}, "There is nothing to draw.");
   }
 
   async votes(signal) {
@@ -88,7 +121,11 @@ export class Details {
   }
 
   wordChooser(chosen) {
-    const select = h("select", { "aria-label": "Word" }, ...this.sentence.tokens.map((token, t) => h("option", { value: t, selected: t === chosen }, token.text)));
+    const select = h(
+      "select",
+      { "aria-label": "Word" },
+      ...this.sentence.tokens.map((token, t) => h("option", { value: t, selected: t === chosen }, token.text)),
+    );
     select.addEventListener("change", () => {
       this.token = Number(select.value);
       this.fill();

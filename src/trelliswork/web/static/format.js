@@ -20,5 +20,4 @@ export const bits = (value) => `${value.toFixed(2)} bits`;
 
 export const count = (n, noun, many = `${noun}s`) => `${n.toLocaleString("en")} ${n === 1 ? noun : many}`;
 
-export const entropyOf = (probabilities) =>
-  probabilities.reduce((sum, p) => (p > 0 ? sum - p * Math.log2(p) : sum), 0);
+export const entropyOf = (probabilities) => probabilities.reduce((sum, p) => (p > 0 ? sum - p * Math.log2(p) : sum), 0);

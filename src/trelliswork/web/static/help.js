@@ -28,7 +28,12 @@ const TEACH = [
 export function startHelp() {
   const dialog = byId("help");
   dialog.append(
-    h("header", {}, h("h2", { id: "help-title" }, "Keys"), h("button.quiet.round", { type: "button", "aria-label": "Close", onclick: () => dialog.close() }, "×")),
+    h(
+      "header",
+      {},
+      h("h2", { id: "help-title" }, "Keys"),
+      h("button.quiet.round", { type: "button", "aria-label": "Close", onclick: () => dialog.close() }, "×"),
+    ),
     h("p.note", {}, "A pin is something you know. All other probabilities are computed anew under it, exactly."),
     section("Read", READ),
     section("Teach", TEACH),
@@ -47,6 +52,9 @@ export function startHelp() {
 }
 
 function section(title, keys) {
-  const rows = keys.flatMap(([names, meaning]) => [h("dt", {}, ...names.map((name) => h("kbd", {}, name))), h("dd", {}, meaning)]);
+  const rows = keys.flatMap(([names, meaning]) => [
+    h("dt", {}, ...names.map((name) => h("kbd", {}, name))),
+    h("dd", {}, meaning),
+  ]);
   return h("section", {}, h("h3", {}, title), h("dl", {}, ...rows));
 }

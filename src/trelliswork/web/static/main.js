@@ -1,6 +1,6 @@
 // The start of the page: which models there are, what the address says, reading or teaching.
 
-import { get } from "./api.js";
+import { get, keepToken } from "./api.js";
 import { byId, h } from "./dom.js";
 import { startHelp } from "./help.js";
 import { startPopover } from "./popover.js";
@@ -14,13 +14,43 @@ async function start() {
   startTheme(byId("theme"));
   startHelp();
   startPopover();
-  const models = (await get("v1/models")).models.map((listed) => new ModelInfo(listed));
+  const models = (await listedModels()).map((listed) => new ModelInfo(listed));
   const store = new Store();
   const reader = new Reader(models, store);
   const teacher = new Teacher(models, () => reader.askAgain());
   startUndo(store);
   startModes(teacher);
   reader.start();
+}
+
+/** The models; a server with a token is asked again once somebody has given it. */
+async function listedModels() {
+  for (;;) {
+    try {
+      return (await get("v1/models")).models;
+    } catch (error) {
+      if (error.status !== 401) throw error;
+      await askForToken(error.message);
+    }
+  }
+}
+
+function askForToken(reason) {
+  const field = h("input", { type: "password", id: "token", autocomplete: "off" });
+  const button = h("button.primary", { type: "button" }, "Go on");
+  byId("answers").replaceChildren(
+    h("div.token", {}, h("p", {}, reason), h("label", { for: "token" }, "Token"), field, button),
+  );
+  field.focus();
+  return new Promise((resolve) => {
+    const done = () => {
+      keepToken(field.value);
+      byId("answers").replaceChildren();
+      resolve();
+    };
+    button.addEventListener("click", done);
+    field.addEventListener("keydown", (event) => event.key === "Enter" && done());
+  });
 }
 
 function startModes(teacher) {

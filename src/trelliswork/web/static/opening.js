@@ -9,7 +9,15 @@ const FORMATS = [
   ["conll", "CoNLL columns"],
   ["jsonl", "JSON lines"],
 ];
-const BY_ENDING = { conll: "conll", conllu: "conll", bio: "conll", tsv: "conll", jsonl: "jsonl", json: "jsonl", tok: "tokens" };
+const BY_ENDING = {
+  conll: "conll",
+  conllu: "conll",
+  bio: "conll",
+  tsv: "conll",
+  jsonl: "jsonl",
+  json: "jsonl",
+  tok: "tokens",
+};
 
 export class Opening {
   /** `open(set)` is called with what POST /v1/teach/open takes. */
@@ -18,11 +26,28 @@ export class Opening {
   }
 
   element(state) {
-    const model = h("select", { id: "teach-model" }, ...this.models.map((each) => h("option", { value: each.name }, each.name)));
-    const format = h("select", { id: "teach-format" }, h("option", { value: "" }, "what its name says"), ...FORMATS.map(([value, name]) => h("option", { value }, name)));
-    const file = h("input.unseen", { type: "file", id: "teach-file", accept: ".txt,.conll,.conllu,.jsonl,.tsv,.bio,.tok,text/plain" });
+    const model = h(
+      "select",
+      { id: "teach-model" },
+      ...this.models.map((each) => h("option", { value: each.name }, each.name)),
+    );
+    const format = h(
+      "select",
+      { id: "teach-format" },
+      h("option", { value: "" }, "what its name says"),
+      ...FORMATS.map(([value, name]) => h("option", { value }, name)),
+    );
+    const file = h("input.unseen", {
+      type: "file",
+      id: "teach-file",
+      accept: ".txt,.conll,.conllu,.jsonl,.tsv,.bio,.tok,text/plain",
+    });
     const take = async (chosen) => {
-      const name = chosen.name.replace(/\.[^.]*$/, "").replace(/[^\p{L}\p{N}_-]+/gu, "-").slice(0, 60) || "sentences";
+      const name =
+        chosen.name
+          .replace(/\.[^.]*$/, "")
+          .replace(/[^\p{L}\p{N}_-]+/gu, "-")
+          .slice(0, 60) || "sentences";
       const kind = format.value || BY_ENDING[chosen.name.split(".").pop().toLowerCase()] || "lines";
       await this.open({ name, model: model.value, format: kind, content: await chosen.text() });
     };
@@ -31,9 +56,18 @@ export class Opening {
       "section.opening",
       { "aria-label": "Open sentences" },
       h("h2", {}, "Teach a model"),
-      h("p.lead", {}, "Open a file of sentences without labels. The ones that the model is most unsure of come first; accept what is right, correct what is not, and train on it."),
+      h(
+        "p.lead",
+        {},
+        "Open a file of sentences without labels. The ones that the model is most unsure of come first; accept what is right, correct what is not, and train on it.",
+      ),
       dropZone(file, take),
-      h("div.opening-choices", {}, h("label", {}, h("span.over", {}, "Model"), model), h("label", {}, h("span.over", {}, "The file is"), format)),
+      h(
+        "div.opening-choices",
+        {},
+        h("label", {}, h("span.over", {}, "Model"), model),
+        h("label", {}, h("span.over", {}, "The file is"), format),
+      ),
       state.sets.length ? this.earlier(state.sets, model) : null,
     );
   }
@@ -43,13 +77,25 @@ export class Opening {
       "div.earlier",
       {},
       h("p.over", {}, "Continue"),
-      h("div.pills", {}, ...sets.map((name) => h("button.button", { type: "button", onclick: () => this.open({ name, model: model.value }) }, name))),
+      h(
+        "div.pills",
+        {},
+        ...sets.map((name) =>
+          h("button.button", { type: "button", onclick: () => this.open({ name, model: model.value }) }, name),
+        ),
+      ),
     );
   }
 }
 
 function dropZone(file, take) {
-  const zone = h("div.drop", {}, h("p.drop-title", {}, "Drop a file here"), h("label.button", { for: "teach-file" }, "Choose a file"), file);
+  const zone = h(
+    "div.drop",
+    {},
+    h("p.drop-title", {}, "Drop a file here"),
+    h("label.button", { for: "teach-file" }, "Choose a file"),
+    file,
+  );
   const over = (isOver) => (event) => {
     event.preventDefault();
     zone.classList.toggle("over-it", isOver);

@@ -11,7 +11,8 @@ const LETTERS = { tag: "t", span: "s", head: "h", bracket: "b" };
 const KINDS = Object.fromEntries(Object.entries(LETTERS).map(([what, letter]) => [letter, what]));
 
 const meets = (a, b) => a.start < b.end && b.start < a.end;
-const crosses = (a, b) => meets(a, b) && !(a.start <= b.start && b.end <= a.end) && !(b.start <= a.start && a.end <= b.end);
+const crosses = (a, b) =>
+  meets(a, b) && !(a.start <= b.start && b.end <= a.end) && !(b.start <= a.start && a.end <= b.end);
 
 /** Whether both say something of the same thing, so that the later one takes the place of the earlier. */
 export function isRival(a, b) {
@@ -23,7 +24,11 @@ export function isRival(a, b) {
 }
 
 export const isSame = (a, b) =>
-  a.what === b.what && a.start === b.start && a.end === b.end && a.value === b.value && String(a.head) === String(b.head);
+  a.what === b.what &&
+  a.start === b.start &&
+  a.end === b.end &&
+  a.value === b.value &&
+  String(a.head) === String(b.head);
 
 /** The pins with some more, which go together, in the order of the text. */
 export function withPins(pins, added) {

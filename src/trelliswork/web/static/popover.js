@@ -4,7 +4,7 @@ import { byId, h } from "./dom.js";
 import { percent } from "./format.js";
 
 const EDGE = 12;
-const FIRST_SHOWN = 9;
+const [FIRST_SHOWN, ALWAYS_SHOWN, LEAST_SHOWN] = [9, 4, 0.0005]; // of the options: at most, at least, and how probable
 let opened = null;
 
 /**
@@ -18,7 +18,11 @@ export function openPopover(anchor, content) {
   box.setAttribute("aria-label", content.title);
   box.hidden = false;
   place(box, anchor);
-  (box.querySelector('[aria-selected="true"]') ?? box.querySelector("[role=option]") ?? box.querySelector("button"))?.focus();
+  (
+    box.querySelector('[aria-selected="true"]') ??
+    box.querySelector("[role=option]") ??
+    box.querySelector("button")
+  )?.focus();
 }
 
 export function closePopover({ refocus = true } = {}) {
@@ -44,7 +48,9 @@ function contents({ title, note, groups, actions = [] }) {
     note ? h("p.note", {}, note) : null,
     ...groups.map((group) => {
       const shown = group.options.map((option) => optionElement(option, (number += 1)));
-      const rest = shown.slice(FIRST_SHOWN);
+      const rest = shown.filter(
+        (_, i) => i >= FIRST_SHOWN || (i >= ALWAYS_SHOWN && group.options[i].probability < LEAST_SHOWN),
+      );
       rest.forEach((each) => (each.hidden = true));
       return h(
         "div.choice-group",
@@ -55,7 +61,11 @@ function contents({ title, note, groups, actions = [] }) {
       );
     }),
     actions.length
-      ? h("div.popover-actions", {}, ...actions.map(({ label, act }) => h("button.quiet", { type: "button", onclick: () => finish(act) }, label)))
+      ? h(
+          "div.popover-actions",
+          {},
+          ...actions.map(({ label, act }) => h("button.quiet", { type: "button", onclick: () => finish(act) }, label)),
+        )
       : null,
   ].filter(Boolean);
 }
@@ -75,12 +85,19 @@ function optionElement(option, number) {
   return h(
     `div.choice.${option.colour ?? "cx"}`,
     {
-      role: "option", tabindex: "-1", "aria-selected": option.isChosen ? "true" : "false",
+      role: "option",
+      tabindex: "-1",
+      "aria-selected": option.isChosen ? "true" : "false",
       data: { number, label: option.label, probability: sure },
       onclick: () => finish(option.choose),
     },
     h("span.mark", { "aria-hidden": "true" }, option.isChosen ? "✓" : number <= FIRST_SHOWN ? String(number) : ""),
-    h("span.choice-name", {}, h("b", {}, option.label), option.detail ? h("span.soft", {}, " ", h("bdi", {}, option.detail)) : null),
+    h(
+      "span.choice-name",
+      {},
+      h("b", {}, option.label),
+      option.detail ? h("span.soft", {}, " ", h("bdi", {}, option.detail)) : null,
+    ),
     sure === undefined ? null : h("span.meter", { "aria-hidden": "true", "--part": sure.toFixed(4) }),
     sure === undefined ? null : h("span.share", { title: String(sure) }, percent(sure)),
   );
@@ -94,7 +111,10 @@ function finish(act) {
 function place(box, anchor) {
   const at = anchor.getBoundingClientRect();
   const [width, height] = [box.offsetWidth, box.offsetHeight];
-  const left = Math.max(EDGE, Math.min(at.left + at.width / 2 - width / 2, document.documentElement.clientWidth - width - EDGE));
+  const left = Math.max(
+    EDGE,
+    Math.min(at.left + at.width / 2 - width / 2, document.documentElement.clientWidth - width - EDGE),
+  );
   const below = at.bottom + 8;
   const isBelow = below + height < innerHeight - EDGE || at.top < height + EDGE;
   box.style.left = `${left + scrollX}px`;
@@ -110,7 +130,8 @@ export function startPopover() {
     else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       options[(at + (event.key === "ArrowDown" ? 1 : -1) + options.length) % options.length]?.focus();
     } else if ((event.key === "Enter" || event.key === " ") && options[at]) options[at].click();
-    else if (/^[1-9]$/.test(event.key) && !event.ctrlKey && !event.metaKey) box.querySelector(`.choice[data-number="${event.key}"]`)?.click();
+    else if (/^[1-9]$/.test(event.key) && !event.ctrlKey && !event.metaKey)
+      box.querySelector(`.choice[data-number="${event.key}"]`)?.click();
     else return;
     event.preventDefault();
     event.stopPropagation();

@@ -19,7 +19,11 @@ export class Reader {
     [this.models, this.store] = [models, store];
     this.cards = new Map();
     this.readings = new Map();
-    this.live = new Live((question, signal) => this.ask(question, signal), (found) => this.show(found), (error) => this.failAll(error));
+    this.live = new Live(
+      (question, signal) => this.ask(question, signal),
+      (found) => this.show(found),
+      (error) => this.failAll(error),
+    );
     this.box = byId("text");
     this.compares = false;
     byId("compare").addEventListener("click", () => this.toggleCompare());
@@ -30,7 +34,8 @@ export class Reader {
 
   /** Begin with what the address says, or with an example. */
   start() {
-    if (!this.followAddress()) this.store.begin({ text: examplesFor(this.models[0])[0] ?? "", models: [this.models[0].name] });
+    if (!this.followAddress())
+      this.store.begin({ text: examplesFor(this.models[0])[0] ?? "", models: [this.models[0].name] });
   }
 
   followAddress() {
@@ -55,7 +60,10 @@ export class Reader {
     this.drawPins();
     this.drawCards();
     clearTimeout(this.addressTimer);
-    this.addressTimer = setTimeout(() => history.replaceState(null, "", store.address), what === "text" ? ADDRESS_PAUSE : 0);
+    this.addressTimer = setTimeout(
+      () => history.replaceState(null, "", store.address),
+      what === "text" ? ADDRESS_PAUSE : 0,
+    );
     const question = { text: store.text, pins: store.pins, models: this.chosen };
     this.cards.forEach((card) => card.element.setAttribute("aria-busy", "true"));
     if (store.text.trim()) this.live.request(question, { atOnce: what !== "text" });
@@ -121,8 +129,19 @@ export class Reader {
     replaceChildren(
       byId("models"),
       this.models.map((model) =>
-        h("button.pill", { type: "button", "aria-pressed": store.models.includes(model.name) ? "true" : "false", title: model.description, data: { key: `model-${model.name}` }, onclick: () => this.choose(model.name) },
-          h("span.tick", { "aria-hidden": "true" }), model.name, h("span.kind", {}, model.description)),
+        h(
+          "button.pill",
+          {
+            type: "button",
+            "aria-pressed": store.models.includes(model.name) ? "true" : "false",
+            title: model.description,
+            data: { key: `model-${model.name}` },
+            onclick: () => this.choose(model.name),
+          },
+          h("span.tick", { "aria-hidden": "true" }),
+          model.name,
+          h("span.kind", {}, model.description),
+        ),
       ),
     );
   }
@@ -132,7 +151,9 @@ export class Reader {
     const { models } = this.store;
     if (!this.compares && models.length === 1) return this.store.setModels([name]);
     const without = models.filter((each) => each !== name);
-    return this.store.setModels(without.length === models.length ? [...models, name] : without.length ? without : models);
+    return this.store.setModels(
+      without.length === models.length ? [...models, name] : without.length ? without : models,
+    );
   }
 
   toggleCompare() {
@@ -141,11 +162,19 @@ export class Reader {
   }
 
   drawExamples() {
-    const examples = examplesFor(this.chosen[0]).filter((each) => each !== this.store.text).slice(0, 2);
+    const examples = examplesFor(this.chosen[0])
+      .filter((each) => each !== this.store.text)
+      .slice(0, 2);
     replaceChildren(
       byId("examples"),
       examples.length ? "Try" : null,
-      examples.map((text) => h("button", { type: "button", data: { key: text }, onclick: () => this.store.begin({ text, models: this.store.models }) }, h("bdi", {}, text.length > 64 ? `${text.slice(0, 60)}…` : text))),
+      examples.map((text) =>
+        h(
+          "button",
+          { type: "button", data: { key: text }, onclick: () => this.store.begin({ text, models: this.store.models }) },
+          h("bdi", {}, text.length > 64 ? `${text.slice(0, 60)}…` : text),
+        ),
+      ),
     );
   }
 
@@ -157,7 +186,8 @@ export class Reader {
     });
     for (const name of [...this.cards.keys()]) if (!this.store.models.includes(name)) this.cards.delete(name);
     answers.classList.toggle("several", cards.length > 1);
-    if (cards.length !== answers.children.length || cards.some((card, i) => answers.children[i] !== card)) answers.replaceChildren(...cards);
+    if (cards.length !== answers.children.length || cards.some((card, i) => answers.children[i] !== card))
+      answers.replaceChildren(...cards);
   }
 
   drawPins() {
@@ -166,15 +196,32 @@ export class Reader {
     const [strip, none] = [byId("pins"), !store.pins.length];
     strip.hidden = none && !store.past.length && !store.future.length;
     const step = (name, list, act, keys) =>
-      h("button.quiet", { type: "button", disabled: !list.length, data: { key: name }, "aria-keyshortcuts": keys, onclick: act }, name);
+      h(
+        "button.quiet",
+        { type: "button", disabled: !list.length, data: { key: name }, "aria-keyshortcuts": keys, onclick: act },
+        name,
+      );
     replaceChildren(
       strip,
       h("p.over", {}, none ? "No pins" : count(store.pins.length, "pin")),
-      h("ul.pin-list", {}, ...store.pins.map((pin) => pinChip(pin, points, () => store.setPins(withoutPin(store.pins, pin))))),
-      h("div.pin-tools", {},
+      h(
+        "ul.pin-list",
+        {},
+        ...store.pins.map((pin) => pinChip(pin, points, () => store.setPins(withoutPin(store.pins, pin)))),
+      ),
+      h(
+        "div.pin-tools",
+        {},
         step("Undo", store.past, () => store.undo(), "Control+Z"),
         step("Redo", store.future, () => store.redo(), "Control+Shift+Z"),
-        none ? null : h("button.quiet", { type: "button", data: { key: "unpin-all" }, onclick: () => store.setPins([]) }, "Unpin all")),
+        none
+          ? null
+          : h(
+              "button.quiet",
+              { type: "button", data: { key: "unpin-all" }, onclick: () => store.setPins([]) },
+              "Unpin all",
+            ),
+      ),
     );
   }
 }
@@ -183,17 +230,38 @@ function pinChip(pin, points, unpin) {
   const words = points.slice(pin.start, pin.end);
   const value = pin.value === "O" ? "none" : pin.value;
   const head = pin.what === "head" ? ` of ${pin.head ? points.slice(...pin.head) : "the root"}` : "";
-  return h("li.pin", { data: { what: pin.what, value: pin.value } }, pinIcon(), h("bdi", {}, words), h("b", {}, value), head ? h("bdi.soft", {}, head) : null,
-    h("button.quiet.round", { type: "button", "aria-label": `Unpin ${words}: ${value}`, onclick: unpin }, "×"));
+  return h(
+    "li.pin",
+    { data: { what: pin.what, value: pin.value } },
+    pinIcon(),
+    h("bdi", {}, words),
+    h("b", {}, value),
+    head ? h("bdi.soft", {}, head) : null,
+    h("button.quiet.round", { type: "button", "aria-label": `Unpin ${words}: ${value}`, onclick: unpin }, "×"),
+  );
 }
 
 function spoken(found) {
   const [first] = found;
   if (!first || first.error) return first?.error.message ?? "";
   const names = first.reading.sentences.flatMap((sentence) =>
-    first.model.kind === "tags" ? sentence.spans.map((span) => `${sentence.tokens.slice(span.start, span.end).map((token) => token.text).join(" ")}: ${span.label}`) : []);
-  if (first.model.kind === "strings") return first.reading.sentences.map((sentence) => `${sentence.value}, ${percent(sentence.probability ?? 0)}`).join("; ");
-  return names.length ? `New answer: ${names.slice(0, 8).join(", ")}` : `New answer: ${count(first.reading.sentences.length, "sentence")}`;
+    first.model.kind === "tags"
+      ? sentence.spans.map(
+          (span) =>
+            `${sentence.tokens
+              .slice(span.start, span.end)
+              .map((token) => token.text)
+              .join(" ")}: ${span.label}`,
+        )
+      : [],
+  );
+  if (first.model.kind === "strings")
+    return first.reading.sentences
+      .map((sentence) => `${sentence.value}, ${percent(sentence.probability ?? 0)}`)
+      .join("; ");
+  return names.length
+    ? `New answer: ${names.slice(0, 8).join(", ")}`
+    : `New answer: ${count(first.reading.sentences.length, "sentence")}`;
 }
 
 /** Undo and redo with the keyboard, except in fields, which have their own. */
@@ -206,4 +274,3 @@ export function startUndo(store) {
     else store.undo();
   });
 }
-

@@ -4,6 +4,7 @@ import { entropyOf } from "./format.js";
 import { ServerProblem, explain, predict } from "./api.js";
 
 const KIND = { tags: "tags", spans: "tags", segments: "tags", arcs: "heads", brackets: "brackets", string: "strings" };
+const KIND_OF_PIN = { tag: "tags", span: "tags", head: "heads", bracket: "brackets" };
 const OUTSIDE = "O";
 export const TOP_K = 5;
 const MOST_CHOICES = { tags: 12, heads: 12, brackets: 100 };
@@ -14,7 +15,7 @@ export class ModelInfo {
   constructor(listed) {
     Object.assign(this, listed);
     this.description = listed.kind.replace(/^an? /, "");
-    this.kind = KIND[listed.answers] ?? "strings";  // what its views are; `listed.kind` is what it is in words
+    this.kind = KIND[listed.answers] ?? "strings"; // what its views are; `listed.kind` is what it is in words
     this.isPlain = this.kind === "tags" && listed.answers === "tags";
     this.canPin = listed.can.pins;
   }
@@ -46,7 +47,11 @@ export async function read(model, text, pins, { signal, known } = {}) {
 
 /** Ask a transducer about each line, and how source and target are aligned if it can say. */
 async function readLines(model, text, { signal }) {
-  const texts = text.split("\n").map((line) => line.trim()).filter(Boolean).slice(0, MOST_LINES);
+  const texts = text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .slice(0, MOST_LINES);
   const [response, explained] = await Promise.all([
     predict(model.name, { texts }, { signal, top_k: TOP_K }),
     model.can.explain ? explain(model.name, { texts }, { signal }) : null,
@@ -63,7 +68,12 @@ export async function readWords(model, words, pins, { signal } = {}) {
   const places = placesOf(words);
   const asked = { signal, top_k: TOP_K, choices: model.can.choices ? MOST_CHOICES[model.kind] : 0 };
   const [first, last] = [places[0]?.[0] ?? 0, places.at(-1)?.[1] ?? 0];
-  const bare = { index: 0, start: first, end: last, tokens: words.map((text, t) => ({ text, start: places[t][0], end: places[t][1] })) };
+  const bare = {
+    index: 0,
+    start: first,
+    end: last,
+    tokens: words.map((text, t) => ({ text, start: places[t][0], end: places[t][1] })),
+  };
   const response = await predict(model.name, { tokens: [words] }, { ...asked, pins: pinsFor(pins, [bare], model) });
   return readingOf(model, response.results[0].sentences[0]);
 }
@@ -91,7 +101,13 @@ function sentenceOf(record, index, model) {
   const task = record.tasks ? Object.keys(record.tasks)[0] : null;
   const found = task ? { ...record, ...record.tasks[task] } : record;
   const places = record.offsets ?? [];
-  const tokens = record.tokens.map((text, t) => ({ text, index: t, start: places[t]?.[0], end: places[t]?.[1], entropy: 0 }));
+  const tokens = record.tokens.map((text, t) => ({
+    text,
+    index: t,
+    start: places[t]?.[0],
+    end: places[t]?.[1],
+    entropy: 0,
+  }));
   const sentence = {
     index,
     start: places[0]?.[0] ?? 0,
@@ -110,7 +126,8 @@ function sentenceOf(record, index, model) {
 }
 
 const FILL = {
-  tags: (sentence) => fillTokens(sentence, (token, t) => ({ label: sentence.value[t], probability: sentence.parts[t]?.probability })),
+  tags: (sentence) =>
+    fillTokens(sentence, (token, t) => ({ label: sentence.value[t], probability: sentence.parts[t]?.probability })),
   heads: (sentence, found) =>
     fillTokens(sentence, (token, t) => ({
       head: sentence.value[t][0],
@@ -128,21 +145,33 @@ function fillTokens(sentence, about) {
   sentence.tokens.forEach((token, t) => Object.assign(token, about(token, t)));
   for (const each of sentence.choices) {
     if (each.end !== each.start + 1 || sentence.tokens[each.start].label === undefined) continue;
-    Object.assign(sentence.tokens[each.start], { choices: each.choices, entropy: each.entropy ?? entropyOf(each.choices.map((c) => c.probability)) });
+    Object.assign(sentence.tokens[each.start], {
+      choices: each.choices,
+      entropy: each.entropy ?? entropyOf(each.choices.map((c) => c.probability)),
+    });
   }
 }
 
 /** Chunks from symbols with their places in the source; letters without a symbol are chunks of their own. */
 function chunksOf({ tokens, parts }) {
   const found = [];
-  const source = (start, end) => tokens.slice(start, end).map((token) => token.text).join("");
+  const source = (start, end) =>
+    tokens
+      .slice(start, end)
+      .map((token) => token.text)
+      .join("");
   let at = 0;
   for (const part of parts) {
     if (at < part.start) found.push({ source: source(at, part.start), target: "", probability: null });
-    found.push({ source: part.start < at ? "" : source(part.start, part.end), target: part.label, probability: part.probability });
+    found.push({
+      source: part.start < at ? "" : source(part.start, part.end),
+      target: part.label,
+      probability: part.probability,
+    });
     at = Math.max(at, part.end);
   }
-  if (parts.length && at < tokens.length) found.push({ source: source(at, tokens.length), target: "", probability: null });
+  if (parts.length && at < tokens.length)
+    found.push({ source: source(at, tokens.length), target: "", probability: null });
   return found;
 }
 
@@ -151,24 +180,40 @@ export function pinsFor(pins, sentences, model) {
   return pins.filter((pin) => fits(pin, model)).flatMap((pin) => apiPins(pin, sentences, model));
 }
 
-const fits = (pin, model) => ({ tag: "tags", span: "tags", head: "heads", bracket: "brackets" })[pin.what] === model.kind;
+/** Whether a pin says something that the model can answer with: of its kind, with one of its labels. */
+export function fits(pin, model) {
+  if (!model.canPin || KIND_OF_PIN[pin.what] !== model.kind) return false;
+  if (pin.what !== "span") return !pin.value || model.labels.some((label) => label.split("+").includes(pin.value));
+  return !model.isPlain && (pin.value === OUTSIDE || model.spanLabels.includes(pin.value));
+}
 
 function apiPins(pin, sentences, model) {
   const sentence = sentences.find((each) => each.start <= pin.start && pin.end <= each.end);
   const first = sentence?.tokens.findIndex((token) => token.start === pin.start) ?? -1;
   const last = sentence?.tokens.findIndex((token) => token.end === pin.end) ?? -1;
   if (first < 0 || last < first) {
-    throw new ServerProblem(422, `The pin ${pin.value} is at characters ${pin.start} to ${pin.end}, where ${model.name} has no words of its own; take it back.`);
+    throw new ServerProblem(
+      422,
+      `The pin ${pin.value} is at characters ${pin.start} to ${pin.end}, where ${model.name} has no words of its own; take it back.`,
+    );
   }
   const at = (token, value) => ({ sentence: sentence.index, token, value });
   if (pin.what === "tag") return [at(first, pin.value)];
   if (pin.what === "bracket") return [at(first, `${last + 1}:${pin.value}`)];
   if (pin.what === "head") {
     const head = pin.head ? sentence.tokens.findIndex((token) => token.start === pin.head[0]) : -1;
-    if (pin.head && head < 0) throw new ServerProblem(422, `The pinned head of ${sentence.tokens[first].text} is not a word of its sentence; take the pin back.`);
+    if (pin.head && head < 0)
+      throw new ServerProblem(
+        422,
+        `The pinned head of ${sentence.tokens[first].text} is not a word of its sentence; take the pin back.`,
+      );
     return [at(first, pin.value ? `${head + 1}:${pin.value}` : `${head + 1}`)];
   }
-  return [pin.value === OUTSIDE ? range(first, last).map((t) => at(t, OUTSIDE)) : { sentence: sentence.index, start: first, end: last + 1, label: pin.value }].flat();
+  return [
+    pin.value === OUTSIDE
+      ? range(first, last).map((t) => at(t, OUTSIDE))
+      : { sentence: sentence.index, start: first, end: last + 1, label: pin.value },
+  ].flat();
 }
 
 const range = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => first + i);

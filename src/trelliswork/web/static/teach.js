@@ -112,13 +112,28 @@ export class Teacher {
     const ranking = this.by !== "order" && ranked < remaining ? `, ${ranked} of ${remaining} ranked` : "";
     this.progress.replaceChildren(
       h("p.progress-title", {}, h("b", {}, name), h("span.soft", {}, ` taught to ${this.state.model}`)),
-      h("div.bar-track", { role: "progressbar", "aria-label": "Sentences decided", "aria-valuemin": "0", "aria-valuemax": String(total), "aria-valuenow": String(decided), "--part": (decided / Math.max(1, total)).toFixed(4) }),
-      h("p.note", { data: { decided, remaining, known } }, `${decided} of ${count(total, "sentence")} decided, ${skipped ? `${skipped} put off, ` : ""}${count(known, "word")} known${ranking}`),
+      h("div.bar-track", {
+        role: "progressbar",
+        "aria-label": "Sentences decided",
+        "aria-valuemin": "0",
+        "aria-valuemax": String(total),
+        "aria-valuenow": String(decided),
+        "--part": (decided / Math.max(1, total)).toFixed(4),
+      }),
+      h(
+        "p.note",
+        { data: { decided, remaining, known } },
+        `${decided} of ${count(total, "sentence")} decided, ${skipped ? `${skipped} put off, ` : ""}${count(known, "word")} known${ranking}`,
+      ),
     );
   }
 
   orderChooser() {
-    const select = h("select", { id: "teach-order" }, ...ORDERS.map(([value, name]) => h("option", { value, selected: value === this.by }, name)));
+    const select = h(
+      "select",
+      { id: "teach-order" },
+      ...ORDERS.map(([value, name]) => h("option", { value, selected: value === this.by }, name)),
+    );
     select.addEventListener("change", () => {
       this.by = select.value;
       this.next();
@@ -127,7 +142,8 @@ export class Teacher {
   }
 
   otherFile() {
-    const show = async () => this.guarded(async () => this.showOpening({ ...(await get("v1/teach")), canReturn: true }));
+    const show = async () =>
+      this.guarded(async () => this.showOpening({ ...(await get("v1/teach")), canReturn: true }));
     return h("button.quiet", { type: "button", onclick: show }, "Another file");
   }
 }

@@ -1,5 +1,7 @@
 // Light, dark, or as the system has it; the choice is kept in this browser.
 
+import { h } from "./dom.js";
+
 const KEY = "trelliswork-theme";
 const ORDER = ["system", "light", "dark"];
 
@@ -8,7 +10,7 @@ export function startTheme(button) {
   const show = () => {
     if (theme === "system") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
-    button.textContent = `Theme: ${theme}`;
+    button.replaceChildren(h("span.theme-word", {}, "Theme: "), theme);
   };
   button.addEventListener("click", () => {
     theme = ORDER[(ORDER.indexOf(theme) + 1) % ORDER.length];

@@ -18,7 +18,11 @@ export class Training {
       "aside.training.card",
       { "aria-label": "Training" },
       h("h2", {}, "Train"),
-      h("p.note", {}, "Trains the model again, on its own data and what you confirmed. The new model answers from then on if it is better on the dev sentences."),
+      h(
+        "p.note",
+        {},
+        "Trains the model again, on its own data and what you confirmed. The new model answers from then on if it is better on the dev sentences.",
+      ),
       this.button,
       this.result,
       this.logBox,
@@ -68,11 +72,19 @@ const score = (value) => (value === null || value === undefined ? "–" : (100 *
 function resultOf({ state, before, after, swapped, problem }) {
   if (state === "idle") return [];
   if (state === "failed") return [h("p.problem", {}, problem ?? "The training failed.")];
-  const told = { true: "The new model answers from now on.", false: "Not better on the dev sentences: the model stays as it was." }[swapped];
+  const told =
+    state === "done" &&
+    {
+      true: "The new model answers from now on.",
+      false: "Not better on the dev sentences: the model stays as it was.",
+    }[swapped];
   return [
-    h("dl.scores", {},
+    h(
+      "dl.scores",
+      {},
       h("div", {}, h("dt", {}, "Dev before"), h("dd", { data: { score: before } }, score(before))),
-      h("div", {}, h("dt", {}, "Dev after"), h("dd", { data: { score: after } }, score(after)))),
+      h("div", {}, h("dt", {}, "Dev after"), h("dd", { data: { score: after } }, score(after))),
+    ),
     told ? h("p.told", {}, told) : null,
   ].filter(Boolean);
 }

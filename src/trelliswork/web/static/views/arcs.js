@@ -6,7 +6,8 @@ import { pinIcon, unsureness } from "./words.js";
 
 const [LEVEL, SLOT, GAP, MARGIN, SIZE, SMALL] = [34, 9, 26, 16, 16, 12];
 const PALEST = 0.35;
-const ROOM = 42; // beside the label of an arc, for its bends and the slots of its ends
+const SURE = 0.995; // probability from which on it is not written beside the label
+const ROOM = 36; // beside the label of an arc, for its bends and the slots of its ends
 
 let measure;
 
@@ -26,16 +27,33 @@ export function arcsElement(sentence, context) {
   const drawn = withEnds(arcs, columns);
   const picture = s(
     "svg.arcs",
-    { width: columns.width, height: base + 54, viewBox: `0 0 ${columns.width} ${base + 54}`, role: "group", "aria-label": "Dependency arcs; every word has its head", "font-size": SIZE },
+    {
+      width: columns.width,
+      height: base + 54,
+      viewBox: `0 0 ${columns.width} ${base + 54}`,
+      role: "group",
+      "aria-label": "Dependency arcs; every word has its head",
+      "font-size": SIZE,
+    },
     ...drawn.map((arc) => arcElement(arc, sentence, base, context)),
-    ...sentence.tokens.map((token, t) => wordElement(sentence, t, columns.centres[t], columns.widths[t], base, context)),
+    ...sentence.tokens.map((token, t) =>
+      wordElement(sentence, t, columns.centres[t], columns.widths[t], base, context),
+    ),
   );
   return h("div.scroll", { tabindex: "-1" }, picture);
 }
 
 function arcOf(token, t) {
   const head = token.head - 1; // -1 is the root
-  return { t, head, left: Math.min(t, head < 0 ? t : head), right: Math.max(t, head), isRoot: head < 0, label: token.label ?? "", probability: token.probability };
+  return {
+    t,
+    head,
+    left: Math.min(t, head < 0 ? t : head),
+    right: Math.max(t, head),
+    isRoot: head < 0,
+    label: token.label ?? "",
+    probability: token.probability,
+  };
 }
 
 function firstDirection(text) {
@@ -53,10 +71,15 @@ function levelled(arcs) {
     done.push(arc);
   }
   const top = Math.max(1, ...arcs.map((arc) => arc.level));
-  arcs.filter((arc) => arc.isRoot).forEach((arc) => {
-    const over = arcs.filter((other) => !other.isRoot && other.left < arc.t && arc.t < other.right);
-    arc.level = over.length ? top + 1 : 1 + Math.max(0, ...arcs.filter((o) => !o.isRoot && (o.left === arc.t || o.right === arc.t)).map((o) => o.level));
-  });
+  arcs
+    .filter((arc) => arc.isRoot)
+    .forEach((arc) => {
+      const over = arcs.filter((other) => !other.isRoot && other.left < arc.t && arc.t < other.right);
+      arc.level = over.length
+        ? top + 1
+        : 1 +
+          Math.max(0, ...arcs.filter((o) => !o.isRoot && (o.left === arc.t || o.right === arc.t)).map((o) => o.level));
+    });
   return arcs;
 }
 
@@ -64,9 +87,12 @@ function levelled(arcs) {
 function placed(tokens, arcs, isRightToLeft) {
   const widths = tokens.map((token) => Math.max(30, widthOf(token.text, SIZE, 500)) + GAP);
   for (const arc of arcs) {
-    const room = arc.isRoot ? widths[arc.t] * 2 : sum(widths.slice(arc.left, arc.right + 1)) - (widths[arc.left] + widths[arc.right]) / 2;
+    const room = arc.isRoot
+      ? widths[arc.t] * 2
+      : sum(widths.slice(arc.left, arc.right + 1)) - (widths[arc.left] + widths[arc.right]) / 2;
     const missing = widthOf(arcText(arc), SMALL, 600) + ROOM - room;
-    if (missing > 0) for (let t = arc.left; t <= arc.right; t += 1) widths[t] += missing / (arc.isRoot ? 2 : arc.right - arc.left);
+    if (missing > 0)
+      for (let t = arc.left; t <= arc.right; t += 1) widths[t] += missing / (arc.isRoot ? 2 : arc.right - arc.left);
   }
   const width = Math.ceil(sum(widths) + 2 * MARGIN);
   let at = MARGIN;
@@ -75,7 +101,7 @@ function placed(tokens, arcs, isRightToLeft) {
 }
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
-const arcText = (arc) => `${arc.label} ${shortPercent(arc.probability)}`;
+const arcText = (arc) => (arc.probability >= SURE ? arc.label : `${arc.label} ${shortPercent(arc.probability)}`);
 
 /** Where arcs begin and end: those of one word are spread, the longest outermost. */
 function withEnds(arcs, { centres }) {
@@ -92,7 +118,11 @@ function withEnds(arcs, { centres }) {
     const step = Math.min(SLOT, 20 / Math.max(1, sorted.length));
     return centres[t] + (side === "plus" ? 1 : -1) * (4 + step * rank);
   };
-  return arcs.map((arc) => (arc.isRoot ? { ...arc, x: centres[arc.t] } : { ...arc, from: place(arc, arc.head, arc.t), to: place(arc, arc.t, arc.head) }));
+  return arcs.map((arc) =>
+    arc.isRoot
+      ? { ...arc, x: centres[arc.t] }
+      : { ...arc, from: place(arc, arc.head, arc.t), to: place(arc, arc.t, arc.head) },
+  );
 }
 
 function arcElement(arc, sentence, base, context) {
@@ -107,9 +137,21 @@ function arcElement(arc, sentence, base, context) {
   return s(
     `g.arc.${context.model.colour(arc.label)}`,
     {
-      role: "button", tabindex: "-1", "aria-haspopup": "dialog", "aria-label": spoken(token, sentence, pin),
+      role: "button",
+      tabindex: "-1",
+      "aria-haspopup": "dialog",
+      "aria-label": spoken(token, sentence, pin),
       "--sure": (PALEST + (1 - PALEST) * arc.probability).toFixed(3),
-      data: { sentence: sentence.index, token: arc.t, key: `${context.model.name}/arc/${sentence.index}/${arc.t}`, head: token.head, label: arc.label, probability: arc.probability, pinned: Boolean(pin), differs: Boolean(context.differs?.(token)) },
+      data: {
+        sentence: sentence.index,
+        token: arc.t,
+        key: `${context.model.name}/arc/${sentence.index}/${arc.t}`,
+        head: token.head,
+        label: arc.label,
+        probability: arc.probability,
+        pinned: Boolean(pin),
+        differs: Boolean(context.differs?.(token)),
+      },
     },
     s("path.reach", { d: line }),
     s("path.line", { d: line }),
@@ -137,17 +179,28 @@ function wordElement(sentence, t, x, width, base, context) {
   return s(
     "g.word.arc-word",
     {
-      role: "button", tabindex: "-1", "aria-haspopup": "dialog", "aria-label": spoken(token, sentence, pinOf(token, context)),
+      role: "button",
+      tabindex: "-1",
+      "aria-haspopup": "dialog",
+      "aria-label": spoken(token, sentence, pinOf(token, context)),
       data: { key: `${context.model.name}/${sentence.index}/${t}`, sentence: sentence.index, token: t },
     },
     s("rect.behind", { x: x - width / 2 + 4, y: base + 6, width: width - 8, height: 40, rx: 7 }),
     s("text", { x, y: base + 25, "text-anchor": "middle" }, token.text),
-    s("rect.unsure", { x: x - widthOf(token.text, SIZE, 550) / 2, y: base + 33, width: widthOf(token.text, SIZE, 550), height: 1 + 4 * unsureness(token.entropy), rx: 1, "--unsure": unsureness(token.entropy).toFixed(3) }),
+    s("rect.unsure", {
+      x: x - widthOf(token.text, SIZE, 550) / 2,
+      y: base + 33,
+      width: widthOf(token.text, SIZE, 550),
+      height: 1 + 4 * unsureness(token.entropy),
+      rx: 1,
+      "--unsure": unsureness(token.entropy).toFixed(3),
+    }),
     token.tag ? s("text.tag", { x, y: base + 46, "text-anchor": "middle", "font-size": 11 }, token.tag) : null,
   );
 }
 
-const pinOf = (token, context) => context.pins.find((pin) => pin.what === "head" && pin.start === token.start && pin.end === token.end);
+const pinOf = (token, context) =>
+  context.pins.find((pin) => pin.what === "head" && pin.start === token.start && pin.end === token.end);
 
 function spoken(token, sentence, pin) {
   const head = token.head ? `hangs on ${sentence.tokens[token.head - 1].text}` : "is the root";

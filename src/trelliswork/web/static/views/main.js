@@ -32,7 +32,9 @@ export class MainView {
     const scrolled = this.scrolled();
     const children = reading.sentences.map((sentence) => this.drawnSentence(sentence, points, context, kept));
     this.drawn = kept;
-    this.element.replaceChildren(...(this.model.kind === "tags" ? withGaps(children, reading.sentences, points) : children));
+    this.element.replaceChildren(
+      ...(this.model.kind === "tags" ? withGaps(children, reading.sentences, points) : children),
+    );
     this.element.querySelectorAll('.word[tabindex="0"]').forEach((each) => each.setAttribute("tabindex", "-1"));
     keepOneTabStop(this.element, stop);
     this.element.querySelectorAll(".scroll").forEach((box, i) => (box.scrollLeft = scrolled[i] ?? 0));
@@ -48,7 +50,9 @@ export class MainView {
     const pins = context.pins.filter((pin) => pin.start < sentence.end && sentence.start < pin.end);
     const differs = context.differs ? sentence.tokens.map((token) => Boolean(context.differs(token))) : null;
     const { analyses, choices, spanChoices, ...seen } = sentence;
-    const key = JSON.stringify([seen, pins, differs, points.slice(sentence.start, sentence.end)], (name, value) => (name === "choices" ? undefined : value));
+    const key = JSON.stringify([seen, pins, differs, points.slice(sentence.start, sentence.end)], (name, value) =>
+      name === "choices" ? undefined : value,
+    );
     const element = this.drawn.get(key) ?? this.newElement(sentence, points, context);
     kept.set(key, element);
     return element;

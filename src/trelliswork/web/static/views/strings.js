@@ -10,10 +10,21 @@ export function stringElement(sentence) {
   return h(
     "div.string",
     { data: { sentence: sentence.index, probability: sentence.probability } },
-    h("p.target", { dir: "auto" }, h("span.from", {}, h("bdi", {}, sentence.source), h("span", { "aria-label": "becomes" }, " → ")), h("bdi.value", {}, String(sentence.value) || NOTHING),
-      sentence.probability === null ? null : h("span.share", { title: String(sentence.probability) }, percent(sentence.probability))),
+    h(
+      "p.target",
+      { dir: "auto" },
+      h("span.from", {}, h("bdi", {}, sentence.source), h("span", { "aria-label": "becomes" }, " → ")),
+      h("bdi.value", {}, String(sentence.value) || NOTHING),
+      sentence.probability === null
+        ? null
+        : h("span.share", { title: String(sentence.probability) }, percent(sentence.probability)),
+    ),
     sentence.chunks.length
-      ? h("div.scroll", { tabindex: "-1" }, h("ol.chunks", { "aria-label": "Alignment of source and target" }, ...sentence.chunks.map(chunkElement)))
+      ? h(
+          "div.scroll",
+          { tabindex: "-1" },
+          h("ol.chunks", { "aria-label": "Alignment of source and target" }, ...sentence.chunks.map(chunkElement)),
+        )
       : null,
   );
 }

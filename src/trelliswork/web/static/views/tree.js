@@ -46,9 +46,18 @@ export function treeElement(sentence, context) {
   const nodes = listed(root);
   const picture = s(
     "svg.tree",
-    { width: root.width + 2 * MARGIN, height: bottom + 24, viewBox: `0 0 ${root.width + 2 * MARGIN} ${bottom + 24}`, role: "group", "aria-label": `Phrase tree: ${sentence.value}`, "font-size": SIZE },
+    {
+      width: root.width + 2 * MARGIN,
+      height: bottom + 24,
+      viewBox: `0 0 ${root.width + 2 * MARGIN} ${bottom + 24}`,
+      role: "group",
+      "aria-label": `Phrase tree: ${sentence.value}`,
+      "font-size": SIZE,
+    },
     ...nodes.flatMap((node) => node.children.map((child) => branch(node, child, bottom))),
-    ...nodes.map((node) => (node.word === undefined ? nodeElement(node, sentence, bottom, context) : leafElement(node, bottom))),
+    ...nodes.map((node) =>
+      node.word === undefined ? nodeElement(node, sentence, bottom, context) : leafElement(node, bottom),
+    ),
   );
   return h("div.scroll", { tabindex: "-1" }, picture);
 }
@@ -56,9 +65,14 @@ export function treeElement(sentence, context) {
 function measured(node, sentence) {
   node.children.forEach((child) => measured(child, sentence));
   if (node.word !== undefined) node.word = sentence.tokens[node.start]?.text ?? node.word;
-  const below = node.children.reduce((sum, child) => sum + child.width, 0) + GAP * Math.max(0, node.children.length - 1);
+  const below =
+    node.children.reduce((sum, child) => sum + child.width, 0) + GAP * Math.max(0, node.children.length - 1);
   node.height = node.children.length ? 1 + Math.max(...node.children.map((child) => child.height)) : 0;
-  node.width = Math.max(widthOf(node.word ?? node.label, SIZE, 600) + 12, below, node.word === undefined && !isTag(node) ? 44 : 0);
+  node.width = Math.max(
+    widthOf(node.word ?? node.label, SIZE, 600) + 12,
+    below,
+    node.word === undefined && !isTag(node) ? 44 : 0,
+  );
   node.inner = below;
   return node;
 }
@@ -86,22 +100,42 @@ function nodeElement(node, sentence, bottom, context) {
   const y = levelOf(node, bottom);
   if (isTag(node)) return s("text.tag", { x: node.x, y, "text-anchor": "middle" }, node.label);
   const [first, last] = [sentence.tokens[node.start], sentence.tokens[node.end - 1]];
-  const pin = context.pins.find((each) => each.what === "bracket" && each.start === first.start && each.end === last.end && each.value === node.label);
-  const found = sentence.spans.find((span) => span.start === node.start && span.end === node.end && span.label === node.label);
+  const pin = context.pins.find(
+    (each) =>
+      each.what === "bracket" && each.start === first.start && each.end === last.end && each.value === node.label,
+  );
+  const found = sentence.spans.find(
+    (span) => span.start === node.start && span.end === node.end && span.label === node.label,
+  );
   const sure = found?.probability;
-  const words = sentence.tokens.slice(node.start, node.end).map((token) => token.text).join(" ");
+  const words = sentence.tokens
+    .slice(node.start, node.end)
+    .map((token) => token.text)
+    .join(" ");
   const width = Math.max(widthOf(node.label, SIZE, 600), 34) + (pin ? 30 : 14);
   return s(
     `g.word.constituent.${context.model.colour(node.label)}`,
     {
-      role: "button", tabindex: "-1", "aria-haspopup": "dialog",
+      role: "button",
+      tabindex: "-1",
+      "aria-haspopup": "dialog",
       "aria-label": `${node.label} ${sure === undefined ? "" : shortPercent(sure)}: ${words}${pin ? ", pinned" : ""}`,
-      data: { key: `${context.model.name}/node/${sentence.index}/${node.start}-${node.end}-${node.label}`, sentence: sentence.index, first: node.start, last: node.end, label: node.label, probability: sure, pinned: Boolean(pin) },
+      data: {
+        key: `${context.model.name}/node/${sentence.index}/${node.start}-${node.end}-${node.label}`,
+        sentence: sentence.index,
+        first: node.start,
+        last: node.end,
+        label: node.label,
+        probability: sure,
+        pinned: Boolean(pin),
+      },
     },
     s("rect.behind", { x: node.x - width / 2, y: y - SIZE - 3, width, height: sure === undefined ? 26 : 40, rx: 8 }),
     s("text.name", { x: node.x + (pin ? 7 : 0), y, "text-anchor": "middle" }, node.label),
     pin ? placedIcon(node.x - width / 2 + 5, y - 11) : null,
-    sure === undefined ? null : s("text.share", { x: node.x, y: y + 15, "text-anchor": "middle", "font-size": 11 }, shortPercent(sure)),
+    sure === undefined
+      ? null
+      : s("text.share", { x: node.x, y: y + 15, "text-anchor": "middle", "font-size": 11 }, shortPercent(sure)),
   );
 }
 

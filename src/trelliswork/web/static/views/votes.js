@@ -5,14 +5,26 @@ import { percent } from "../format.js";
 
 /** The votes on one word, as /v1/explain gives them: for its tag, and for the strongest other one. */
 export function votesElement(explained, model) {
-  const most = Math.max(0.001, ...[...explained.votes, ...(explained.rival_votes ?? [])].map((vote) => Math.abs(vote.score)));
+  const most = Math.max(
+    0.001,
+    ...[...explained.votes, ...(explained.rival_votes ?? [])].map((vote) => Math.abs(vote.score)),
+  );
   return h(
     "div.votes",
     {},
-    h("div.vote-columns", {},
+    h(
+      "div.vote-columns",
+      {},
       column(explained.token, explained.label, explained.votes, most, model, ` with ${percent(explained.probability)}`),
-      explained.rival ? column(explained.token, explained.rival, explained.rival_votes, most, model, ", the strongest other tag") : null),
-    h("p.note", {}, "Each vote is the weight of a feature that is present. The votes of a sentence add up to the score of its tags; + speaks for the tag, − against it. Votes are those without pins."),
+      explained.rival
+        ? column(explained.token, explained.rival, explained.rival_votes, most, model, ", the strongest other tag")
+        : null,
+    ),
+    h(
+      "p.note",
+      {},
+      "Each vote is the weight of a feature that is present. The votes of a sentence add up to the score of its tags; + speaks for the tag, − against it. Votes are those without pins.",
+    ),
   );
 }
 
@@ -22,10 +34,23 @@ function column(word, label, votes, most, model, about) {
     { data: { label } },
     h("p.lead", {}, h("bdi", {}, h("b", {}, word)), " as ", h(`b.tint.${model.colour(label)}`, {}, label), about),
     votes.length
-      ? h("table", {},
+      ? h(
+          "table",
+          {},
           h("caption.unseen", {}, `Votes on ${word} as ${label}`),
-          h("thead.unseen", {}, h("tr", {}, h("th", { scope: "col" }, "Feature"), h("th", { scope: "col" }, "Size"), h("th", { scope: "col" }, "Vote"))),
-          h("tbody", {}, ...votes.map((vote) => voteRow(vote, most))))
+          h(
+            "thead.unseen",
+            {},
+            h(
+              "tr",
+              {},
+              h("th", { scope: "col" }, "Feature"),
+              h("th", { scope: "col" }, "Size"),
+              h("th", { scope: "col" }, "Vote"),
+            ),
+          ),
+          h("tbody", {}, ...votes.map((vote) => voteRow(vote, most))),
+        )
       : h("p.note", {}, "No feature of this word has a weight for this tag."),
   );
 }
@@ -36,7 +61,11 @@ function voteRow(vote, most) {
     `tr${isAgainst ? ".against" : ""}`,
     { data: { score: vote.score } },
     h("th", { scope: "row", title: vote.name }, h("bdi", {}, vote.words)),
-    h("td.vote-bar", { "aria-hidden": "true" }, h("span.meter", { "--part": (Math.abs(vote.score) / most).toFixed(3) })),
+    h(
+      "td.vote-bar",
+      { "aria-hidden": "true" },
+      h("span.meter", { "--part": (Math.abs(vote.score) / most).toFixed(3) }),
+    ),
     h("td.weight", {}, `${isAgainst ? "−" : "+"}${Math.abs(vote.score).toFixed(2)}`),
   );
 }

@@ -14,7 +14,7 @@ export function sentenceElement(sentence, points, context) {
   let at = sentence.start;
   const groups = context.model.isPlain ? [] : sentence.spans;
   const spanAt = new Map(groups.map((span) => [span.start, span]));
-  for (let t = 0; t < sentence.tokens.length; ) {
+  for (let t = 0; t < sentence.tokens.length;) {
     const span = spanAt.get(t);
     const end = span ? span.end : t + 1;
     element.append(points.slice(at, sentence.tokens[t].start));
@@ -41,15 +41,29 @@ function spanElement(sentence, span, words, context) {
   const differs = words.some((each) => each.classList?.contains("differs"));
   return h(
     `span.span.${context.model.colour(span.label)}`,
-    { data: { label: span.label, probability: span.probability, pinned: Boolean(pin), differs, first: span.start, last: span.end } },
+    {
+      data: {
+        label: span.label,
+        probability: span.probability,
+        pinned: Boolean(pin),
+        differs,
+        first: span.start,
+        last: span.end,
+      },
+    },
     ...words,
-    h("span.label", { "aria-hidden": "true" }, pin ? pinIcon() : null, h("bdi", {}, h("b", {}, span.label), ` ${shortPercent(span.probability)}`)),
+    h(
+      "span.label",
+      { "aria-hidden": "true" },
+      pin ? pinIcon() : null,
+      h("bdi", {}, h("b", {}, span.label), ` ${shortPercent(span.probability)}`),
+    ),
   );
 }
 
 function wordElement(sentence, t, context) {
   const token = sentence.tokens[t];
-  const pin = context.pins.find((each) => each.what === "tag" && each.start === token.start && each.end === token.end);
+  const pin = context.pins.find((each) => isOn(token, each));
   const differs = context.differs?.(token);
   const stacked = context.model.isPlain;
   return h(
@@ -60,7 +74,13 @@ function wordElement(sentence, t, context) {
       "aria-haspopup": "dialog",
       "aria-label": spokenWord(token, pin, differs),
       "--unsure": unsureness(token.entropy).toFixed(3),
-      data: { key: `${context.model.name}/${sentence.index}/${t}`, sentence: sentence.index, token: t, label: token.label, probability: token.probability },
+      data: {
+        key: `${context.model.name}/${sentence.index}/${t}`,
+        sentence: sentence.index,
+        token: t,
+        label: token.label,
+        probability: token.probability,
+      },
     },
     h("span.letters", {}, token.text),
     stacked ? underWord(token, pin, context) : null,
@@ -68,8 +88,19 @@ function wordElement(sentence, t, context) {
   );
 }
 
+/** Whether a pin says something of this word alone: its tag, or that it is outside. */
+function isOn(token, pin) {
+  if (pin.what === "tag") return pin.start === token.start && pin.end === token.end;
+  return pin.what === "span" && pin.value === "O" && pin.start <= token.start && token.end <= pin.end;
+}
+
 function underWord(token, pin, context) {
-  return h(`span.under.${context.model.colour(token.label)}`, { "aria-hidden": "true" }, pin ? pinIcon() : null, h("bdi", {}, token.label));
+  return h(
+    `span.under.${context.model.colour(token.label)}`,
+    { "aria-hidden": "true" },
+    pin ? pinIcon() : null,
+    h("bdi", {}, token.label),
+  );
 }
 
 function spokenWord(token, pin, differs) {
@@ -124,6 +155,7 @@ function stepOf(key, direction, toEnd, toStart) {
 
 /** One word can be reached with Tab: the one that could before, or the first. */
 export function keepOneTabStop(container, key, selector = ".word") {
-  const stop = (key && container.querySelector(`${selector}[data-key="${CSS.escape(key)}"]`)) || container.querySelector(selector);
+  const stop =
+    (key && container.querySelector(`${selector}[data-key="${CSS.escape(key)}"]`)) || container.querySelector(selector);
   stop?.setAttribute("tabindex", "0");
 }
