@@ -352,9 +352,8 @@ def test_bf16_trains_the_network_in_half_precision_and_the_chain_in_full() -> No
 
 
 def test_a_processor_that_refuses_bf16_is_a_sentence() -> None:
-    with pytest.raises(TrellisworkError, match="announces it and refuses; train with precision float32"):
-        with half_precision("cpu"):
-            raise RuntimeError("could not create a primitive")
+    with pytest.raises(TrellisworkError, match="announces it and refuses; train with"), half_precision("cpu"):
+        raise RuntimeError("could not create a primitive")
     with pytest.raises(RuntimeError, match="something else"), half_precision("cpu"):
         raise RuntimeError("something else")
 
