@@ -29,7 +29,7 @@ def teaching(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
 def page(browser: Any, teaching: tuple[Server, Path]) -> Iterator[Any]:
     seen = Seen()
     context = browser.new_context(viewport={"width": 1200, "height": 900})
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(30_000)
     page = context.new_page()
     seen.watch(page)
     page.goto(teaching[0].address)
@@ -151,7 +151,7 @@ def test_twenty_sentences_by_keyboard_with_a_kill_in_between(
 def test_training_on_what_was_taught(page: Any) -> None:
     page.get_by_role("button", name="Train on what I taught").click()
     page.wait_for_selector(".log-box[open]")
-    page.wait_for_selector(".told", timeout=60_000)
+    page.wait_for_selector(".told", timeout=120_000)
     before, after = (float(each) for each in page.locator(".scores dd").all_inner_texts())
     assert 50 < before <= 100 and 50 < after <= 100
     told = page.locator(".told").inner_text()
