@@ -177,9 +177,7 @@ class Record(Kind):
             raise refuse(place, "an object", value)
         unknown = next((name for name in value if name not in self.members), None)
         if unknown is not None:
-            raise Problem(
-                422, f"{place}: expected {', '.join(self.members)}; got {shown(unknown)}, which means nothing"
-            )
+            raise Problem(422, f"{place}: expected {', '.join(self.members)}; got {shown(unknown)}, which is none")
         given = [name for name in self.either if value.get(name) is not None]
         if self.either and len(given) != 1:
             got = " and ".join(given) or "none of them"
