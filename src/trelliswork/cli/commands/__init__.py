@@ -2,6 +2,12 @@
 
 `--help` shows the lines of this table; the file of a command is imported when the command is run or its own help is
 asked for. So it may import what it needs at its top.
+
+train, tune                        from labelled data to a model
+predict, serve, explain            from a model to answers
+evaluate, check, info              how good a model is, and what files and models are
+convert, export                    to and from other programs
+demo, warmup                       the first minute
 """
 
 from __future__ import annotations
