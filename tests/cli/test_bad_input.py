@@ -67,7 +67,10 @@ def test_a_late_fault_leaves_no_output_either(cli: Cli, model: Path, tmp_path: P
 def test_a_missing_file(cli: Cli, model: Path, tmp_path: Path) -> None:
     assert cli("check", tmp_path / "no.conll").err == f"error: {tmp_path / 'no.conll'}: no such file; check the path\n"
     answer = cli("tag", model, tmp_path)
-    assert answer.err == f"error: {tmp_path}: expected a file, got a folder; name one of the files in it\n"
+    assert answer.err == f"error: {tmp_path}: expected files in the folder, got none; name another\n"
+    assert (
+        cli("check", tmp_path).err == f"error: {tmp_path}: expected a file, got a folder; name one of the files in it\n"
+    )
 
 
 def test_a_file_without_the_columns_of_the_model(cli: Cli, data: Path, tmp_path: Path) -> None:
@@ -163,7 +166,6 @@ def test_a_folder_in_the_way_of_a_file(cli: Cli, model: Path, data: Path, text_f
     taken = text_file.with_name("taken")
     taken.mkdir()
     reason = f"error: {taken}: cannot be written: expected a file, got a folder; choose another name\n"
-    assert cli("tag", model, text_file, "--text", "--out", taken) == (2, "", reason)
     assert cli("evaluate", model, data / "test.conll", "--json", taken, "--quiet")[::2] == (2, reason)
     assert list(taken.iterdir()) == []
 

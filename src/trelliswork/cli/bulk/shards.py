@@ -44,6 +44,8 @@ def shards_of(pattern: str, out: str | None, output: Output | None) -> list[Shar
     """The files that a pattern or a folder stands for, in order of their names."""
     found = sorted(glob.glob(f"{pattern}/*" if Path(pattern).is_dir() else pattern, recursive=True))
     files = [Path(each) for each in found if Path(each).is_file()]
+    if not files and Path(pattern).is_dir():
+        raise TrellisworkError(f"{pattern}: expected files in the folder, got none; name another")
     if not files:
         raise TrellisworkError(f"expected files to read, got none that match {pattern}; check the pattern")
     if out is None:
