@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from trelliswork.data.corpus import as_sentences, builtin_corpus
 GOLD = as_sentences(builtin_corpus(seed=7, sizes=(20, 1, 1))["train"])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def teaching(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
     """A server of its own, which is killed in between, and the folder of what is taught."""
     folder = tmp_path_factory.mktemp("taught")
@@ -25,14 +26,15 @@ def teaching(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
     server.stop()
 
 
-@pytest.fixture
-def page(browser: Any, teaching: tuple[Server, Path]) -> Iterator[Any]:
+@contextmanager
+def teach_tab(browser: Any, server: Server) -> Iterator[Any]:
+    """The page, opened anew, with the tab for teaching chosen by keyboard."""
     seen = Seen()
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     context.set_default_timeout(30_000)
     page = context.new_page()
     seen.watch(page)
-    page.goto(teaching[0].address)
+    page.goto(server.address)
     page.keyboard.press("Tab")  # skip, brand, Read, Teach
     for _ in range(3):
         page.keyboard.press("Tab")
@@ -105,11 +107,19 @@ def teach(page: Any, n: int) -> int:
     return n_corrected
 
 
-def test_twenty_sentences_by_keyboard_with_a_kill_in_between(
-    page: Any, teaching: tuple[Server, Path], tmp_path: Path
-) -> None:
+def test_teaching(browser: Any, teaching: tuple[Server, Path], tmp_path: Path) -> None:
+    """One session after another on what the one before has left."""
     server, folder = teaching
-    file = tmp_path / "news.tok"
+    with teach_tab(browser, server) as page:
+        twenty_sentences_by_keyboard_with_a_kill_in_between(page, server, folder)
+    with teach_tab(browser, server) as page:
+        training_on_what_was_taught(page)
+    with teach_tab(browser, server) as page:
+        orders_skips_and_problems(page, tmp_path / "other.txt")
+
+
+def twenty_sentences_by_keyboard_with_a_kill_in_between(page: Any, server: Server, folder: Path) -> None:
+    file = folder.with_name("news.tok")
     file.write_text("".join(" ".join(each.words) + "\n" for each in GOLD), encoding="utf-8")
     page.wait_for_selector("#teach-file", state="attached")
     page.set_input_files("#teach-file", file)
@@ -148,7 +158,7 @@ def test_twenty_sentences_by_keyboard_with_a_kill_in_between(
     }
 
 
-def test_training_on_what_was_taught(page: Any) -> None:
+def training_on_what_was_taught(page: Any) -> None:
     page.get_by_role("button", name="Train on what I taught").click()
     page.wait_for_selector(".log-box[open]")
     page.wait_for_selector(".told", timeout=120_000)
@@ -158,9 +168,8 @@ def test_training_on_what_was_taught(page: Any) -> None:
     assert ("answers from now on" in told) == (after > before)
 
 
-def test_orders_skips_and_problems(page: Any, teaching: tuple[Server, Path], tmp_path: Path) -> None:
+def orders_skips_and_problems(page: Any, other: Path) -> None:
     page.get_by_role("button", name="Another file").click()
-    other = tmp_path / "other.txt"
     other.write_text("Jordan left Austin .\nShe slept .\nChase met May Lincoln .\n", encoding="utf-8")
     page.set_input_files("#teach-file", other)
     decided(page, 0)
