@@ -172,6 +172,7 @@ def predict(
     job = Job(question, layout_in(columns), wanted, output, lines or typed, unit)
     announce_compiling()
     if loaded.reads == "text":
+        _refuse_bulk_options(engine, workers)
         _write_tokens(file, loaded, out, job)
     elif is_bulk(file, out):
         shards = shards_of(file, out, output)
