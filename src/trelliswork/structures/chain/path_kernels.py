@@ -61,12 +61,22 @@ def add_path_gradients(tags, lengths, grad, d_emissions, d_transitions, d_start,
 
 @kernel(FAST)
 def _best_arrivals(deltas, t, arc_scores, arrived):
-    """arrived_j = max_i deltas[t, i] + arc_ij, four sources a pass."""
+    """arrived_j = max_i deltas[t, i] + arc_ij, eight sources a pass."""
     c, width = arc_scores.shape
     d0 = deltas[t, 0]
     for j in range(width):
         arrived[j] = d0 + arc_scores[0, j]
     i = 1
+    while i + 7 < c:
+        d0, d1, d2, d3 = deltas[t, i], deltas[t, i + 1], deltas[t, i + 2], deltas[t, i + 3]
+        d4, d5, d6, d7 = deltas[t, i + 4], deltas[t, i + 5], deltas[t, i + 6], deltas[t, i + 7]
+        for j in range(width):
+            left = higher(d0 + arc_scores[i, j], d1 + arc_scores[i + 1, j])
+            right = higher(d2 + arc_scores[i + 2, j], d3 + arc_scores[i + 3, j])
+            left = higher(left, higher(d4 + arc_scores[i + 4, j], d5 + arc_scores[i + 5, j]))
+            right = higher(right, higher(d6 + arc_scores[i + 6, j], d7 + arc_scores[i + 7, j]))
+            arrived[j] = higher(arrived[j], higher(left, right))
+        i += 8
     while i + 3 < c:
         d0, d1, d2, d3 = deltas[t, i], deltas[t, i + 1], deltas[t, i + 2], deltas[t, i + 3]
         for j in range(width):
