@@ -47,7 +47,7 @@ def layout(format: ColumnFormat | None, kind: InputKind) -> str:
     """How a file is read, in one line."""
     if format is not None:
         return format.describe()
-    shown = {"crfsuite": "attributes as CRFsuite has them", "brackets": "trees in brackets"}
+    shown = {"crfsuite": "attributes as CRFsuite has them", "brackets": "trees in brackets", "parquet": "Parquet"}
     return shown.get(kind, "JSON lines")
 
 

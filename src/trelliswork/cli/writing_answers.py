@@ -36,6 +36,7 @@ from trelliswork.data.jsonl import is_array
 from trelliswork.data.kept_lines import KeptLines
 from trelliswork.data.readers import InputKind
 from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.tags.scheme_rules import split_tag
 
 
@@ -49,6 +50,7 @@ class Output(StrEnum):
     lexicon = "lexicon"
     jsonl = "jsonl"
     json = "json"
+    parquet = "parquet"
     brackets = "brackets"
     html = "html"
     pretty = "pretty"
@@ -57,14 +59,14 @@ class Output(StrEnum):
 _SUFFIXES = {
     ".conll": Output.conll, ".conllu": Output.conllu, ".csv": Output.csv, ".jsonl": Output.jsonl,
     ".ndjson": Output.jsonl, ".json": Output.json, ".html": Output.html, ".htm": Output.html,
-    ".mrg": Output.brackets, ".ptb": Output.brackets,
+    ".parquet": Output.parquet, ".pq": Output.parquet, ".mrg": Output.brackets, ".ptb": Output.brackets,
 }  # fmt: skip
-_SAME: dict[InputKind, Output] = {"csv": Output.csv, "jsonl": Output.jsonl}
+_SAME: dict[InputKind, Output] = {"csv": Output.csv, "jsonl": Output.jsonl, "parquet": Output.parquet}
 
 
 # What models learn from whose answers are dependency trees, written as CoNLL-U; constituency trees; strings; events.
 TREES, BRACKETS, PAIRS, EVENTS = ("heads",), "brackets", "pairs", "events"
-WITH_EVENTS = (Output.jsonl, Output.json, Output.html, Output.pretty)  # what can hold events
+WITH_EVENTS = (Output.jsonl, Output.json, Output.parquet, Output.html, Output.pretty)  # what can hold events
 
 
 def output_of(given: Output | None, out: str | None) -> Output | None:
@@ -87,6 +89,11 @@ class Inputs:
         """The format that it is in."""
         is_conllu = self.format is not None and self.format.conllu
         return _SAME.get(self.kind, Output.conllu if is_conllu else Output.conll)
+
+
+def is_binary(wanted: Output | None, kind: InputKind) -> bool:
+    """Whether answers are written as bytes."""
+    return (wanted or _SAME.get(kind)) is Output.parquet
 
 
 def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Any) -> bool:
@@ -123,6 +130,10 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
     in_file = format is None  # places in a sentence of CoNLL-U say nothing without its text
     if wanted is Output.jsonl:
         return JsonWriter(schemes)
+    if wanted is Output.parquet:
+        source = inputs.file if inputs.kind == "parquet" else None
+        writer: Writer = named("trelliswork.cli.writers.parquet:ParquetWriter")(model, JsonWriter(schemes), source)
+        return writer
     if wanted in (Output.tsv, Output.lexicon):
         return PairWriter(probabilities=wanted is Output.tsv)
     if wanted is Output.brackets:
@@ -142,6 +153,8 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
 
 def _as_read(inputs: Inputs, top_k: int, model: Any) -> Output:
     """The format of answers if none is asked for."""
+    if inputs.own is Output.parquet:
+        return Output.parquet
     if model.learns_from == PAIRS:
         return Output.tsv
     if model.learns_from == EVENTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from trelliswork.data.brackets import is_brackets, read_brackets
 from trelliswork.data.choices import Choices
@@ -16,13 +16,23 @@ from trelliswork.data.jsonl import read_jsonl
 from trelliswork.data.pairs import open_sources
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
+from trelliswork.lazy import named
 
-FileKind = Literal["conll", "jsonl", "csv", "crfsuite", "brackets"]
+FileKind = Literal["conll", "jsonl", "csv", "crfsuite", "brackets", "parquet"]
 InputKind = FileKind | Literal["text", "pretokenised", "pairs"]
 _JSON_SUFFIXES = tuple(f".{name}{packed}" for name in ("jsonl", "ndjson", "json") for packed in ("", ".gz"))
+_PARQUET_SUFFIXES = (".parquet", ".pq")
+
+
+def read_parquet(path: str | Path, **how: Any) -> Iterator[Sentence]:
+    """The sentences of a Parquet file, see `trelliswork.data.parquet`; pyarrow is imported now."""
+    found: Iterator[Sentence] = named("trelliswork.data.parquet:read_parquet")(path, **how)
+    return found
+
+
 _READERS: dict[FileKind, Callable[..., Iterator[Sentence]]] = {
     "conll": read_conll, "jsonl": read_jsonl, "csv": read_csv, "crfsuite": read_crfsuite,
-    "brackets": read_brackets,
+    "brackets": read_brackets, "parquet": read_parquet,
 }  # fmt: skip
 
 
@@ -37,11 +47,13 @@ def file_kind(path: str | Path) -> FileKind:
         return "jsonl"
     if is_brackets(path):
         return "brackets"
+    if str(path).lower().endswith(_PARQUET_SUFFIXES):
+        return "parquet"
     return "csv" if is_csv(path) else "crfsuite" if is_crfsuite(path) else "conll"
 
 
 def reader_for(path: str | Path) -> Callable[..., Iterator[Sentence]]:
-    """`read_jsonl`, `read_csv`, `read_crfsuite`, `read_brackets` or `read_conll`, by suffix.
+    """`read_jsonl`, `read_csv`, `read_crfsuite`, `read_brackets`, `read_parquet` or `read_conll`, by suffix.
 
     >>> reader_for("dev.jsonl.gz").__name__, reader_for("dev.csv").__name__, reader_for("dev.txt").__name__
     ('read_jsonl', 'read_csv', 'read_conll')
@@ -58,6 +70,8 @@ def open_tagged(
         return open_csv(path, choices)
     if kind == "jsonl":
         return None, read_jsonl(path, fields=choices.fields, tokeniser=choices.tokeniser)
+    if kind == "parquet":
+        return None, read_parquet(path, fields=choices.fields, tokeniser=choices.tokeniser)
     if kind == "brackets":
         return None, read_brackets(path, detail=choices.detail)
     return (None, read_crfsuite(path)) if kind == "crfsuite" else open_conll(path, choices)
@@ -74,6 +88,8 @@ def open_untagged(
         return open_csv(path, choices, with_tags=False, keep=keep)
     if kind == "jsonl":
         return None, read_jsonl(path, with_tags=False, fields=choices.fields, tokeniser=choices.tokeniser, keep=keep)
+    if kind == "parquet":
+        return None, read_parquet(path, with_tags=False, fields=choices.fields, tokeniser=choices.tokeniser)
     if kind == "crfsuite":
         return None, read_crfsuite(path, with_tags=False)
     if kind == "brackets":

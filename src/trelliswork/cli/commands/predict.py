@@ -18,6 +18,7 @@ from trelliswork.cli.bulk.annotate import annotate_all
 from trelliswork.cli.bulk.local import annotate_locally
 from trelliswork.cli.bulk.shards import is_bulk, shards_of
 from trelliswork.cli.given_function import given_function
+from trelliswork.cli.inputs import kind_of
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.options import Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
@@ -25,12 +26,14 @@ from trelliswork.cli.pins import parse_pins
 from trelliswork.cli.predicting import Job, write_answers
 from trelliswork.cli.tasks import load_reader
 from trelliswork.cli.writers import ConlluWriter
-from trelliswork.cli.writing_answers import PAIRS, Output, output_of
+from trelliswork.cli.writing_answers import PAIRS, Output, is_binary, output_of
 from trelliswork.data import atomic_write, json_text
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_text
+
+RAY = "trelliswork.cli.bulk.ray_engine:annotate_by_ray"
 
 
 class Input(StrEnum):
@@ -39,6 +42,7 @@ class Input(StrEnum):
     conll = "conll"
     jsonl = "jsonl"
     csv = "csv"
+    parquet = "parquet"
     crfsuite = "crfsuite"
     brackets = "brackets"
     text = "text"
@@ -125,7 +129,9 @@ def predict(
     FILE has the same columns as the training data (the tag column is
     optional), or is CSV with a header, JSON lines or a JSON array. It is
     written back byte for byte with only the predictions replaced or added,
-    unless --format or the suffix of --out asks for another format. With
+    unless --format or the suffix of --out asks for another format. Rows of
+    Parquet (extra \\[arrow]) are read like JSON records and written with all
+    their columns and those of the answers; see docs/bulk.md. With
     --text, FILE is plain text: the model's tokeniser, or rules, find
     sentences and words, and the output has character offsets. A blank line
     ends a paragraph; other line breaks are white space. Converted CRFsuite
@@ -176,20 +182,15 @@ def predict(
         _write_tokens(file, loaded, out, job)
     elif is_bulk(file, out):
         shards = shards_of(file, out, output)
-        annotate_all(shards, Path(str(out)), _engine(engine, model, loaded, job, workers or os.cpu_count() or 1))
+        n_workers = workers or os.cpu_count() or 1
+        by_ray = partial(named(RAY), folder=model, features=features) if engine is Engine.ray else None
+        answer = by_ray or partial(annotate_locally, model=loaded)
+        annotate_all(shards, Path(str(out)), partial(answer, job=job, n_workers=n_workers))
     else:
         _refuse_bulk_options(engine, workers)
-        with _target(out) as target:  # answers line by line to someone who types
+        binary = is_binary(output, kind_of(file, wanted, loaded))
+        with _target(out, binary=binary) as target:  # answers line by line to someone who types
             write_answers(loaded, file, job, target, batch=1 if typed else BATCH)
-
-
-def _engine(engine: Engine | None, folder: str, model: Any, job: Job, workers: int) -> Any:
-    """What answers the shards that it is given."""
-    if engine is Engine.ray:
-        return partial(
-            named("trelliswork.cli.bulk.ray_engine:annotate_by_ray"), folder=folder, job=job, n_workers=workers
-        )
-    return partial(annotate_locally, model=model, job=job, n_workers=workers)
 
 
 def _refuse_bulk_options(engine: Engine | None, workers: int | None) -> None:
@@ -248,9 +249,13 @@ def _pins(texts: list[str] | None, model: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _target(out: str | None) -> Iterator[IO[Any]]:
+def _target(out: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
     if out is None or out == "-":
-        yield sys.stdout
+        if binary and sys.stdout.isatty():
+            raise TrellisworkError(
+                "Parquet is not for reading on a terminal; add --out FILE.parquet or --format pretty"
+            )
+        yield sys.stdout.buffer if binary else sys.stdout
     else:
-        with atomic_write(out) as file:
+        with atomic_write(out, "wb" if binary else "w") as file:
             yield file

@@ -6,6 +6,7 @@ columns.py      CoNLL columns, CoNLL-U and CSV
 json_lines.py   JSON lines, and arrays
 kept.py         the file that was read, with only what is predicted replaced
 page.py         an HTML page
+parquet.py      rows of Parquet; imported when they are asked for
 pairs.py        TSV of pairs: source, target, probability
 pretty.py       for reading on a terminal
 
