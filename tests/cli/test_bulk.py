@@ -23,7 +23,6 @@ from trelliswork.cli.bulk.shards import shards_of
 from trelliswork.cli.predicting import Job
 from trelliswork.cli.tasks import load_reader
 from trelliswork.data import Choices
-from trelliswork.errors import OutputError
 
 JOB = Job(Question(), Choices())
 
@@ -137,24 +136,6 @@ def test_a_damaged_file_does_not_stop_the_others(
     assert gzip.decompress((out / "part-0.conll.gz").read_bytes()) == expected["part-0.conll.gz"]
 
 
-def test_a_killed_process_is_replaced(
-    model: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    killed = tmp_path / "killed"
-
-    def killing(*arguments: Any) -> Any:
-        if "part-2" in str(arguments[1].source) and not killed.exists():
-            killed.touch()
-            (arguments[1].target.parent / f".{arguments[1].target.name}.abcdefgh.part").touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return annotate_shard(*arguments)
-
-    monkeypatch.setattr(local, "annotate_shard", killing)
-    found = _annotated(model, shards, tmp_path / "out")
-    assert len(found) == 5 and not any(outcome.problem for _, outcome in found)
-    assert sorted(contents(tmp_path / "out")) == sorted(path.name for path in shards.iterdir())
-
-
 def test_a_file_that_kills_every_process_is_given_up(
     model: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,22 +154,6 @@ def test_a_file_that_kills_every_process_is_given_up(
 def _annotated(model: Path, shards: Path, out: Path) -> list[Any]:
     out.mkdir()
     return list(annotate_locally(shards_of(str(shards), str(out), None), load_reader(str(model), None), JOB, 2))
-
-
-def test_a_full_disk_on_one_output_is_told(model: Path, shards: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    own = shard_work.atomic_write
-
-    def full(path: Path, mode: str = "w") -> Any:
-        if "part-1" in str(path):
-            raise OutputError(f"{path}: cannot be written: the disk is full; free some space")
-        return own(path, mode)
-
-    monkeypatch.setattr(shard_work, "atomic_write", full)
-    found = _annotated(model, shards, tmp_path / "out")
-    assert [outcome.problem for _, outcome in found if outcome.problem] == [
-        f"{tmp_path / 'out' / 'part-1.conll'}: cannot be written: the disk is full; free some space"
-    ]
-    assert len(contents(tmp_path / "out")) == 4
 
 
 def test_kill_of_the_whole_job_loses_nothing(

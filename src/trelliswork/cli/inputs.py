@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from trelliswork.cli.visible import visible
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, JsonFields, Sentence, file_kind
 from trelliswork.data.files import name_of
 from trelliswork.data.pairs import PairColumns
@@ -115,9 +113,3 @@ def _data_of(tagger: Any) -> dict[str, Any]:
 def format_to_store(format: ColumnFormat | None) -> dict[str, Any] | None:
     """The inverse of `stored_format`."""
     return None if format is None else asdict(format)
-
-
-def say(text: str, *, quiet: bool = False) -> None:
-    """A line about what is being done, beside the result: on standard error."""
-    if not quiet:
-        print(visible(text), file=sys.stderr, flush=True)

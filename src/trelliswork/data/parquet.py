@@ -1,8 +1,8 @@
 """Sentences as rows of Parquet files, through Apache Arrow (extra `[arrow]`).
 
 A row is read like a record of JSON lines: its columns are the members, see `json_shapes`. Columns that JSON has no type
-for, such as dates, stay Arrow scalars. Rows are counted from 1; in messages, the number after the name of a file is that
-of a row.
+for, such as dates, stay Arrow scalars. Rows are counted from 1; in messages, the number after the name of a file is
+that of a row.
 """
 
 from __future__ import annotations

@@ -48,8 +48,11 @@ def _annotated(model: Any, shard: Shard, job: Job) -> Outcome:
     except DataError as error:
         if error.line is None:
             raise
+        first = error
     with tempfile.TemporaryDirectory() as work:
         clean, bad = _cleaned(model, shard.source, job, Path(work))
+        if not bad:  # it was read, and could not be answered
+            raise first
         _set_aside(shard.quarantine, bad)
         with packed_write(shard.target, binary=binary) as target:
             return Outcome(write_answers(model, str(clean), job, target), len(bad))
