@@ -45,8 +45,13 @@ def layout(format: ColumnFormat | None, kind: InputKind) -> str:
     """How a file is read, in one line."""
     if format is not None:
         return format.describe()
-    shown = {"crfsuite": "attributes as CRFsuite has them", "brackets": "trees in brackets", "parquet": "Parquet"}
-    return shown.get(kind, "JSON lines")
+    shown = {
+        "jsonl": "JSON lines",
+        "crfsuite": "attributes as CRFsuite has them",
+        "brackets": "trees in brackets",
+        "parquet": "Parquet",
+    }
+    return shown.get(kind, f"the format {kind}")
 
 
 def open_new(

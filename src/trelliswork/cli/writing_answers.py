@@ -18,6 +18,7 @@ from trelliswork.cli.writers import (
     ConlluWriter,
     ConllWriter,
     CsvWriter,
+    ForeignWriter,
     JsonWriter,
     KeptColumns,
     KeptConllu,
@@ -28,9 +29,10 @@ from trelliswork.cli.writers import (
     PrettyWriter,
     Writer,
 )
-from trelliswork.data import Choices, ColumnFormat, CsvFormat
+from trelliswork.data import Choices, ColumnFormat, CsvFormat, FileFormat
 from trelliswork.data.choices import CONLLU_NAMES, column_number
 from trelliswork.data.files import name_of
+from trelliswork.data.formats import foreign_format
 from trelliswork.data.json_shapes import Reading
 from trelliswork.data.jsonl import is_array
 from trelliswork.data.kept_lines import KeptLines
@@ -114,6 +116,8 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
     """What turns answers into text."""
     if wanted is Output.json or (wanted is None and inputs.kind == "jsonl" and is_array(inputs.file)):
         return ArrayWriter(writer_for(Output.jsonl, inputs, model, top_k, target))
+    if wanted is None and (foreign := foreign_format(inputs.kind)) is not None and _can_write(foreign):
+        return ForeignWriter(inputs.kind, foreign)
     trees = model.learns_from in TREES
     wanted = wanted or _as_read(inputs, top_k, model)
     if model.learns_from == EVENTS and wanted not in WITH_EVENTS:
@@ -149,6 +153,10 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
         columns = [names[i - 1] for i in format.feature_columns] if format is not None and names else ()
         return CsvWriter(columns, places=in_file)
     return _page(inputs, model, schemes) if wanted is Output.html else PrettyWriter(schemes, _render(target))
+
+
+def _can_write(format: FileFormat) -> bool:
+    return type(format).text is not FileFormat.text
 
 
 def _as_read(inputs: Inputs, top_k: int, model: Any) -> Output:

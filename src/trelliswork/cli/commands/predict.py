@@ -28,25 +28,26 @@ from trelliswork.cli.tasks import load_reader
 from trelliswork.cli.writers import ConlluWriter
 from trelliswork.cli.writing_answers import PAIRS, Output, is_binary, output_of
 from trelliswork.data import atomic_write, json_text
+from trelliswork.data.formats import FORMATS
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.plugins import plugins_of
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_text
 
 RAY = "trelliswork.cli.bulk.ray_engine:annotate_by_ray"
 
 
-class Input(StrEnum):
-    """What to read."""
+INPUTS = (
+    "conll", "jsonl", "csv", "parquet", "crfsuite", "brackets", "text", "pretokenised", *plugins_of(FORMATS),
+)  # fmt: skip
 
-    conll = "conll"
-    jsonl = "jsonl"
-    csv = "csv"
-    parquet = "parquet"
-    crfsuite = "crfsuite"
-    brackets = "brackets"
-    text = "text"
-    pretokenised = "pretokenised"
+
+def _input(name: str) -> str:
+    """What to read, one of `INPUTS`."""
+    if name not in INPUTS:
+        raise typer.BadParameter(f"expected one of {', '.join(INPUTS)}, got {name!r}")
+    return name
 
 
 class Unit(StrEnum):
@@ -101,7 +102,14 @@ def predict(
         typer.Option(metavar="FILE", help="Output file, or directory (many files). Defaults to standard output."),
     ] = None,
     read_as: Annotated[
-        Input | None, typer.Option("--from", help="Format of FILE.", show_default="by its suffix, else conll")
+        str | None,
+        typer.Option(
+            "--from",
+            metavar=f"[{'|'.join(INPUTS)}]",
+            parser=_input,
+            help="Format of FILE.",
+            show_default="by its suffix, else conll",
+        ),
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="Read FILE as plain text (same as --from text).")] = False,
     lines: Annotated[bool, typer.Option("--lines", help="Plain text: treat each line as a separate text.")] = False,
@@ -212,9 +220,8 @@ def _format(given: Output | None, lexicon: bool, model: Any) -> Output | None:
     return wanted
 
 
-def _read_as(read_as: Input | None, text: bool, lines: bool, pretokenised: bool) -> str | None:
+def _read_as(named: str | None, text: bool, lines: bool, pretokenised: bool) -> str | None:
     """What FILE is, as far as the options say it."""
-    named = read_as.value if read_as is not None else None
     if pretokenised and lines:
         raise TrellisworkError("--pretokenised has a sentence on each line already; leave --lines out")
     if (text or lines or pretokenised) and named not in (None, "text", "pretokenised"):
