@@ -32,6 +32,7 @@ def annotate_all(shards: Sequence[Shard], target: Path, engine: Engine) -> None:
         if len(todo) < len(shards):
             say(f"{count(len(shards) - len(todo), 'file')} of {len(shards)} done before")
         told = _told(engine(todo), todo)
+        clear_parts(todo)  # of processes that an engine has replaced
     _summarise(told, target, len(todo))
 
 
