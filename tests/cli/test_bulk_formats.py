@@ -179,7 +179,7 @@ def test_ray_writes_the_same_bytes_though_an_actor_is_killed(
     command = [sys.executable, "-m", "trelliswork", "predict", str(model), str(folder), "--confidence"]
     command += ["--out", f"{out}/", "--engine", "ray", "--workers", "2"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as job:
-        until = time.monotonic() + 120
+        until = time.monotonic() + 300
         while not list(out.glob("part-*")) and job.poll() is None and time.monotonic() < until:
             time.sleep(0.01)
         killed = next(actors_below(job.pid))

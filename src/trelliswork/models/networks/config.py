@@ -84,6 +84,9 @@ class NetworkConfig(Settings):
     initialization: Initialization = setting("uniform", "Weight initialisation", choices=get_args(Initialization))
 
     def __post_init__(self) -> None:
+        if isinstance(self.encoder, str) and self.encoder not in encoder_names():
+            problem = f"encoder must be one of {', '.join(encoder_names())}; got {self.encoder!r}"
+            raise TrellisworkError(f"{problem}; if it comes from another package, install that")
         super().__post_init__()
         if min((*self.prefix_lengths, *self.suffix_lengths, *self.ngrams), default=1) < 1:
             raise TrellisworkError("prefix_lengths, suffix_lengths and ngrams must be at least 1; drop the others")
