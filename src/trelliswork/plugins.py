@@ -63,8 +63,8 @@ def plugins_of(kind: str) -> Mapping[str, Plugin]:
         tell(f"extensions cannot be looked for: {type(error).__name__}: {error}", level=logging.WARNING)
         return found
     for entry in entries:
-        about = entry.dist.metadata if entry.dist is not None else {}
-        plugin = Plugin(kind, entry.name, about.get("Name") or "?", about.get("Version") or "?", entry)
+        package, version = ("?", "?") if entry.dist is None else (entry.dist.name or "?", entry.dist.version or "?")
+        plugin = Plugin(kind, entry.name, package, version, entry)
         if not _NAME.fullmatch(entry.name):
             problem = "expected names of small letters, digits, - and _"
             tell(f"{problem}, got the {KINDS[kind]} {entry.name!r} of {plugin.package}", level=logging.WARNING)

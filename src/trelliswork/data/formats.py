@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import TrellisworkError
@@ -44,7 +43,7 @@ def foreign_format(name: str) -> FileFormat | None:
     if not (isinstance(kind, type) and issubclass(kind, FileFormat)):
         problem = f"expected a subclass of trelliswork.data.FileFormat for the format {name!r}, got {kind!r}"
         raise TrellisworkError(f"{problem}; {plugin.fix}")
-    return cast(FileFormat, kind())
+    return kind()
 
 
 def read_foreign(name: str, path: str, *, with_tags: bool = True) -> Iterator[Sentence]:
