@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ import pytest
 from tests.cli.conftest import Cli
 from trelliswork.cli.answering import Question
 from trelliswork.cli.bulk import local, shard_work
+from trelliswork.cli.bulk.annotate import annotate_all
 from trelliswork.cli.bulk.local import annotate_locally
-from trelliswork.cli.bulk.shard_work import annotate_shard
-from trelliswork.cli.bulk.shards import shards_of
+from trelliswork.cli.bulk.shard_work import Outcome, annotate_shard
+from trelliswork.cli.bulk.shards import Shard, shards_of
 from trelliswork.cli.predicting import Job
 from trelliswork.cli.tasks import load_reader
 from trelliswork.data import Choices
@@ -154,6 +156,20 @@ def test_a_file_that_kills_every_process_is_given_up(
 def _annotated(model: Path, shards: Path, out: Path) -> list[Any]:
     out.mkdir()
     return list(annotate_locally(shards_of(str(shards), str(out), None), load_reader(str(model), None), JOB, 2))
+
+
+def test_what_an_engine_leaves_half_written_is_removed(shards: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+
+    def engine(todo: Sequence[Shard]) -> Iterator[tuple[Shard, Outcome]]:
+        for shard in todo:
+            (out / f".{shard.target.name}.abcdefgh.part").touch()  # of a process that was killed
+            shard.target.write_text("done", encoding="utf-8")
+            yield shard, Outcome(1)
+
+    annotate_all(shards_of(str(shards), str(out), None), out, engine)
+    assert {name for name in contents(out) if not name.endswith(".lock")} == {path.name for path in shards.iterdir()}
 
 
 def test_kill_of_the_whole_job_loses_nothing(
