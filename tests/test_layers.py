@@ -14,7 +14,7 @@ import trelliswork
 
 PACKAGE = Path(trelliswork.__file__).parent
 LAYERS = (
-    {"ctrl_c", "errors", "lazy", "writing"},
+    {"ctrl_c", "errors", "lazy", "logs", "plugins", "writing"},
     {"runtime"},
     {"draw", "semirings", "tags", "terms"},
     {"structures"},

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 STATUS = 130
+SENTENCE = "interrupted; no file is left half-written"
 _IMPORT = "<frozen importlib._bootstrap>"
 _to_undo: list[Callable[[], object]] = []
 
@@ -58,7 +59,7 @@ class Undone:
 
 def say_interrupted() -> None:
     """The only line about it."""
-    print("error: interrupted; no file is left half-written", file=sys.stderr, flush=True)
+    print(f"error: {SENTENCE}", file=sys.stderr, flush=True)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

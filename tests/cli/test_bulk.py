@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,13 @@ import pytest
 from tests.cli.conftest import Cli
 from trelliswork.cli.answering import Question
 from trelliswork.cli.bulk import local, shard_work
+from trelliswork.cli.bulk.annotate import annotate_all
 from trelliswork.cli.bulk.local import annotate_locally
-from trelliswork.cli.bulk.shard_work import annotate_shard
-from trelliswork.cli.bulk.shards import shards_of
+from trelliswork.cli.bulk.shard_work import Outcome, annotate_shard
+from trelliswork.cli.bulk.shards import Shard, shards_of
 from trelliswork.cli.predicting import Job
 from trelliswork.cli.tasks import load_reader
 from trelliswork.data import Choices
-from trelliswork.errors import OutputError
 
 JOB = Job(Question(), Choices())
 
@@ -137,24 +138,6 @@ def test_a_damaged_file_does_not_stop_the_others(
     assert gzip.decompress((out / "part-0.conll.gz").read_bytes()) == expected["part-0.conll.gz"]
 
 
-def test_a_killed_process_is_replaced(
-    model: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    killed = tmp_path / "killed"
-
-    def killing(*arguments: Any) -> Any:
-        if "part-2" in str(arguments[1].source) and not killed.exists():
-            killed.touch()
-            (arguments[1].target.parent / f".{arguments[1].target.name}.abcdefgh.part").touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return annotate_shard(*arguments)
-
-    monkeypatch.setattr(local, "annotate_shard", killing)
-    found = _annotated(model, shards, tmp_path / "out")
-    assert len(found) == 5 and not any(outcome.problem for _, outcome in found)
-    assert sorted(contents(tmp_path / "out")) == sorted(path.name for path in shards.iterdir())
-
-
 def test_a_file_that_kills_every_process_is_given_up(
     model: Path, shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,20 +158,18 @@ def _annotated(model: Path, shards: Path, out: Path) -> list[Any]:
     return list(annotate_locally(shards_of(str(shards), str(out), None), load_reader(str(model), None), JOB, 2))
 
 
-def test_a_full_disk_on_one_output_is_told(model: Path, shards: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    own = shard_work.atomic_write
+def test_what_an_engine_leaves_half_written_is_removed(shards: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
 
-    def full(path: Path, mode: str = "w") -> Any:
-        if "part-1" in str(path):
-            raise OutputError(f"{path}: cannot be written: the disk is full; free some space")
-        return own(path, mode)
+    def engine(todo: Sequence[Shard]) -> Iterator[tuple[Shard, Outcome]]:
+        for shard in todo:
+            (out / f".{shard.target.name}.abcdefgh.part").touch()  # of a process that was killed
+            shard.target.write_text("done", encoding="utf-8")
+            yield shard, Outcome(1)
 
-    monkeypatch.setattr(shard_work, "atomic_write", full)
-    found = _annotated(model, shards, tmp_path / "out")
-    assert [outcome.problem for _, outcome in found if outcome.problem] == [
-        f"{tmp_path / 'out' / 'part-1.conll'}: cannot be written: the disk is full; free some space"
-    ]
-    assert len(contents(tmp_path / "out")) == 4
+    annotate_all(shards_of(str(shards), str(out), None), out, engine)
+    assert {name for name in contents(out) if not name.endswith(".lock")} == {path.name for path in shards.iterdir()}
 
 
 def test_kill_of_the_whole_job_loses_nothing(

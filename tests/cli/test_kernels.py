@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 from trelliswork.cli import kernels
+from trelliswork.cli.messages import messages_shown
 from trelliswork.runtime.compilation import EXACT, kernel
 
 
@@ -27,7 +28,8 @@ def announcer(monkeypatch: pytest.MonkeyPatch) -> kernels.Announcer:
     monkeypatch.setattr(kernels, "ANNOUNCER", fresh)
     monkeypatch.setattr(kernels, "PATIENCE", 0.0)
     kernels.event.register("numba:compile", fresh)
-    yield fresh
+    with messages_shown():
+        yield fresh
     kernels.event.unregister("numba:compile", fresh)
 
 

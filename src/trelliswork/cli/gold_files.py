@@ -16,7 +16,7 @@ from trelliswork.lazy import named
 from trelliswork.models.base import count
 
 Opened = tuple[ColumnFormat | None, Iterable[Sentence]]
-SHOWN_KINDS = {"jsonl": "JSON", "csv": "CSV", "crfsuite": "CRFsuite's attributes"}
+SHOWN_KINDS = {"jsonl": "JSON", "csv": "CSV", "crfsuite": "CRFsuite's attributes", "parquet": "Parquet"}
 
 # Imported when such a file is read: models over features need no torch.
 BRACKETS = "trelliswork.data.brackets:read_brackets"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from trelliswork.cli.visible import visible
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, JsonFields, Sentence, file_kind
 from trelliswork.data.files import name_of
 from trelliswork.data.pairs import PairColumns
@@ -47,8 +45,13 @@ def layout(format: ColumnFormat | None, kind: InputKind) -> str:
     """How a file is read, in one line."""
     if format is not None:
         return format.describe()
-    shown = {"crfsuite": "attributes as CRFsuite has them", "brackets": "trees in brackets"}
-    return shown.get(kind, "JSON lines")
+    shown = {
+        "jsonl": "JSON lines",
+        "crfsuite": "attributes as CRFsuite has them",
+        "brackets": "trees in brackets",
+        "parquet": "Parquet",
+    }
+    return shown.get(kind, f"the format {kind}")
 
 
 def open_new(
@@ -115,9 +118,3 @@ def _data_of(tagger: Any) -> dict[str, Any]:
 def format_to_store(format: ColumnFormat | None) -> dict[str, Any] | None:
     """The inverse of `stored_format`."""
     return None if format is None else asdict(format)
-
-
-def say(text: str, *, quiet: bool = False) -> None:
-    """A line about what is being done, beside the result: on standard error."""
-    if not quiet:
-        print(visible(text), file=sys.stderr, flush=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any
 
 from numba.core import event
+
+from trelliswork.logs import tell
 
 PATIENCE = 2.0  # seconds of compiling that nobody need hear of
 
@@ -41,7 +42,7 @@ class Announcer(event.Listener):
 
     def _say(self, text: str) -> None:
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            tell(text, event="compiling")
 
 
 ANNOUNCER = Announcer()

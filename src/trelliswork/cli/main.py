@@ -6,6 +6,8 @@ Nothing heavy is imported here, so that help answers at once; the file of a comm
 from __future__ import annotations
 
 import functools
+import inspect
+import logging
 import os
 import sys
 import warnings
@@ -17,10 +19,12 @@ from typer.core import TyperCommand, TyperGroup
 
 from trelliswork import __version__
 from trelliswork.cli.commands import COMMANDS, function_of
+from trelliswork.cli.messages import LogFormat, LogFormatOption, ProgressOption, choose_messages, messages_shown
 from trelliswork.cli.visible import visible
+from trelliswork.ctrl_c import SENTENCE as INTERRUPTION
 from trelliswork.ctrl_c import STATUS as INTERRUPTED
-from trelliswork.ctrl_c import say_interrupted
 from trelliswork.errors import TrellisworkError, TrellisworkWarning, is_out_of_memory
+from trelliswork.logs import tell
 
 BAD_INPUT, BROKEN_PIPE = 2, 141
 TRACEBACK = "--traceback"
@@ -83,10 +87,11 @@ def options(
 
 
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Ctrl-C and a closed pipe end a command quietly, whatever it was doing."""
+    """The command with the options that all have; Ctrl-C and a closed pipe end it quietly, whatever it was doing."""
 
     @functools.wraps(command)
-    def guarded(*arguments: Any, **options: Any) -> None:
+    def guarded(*arguments: Any, log_format: LogFormat, progress: bool | None, **options: Any) -> None:
+        choose_messages(log_format, progress)
         try:
             command(*arguments, **options)
             sys.stdout.flush()
@@ -94,9 +99,16 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing to say when Python closes it
             raise typer.Exit(BROKEN_PIPE) from None
         except KeyboardInterrupt:
-            say_interrupted()
+            _complain(INTERRUPTION)
             raise typer.Exit(INTERRUPTED) from None
 
+    own = inspect.signature(command, eval_str=True)
+    given = {"log_format": (LogFormatOption, LogFormat.text), "progress": (ProgressOption, None)}
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in given.items()
+    ]
+    guarded.__signature__ = own.replace(parameters=[*own.parameters.values(), *added])  # type: ignore[attr-defined]
     return guarded
 
 
@@ -112,12 +124,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given = [argument for argument in given if argument != TRACEBACK] or ["--help"]
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # what is written matches what is read
+    with messages_shown():
+        return _status(given, debug)
+
+
+def _status(given: list[str], debug: bool) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note(warnings.showwarning)
             status = app(given, prog_name="trelliswork", standalone_mode=False)
     except typer.Abort:  # Ctrl-C outside of a command
-        say_interrupted()
+        _complain(INTERRUPTION)
         return INTERRUPTED
     except Exception as error:
         if debug or not _sentence_of(error):
@@ -132,7 +149,7 @@ def _note(show: Callable[..., None]) -> Callable[..., None]:
 
     def note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, TrellisworkWarning):
-            print(f"note: {visible(str(message))}", file=sys.stderr, flush=True)
+            tell(str(message), level=logging.WARNING)
         else:
             show(message, category, *where, **more)
 
@@ -163,4 +180,4 @@ def _usage(error: Any) -> str:
 
 
 def _complain(sentence: str) -> None:
-    print(f"error: {' '.join(visible(sentence).split())}", file=sys.stderr, flush=True)
+    tell(" ".join(visible(sentence).split()), level=logging.ERROR)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from trelliswork.cli.inputs import say
+from trelliswork.cli.messages import say
 from trelliswork.data import Sentence
 from trelliswork.models.base import Answer
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from trelliswork.cli.answering import BATCH, Question, answers
-from trelliswork.cli.inputs import choices_of, kind_of, open_new, say, text_in_columns
+from trelliswork.cli.inputs import choices_of, kind_of, open_new, text_in_columns
+from trelliswork.cli.messages import say
 from trelliswork.cli.pair_notes import noting_uncertain, noting_unknown
 from trelliswork.cli.tasks import bare, words_alone
 from trelliswork.cli.writing_answers import Inputs, Output, keeps, writer_for

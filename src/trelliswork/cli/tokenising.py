@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from trelliswork.cli.inputs import say
 from trelliswork.cli.kernels import announce_compiling
+from trelliswork.cli.messages import say
 from trelliswork.data import Choices, ColumnFormat, file_kind, infer_format
 from trelliswork.data.files import numbered_lines, open_text
 from trelliswork.data.readers import open_untagged, read_pretokenised

@@ -13,8 +13,9 @@ from typing import Any
 
 from trelliswork.cli.config_file import CONFIG_FILE
 from trelliswork.cli.gold_files import GoldFiles
-from trelliswork.cli.inputs import format_to_store, kind_of, layout, say
+from trelliswork.cli.inputs import format_to_store, kind_of, layout
 from trelliswork.cli.kernels import announce_compiling
+from trelliswork.cli.messages import say
 from trelliswork.cli.tasks import MULTI_TASK
 from trelliswork.cli.tokenising import given_tokeniser, known_texts, learned_tokeniser
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence, atomic_write

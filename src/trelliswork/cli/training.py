@@ -11,8 +11,9 @@ import typer
 from trelliswork.cli.config_file import config_text
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.gold_files import GOLD_FILES
-from trelliswork.cli.inputs import say
 from trelliswork.cli.kernels import announce_compiling
+from trelliswork.cli.messages import say
+from trelliswork.cli.showing import progress_for
 from trelliswork.cli.train_data import check_folder, config_first, read_data, read_texts, reserved
 from trelliswork.cli.visible import visible
 from trelliswork.data import Choices
@@ -24,7 +25,7 @@ from trelliswork.models.recipe import Material, Options, Recipe, Result, Run
 from trelliswork.models.storage import CONFIG, check_output
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive
-from trelliswork.training.progress import Progress, make_progress
+from trelliswork.training.progress import Progress
 from trelliswork.training.seeds_result import SeedRow, SeedsResult
 from trelliswork.training.shares import n_processes
 from trelliswork.training.tensorboard import TensorBoardProgress
@@ -89,7 +90,7 @@ def learn(recipe: Recipe, run: Run, options: Options) -> tuple[Model, Result]:
 
 def progress_of(options: Options, run: str = "") -> Progress:
     """What the user sees of a run, with TensorBoard if that is wanted."""
-    shown, folder = make_progress(not options["quiet"]), options.get("tensorboard")
+    shown, folder = progress_for(quiet=options["quiet"]), options.get("tensorboard")
     return shown if folder is None else TensorBoardProgress(shown, Path(folder) / run)
 
 

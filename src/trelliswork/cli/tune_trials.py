@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from trelliswork.cli.messages import Shown, progress_shown
 from trelliswork.cli.training import begin, learn, make_recipe
 from trelliswork.data import Choices
 from trelliswork.errors import ModelError
@@ -58,7 +58,7 @@ class Trials:
         return sum(scores) / len(scores)
 
     def _progress(self, attempt: Attempt) -> Progress:
-        if not sys.stderr.isatty() or self.options["quiet"]:
+        if progress_shown() is not Shown.bar or self.options["quiet"]:
             return Progress()
         return TrialBar(f"trial {attempt.number} ({attempt.number + 1} of {self.options['trials']})")
 
@@ -84,5 +84,5 @@ class TrialBar(BarProgress):
     def title(self, text: str) -> str:
         return f"{self.trial}, {text}"
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, **fields: Any) -> None:
         """Of a trial, only its end is told."""

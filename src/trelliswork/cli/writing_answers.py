@@ -18,6 +18,7 @@ from trelliswork.cli.writers import (
     ConlluWriter,
     ConllWriter,
     CsvWriter,
+    ForeignWriter,
     JsonWriter,
     KeptColumns,
     KeptConllu,
@@ -28,14 +29,16 @@ from trelliswork.cli.writers import (
     PrettyWriter,
     Writer,
 )
-from trelliswork.data import Choices, ColumnFormat, CsvFormat
+from trelliswork.data import Choices, ColumnFormat, CsvFormat, FileFormat
 from trelliswork.data.choices import CONLLU_NAMES, column_number
 from trelliswork.data.files import name_of
+from trelliswork.data.formats import foreign_format
 from trelliswork.data.json_shapes import Reading
 from trelliswork.data.jsonl import is_array
 from trelliswork.data.kept_lines import KeptLines
 from trelliswork.data.readers import InputKind
 from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.tags.scheme_rules import split_tag
 
 
@@ -49,6 +52,7 @@ class Output(StrEnum):
     lexicon = "lexicon"
     jsonl = "jsonl"
     json = "json"
+    parquet = "parquet"
     brackets = "brackets"
     html = "html"
     pretty = "pretty"
@@ -57,14 +61,14 @@ class Output(StrEnum):
 _SUFFIXES = {
     ".conll": Output.conll, ".conllu": Output.conllu, ".csv": Output.csv, ".jsonl": Output.jsonl,
     ".ndjson": Output.jsonl, ".json": Output.json, ".html": Output.html, ".htm": Output.html,
-    ".mrg": Output.brackets, ".ptb": Output.brackets,
+    ".parquet": Output.parquet, ".pq": Output.parquet, ".mrg": Output.brackets, ".ptb": Output.brackets,
 }  # fmt: skip
-_SAME: dict[InputKind, Output] = {"csv": Output.csv, "jsonl": Output.jsonl}
+_SAME: dict[InputKind, Output] = {"csv": Output.csv, "jsonl": Output.jsonl, "parquet": Output.parquet}
 
 
 # What models learn from whose answers are dependency trees, written as CoNLL-U; constituency trees; strings; events.
 TREES, BRACKETS, PAIRS, EVENTS = ("heads",), "brackets", "pairs", "events"
-WITH_EVENTS = (Output.jsonl, Output.json, Output.html, Output.pretty)  # what can hold events
+WITH_EVENTS = (Output.jsonl, Output.json, Output.parquet, Output.html, Output.pretty)  # what can hold events
 
 
 def output_of(given: Output | None, out: str | None) -> Output | None:
@@ -89,6 +93,11 @@ class Inputs:
         return _SAME.get(self.kind, Output.conllu if is_conllu else Output.conll)
 
 
+def is_binary(wanted: Output | None, kind: InputKind) -> bool:
+    """Whether answers are written as bytes."""
+    return (wanted or _SAME.get(kind)) is Output.parquet
+
+
 def keeps(kind: InputKind, wanted: Output | None, top_k: int, model: Any) -> bool:
     """Whether the file may come back as it is, so that its lines must be kept; several analyses are blocks.
 
@@ -107,6 +116,8 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
     """What turns answers into text."""
     if wanted is Output.json or (wanted is None and inputs.kind == "jsonl" and is_array(inputs.file)):
         return ArrayWriter(writer_for(Output.jsonl, inputs, model, top_k, target))
+    if wanted is None and (foreign := foreign_format(inputs.kind)) is not None and _can_write(foreign):
+        return ForeignWriter(inputs.kind, foreign)
     trees = model.learns_from in TREES
     wanted = wanted or _as_read(inputs, top_k, model)
     if model.learns_from == EVENTS and wanted not in WITH_EVENTS:
@@ -123,6 +134,10 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
     in_file = format is None  # places in a sentence of CoNLL-U say nothing without its text
     if wanted is Output.jsonl:
         return JsonWriter(schemes)
+    if wanted is Output.parquet:
+        source = inputs.file if inputs.kind == "parquet" else None
+        writer: Writer = named("trelliswork.cli.writers.parquet:ParquetWriter")(model, JsonWriter(schemes), source)
+        return writer
     if wanted in (Output.tsv, Output.lexicon):
         return PairWriter(probabilities=wanted is Output.tsv)
     if wanted is Output.brackets:
@@ -140,8 +155,14 @@ def writer_for(wanted: Output | None, inputs: Inputs, model: Any, top_k: int, ta
     return _page(inputs, model, schemes) if wanted is Output.html else PrettyWriter(schemes, _render(target))
 
 
+def _can_write(format: FileFormat) -> bool:
+    return type(format).text is not FileFormat.text
+
+
 def _as_read(inputs: Inputs, top_k: int, model: Any) -> Output:
     """The format of answers if none is asked for."""
+    if inputs.own is Output.parquet:
+        return Output.parquet
     if model.learns_from == PAIRS:
         return Output.tsv
     if model.learns_from == EVENTS:

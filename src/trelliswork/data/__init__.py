@@ -23,6 +23,7 @@ from trelliswork.data.crfsuite import read_crfsuite
 from trelliswork.data.csv_files import CsvFormat, open_csv, read_csv
 from trelliswork.data.cutting import FINE_TOKENS, cut_tokens
 from trelliswork.data.files import open_text
+from trelliswork.data.formats import FileFormat
 from trelliswork.data.json_fields import JsonFields
 from trelliswork.data.jsonl import json_text, read_jsonl
 from trelliswork.data.pairs import PairFormat, open_pairs, read_pairs
@@ -39,6 +40,7 @@ __all__ = [
     "Choices",
     "ColumnFormat",
     "CsvFormat",
+    "FileFormat",
     "FileKind",
     "JsonFields",
     "MajorityBaseline",

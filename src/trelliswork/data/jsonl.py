@@ -7,9 +7,11 @@ text with spans; `json_shapes` has all that is read. A file called .json may be 
 from __future__ import annotations
 
 import json
+import math
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,17 +46,33 @@ def read_jsonl(
     left out, with a warning in the end that names them. `keep` is given all bytes that are read.
     """
     file, reading = name_of(path), Reading(fields or JsonFields(), tokeniser)
+    lines = array_records(path, keep) if is_array(path) else numbered_lines(path, keep)
+    records = ((number, parse_record(line, file, number)) for number, line in lines if line.strip())
+    yield from sentences_of_records(records, file, reading, with_tags=with_tags)
+
+
+def sentences_of_records(
+    records: Iterable[tuple[int, Mapping[str, Any]]],
+    file: str,
+    reading: Reading,
+    *,
+    with_tags: bool,
+    whole: bool = False,
+) -> Iterator[Sentence]:
+    """The sentences of numbered records, with warnings in the end about what could not be read of them.
+
+    If `whole`, all members of a record are in `extra` of its sentences, those that were read too.
+    """
     n_sentences = 0
-    for number, line in array_records(path, keep) if is_array(path) else numbered_lines(path, keep):
-        if line.strip():
-            record, place = parse_record(line, file, number), Place(file, number)
-            for sentence in shape_of(record, place, reading).sentences(record, with_tags):
-                n_sentences += 1
-                yield sentence
+    for number, record in records:
+        place = Place(file, number)
+        for sentence in shape_of(record, place, reading).sentences(record, with_tags):
+            n_sentences += 1
+            yield replace(sentence, extra=record) if whole else sentence
     if n_sentences == 0:
         raise DataError(file, "expected at least one sentence, got none; the file is empty")
     for text in _notes(reading, file):
-        warnings.warn(text, TrellisworkWarning, stacklevel=2)
+        warnings.warn(text, TrellisworkWarning, stacklevel=3)
 
 
 def is_array(path: str | Path) -> bool:
@@ -103,6 +121,11 @@ def json_text(sentence: Sentence, **extra: Any) -> str:
     >>> json_text(Sentence(("Ann", "sings"), ("B-PER", "O")), confidence=0.9)
     '{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"], "confidence": 0.9}\\n'
     """
+    return json.dumps(json_record(sentence, **extra), ensure_ascii=False, default=_in_json) + "\n"
+
+
+def json_record(sentence: Sentence, **extra: Any) -> dict[str, Any]:
+    """The members of `json_text`."""
     record: dict[str, Any] = {**sentence.extra}
     record |= {"text": sentence.text} if sentence.text else {}
     record["tokens"] = sentence.words
@@ -112,7 +135,22 @@ def json_text(sentence: Sentence, **extra: Any) -> str:
         record["features"] = sentence.features
     if sentence.tags is not None:
         record["tags"] = sentence.tags
-    return json.dumps(record | extra, ensure_ascii=False) + "\n"
+    return record | extra
+
+
+def _in_json(value: Any) -> Any:
+    """What JSON has for a value of another type in `Sentence.extra`: an Arrow scalar, such as a date or a NaN."""
+    if not hasattr(value, "as_py"):
+        raise TypeError(f"expected a value of JSON, got {kind_of(value)} {value!r}")
+    return _plain(value.as_py())
+
+
+def _plain(found: Any) -> Any:
+    if isinstance(found, list):
+        return [_plain(each) for each in found]
+    if isinstance(found, float):
+        return found if math.isfinite(found) else None
+    return found if found is None or isinstance(found, str | int) else str(found)
 
 
 def parse_record(line: str, file: str, number: int) -> dict[str, Any]:

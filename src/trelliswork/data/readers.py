@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 from trelliswork.data.brackets import is_brackets, read_brackets
 from trelliswork.data.choices import Choices
@@ -12,17 +13,29 @@ from trelliswork.data.conll import ColumnFormat, open_conll, read_conll
 from trelliswork.data.crfsuite import is_crfsuite, read_crfsuite
 from trelliswork.data.csv_files import is_csv, open_csv, read_csv
 from trelliswork.data.files import name_of, numbered_lines
+from trelliswork.data.formats import FORMATS, foreign_kind, read_foreign
 from trelliswork.data.jsonl import read_jsonl
 from trelliswork.data.pairs import open_sources
 from trelliswork.data.sentence import Sentence
 from trelliswork.errors import DataError
+from trelliswork.lazy import named
+from trelliswork.plugins import plugins_of
 
-FileKind = Literal["conll", "jsonl", "csv", "crfsuite", "brackets"]
+FileKind = Literal["conll", "jsonl", "csv", "crfsuite", "brackets", "parquet"]
 InputKind = FileKind | Literal["text", "pretokenised", "pairs"]
 _JSON_SUFFIXES = tuple(f".{name}{packed}" for name in ("jsonl", "ndjson", "json") for packed in ("", ".gz"))
-_READERS: dict[FileKind, Callable[..., Iterator[Sentence]]] = {
+_PARQUET_SUFFIXES = (".parquet", ".pq")
+
+
+def read_parquet(path: str | Path, **how: Any) -> Iterator[Sentence]:
+    """The sentences of a Parquet file, see `trelliswork.data.parquet`; pyarrow is imported now."""
+    found: Iterator[Sentence] = named("trelliswork.data.parquet:read_parquet")(path, **how)
+    return found
+
+
+READERS: dict[FileKind, Callable[..., Iterator[Sentence]]] = {
     "conll": read_conll, "jsonl": read_jsonl, "csv": read_csv, "crfsuite": read_crfsuite,
-    "brackets": read_brackets,
+    "brackets": read_brackets, "parquet": read_parquet,
 }  # fmt: skip
 
 
@@ -32,21 +45,26 @@ def is_jsonl(path: str | Path) -> bool:
 
 
 def file_kind(path: str | Path) -> FileKind:
-    """What a file is by its suffix; CoNLL columns if that says nothing."""
+    """What a file is by its suffix, also in a format of another package; CoNLL columns if that says nothing."""
     if is_jsonl(path):
         return "jsonl"
     if is_brackets(path):
         return "brackets"
-    return "csv" if is_csv(path) else "crfsuite" if is_crfsuite(path) else "conll"
+    if str(path).lower().endswith(_PARQUET_SUFFIXES):
+        return "parquet"
+    if is_csv(path) or is_crfsuite(path):
+        return "csv" if is_csv(path) else "crfsuite"
+    return cast(FileKind, foreign_kind(path) or "conll")
 
 
 def reader_for(path: str | Path) -> Callable[..., Iterator[Sentence]]:
-    """`read_jsonl`, `read_csv`, `read_crfsuite`, `read_brackets` or `read_conll`, by suffix.
+    """`read_jsonl`, `read_csv`, `read_crfsuite`, `read_brackets`, `read_parquet` or `read_conll`, by suffix.
 
     >>> reader_for("dev.jsonl.gz").__name__, reader_for("dev.csv").__name__, reader_for("dev.txt").__name__
     ('read_jsonl', 'read_csv', 'read_conll')
     """
-    return _READERS[file_kind(path)]
+    kind = file_kind(path)
+    return READERS[kind] if kind in READERS else partial(read_foreign, kind)
 
 
 def open_tagged(
@@ -54,10 +72,14 @@ def open_tagged(
 ) -> tuple[ColumnFormat | None, Iterator[Sentence]]:
     """The sentences of a tagged file, and its layout if it has columns."""
     kind = kind or file_kind(path)
+    if kind in plugins_of(FORMATS):
+        return None, read_foreign(kind, path)
     if kind == "csv":
         return open_csv(path, choices)
     if kind == "jsonl":
         return None, read_jsonl(path, fields=choices.fields, tokeniser=choices.tokeniser)
+    if kind == "parquet":
+        return None, read_parquet(path, fields=choices.fields, tokeniser=choices.tokeniser)
     if kind == "brackets":
         return None, read_brackets(path, detail=choices.detail)
     return (None, read_crfsuite(path)) if kind == "crfsuite" else open_conll(path, choices)
@@ -70,10 +92,14 @@ def open_untagged(
 
     Raw text is read by `trelliswork.text.read_text`.
     """
+    if kind in plugins_of(FORMATS):
+        return None, read_foreign(kind, path, with_tags=False)
     if kind == "csv":
         return open_csv(path, choices, with_tags=False, keep=keep)
     if kind == "jsonl":
         return None, read_jsonl(path, with_tags=False, fields=choices.fields, tokeniser=choices.tokeniser, keep=keep)
+    if kind == "parquet":
+        return None, read_parquet(path, with_tags=False, fields=choices.fields, tokeniser=choices.tokeniser)
     if kind == "crfsuite":
         return None, read_crfsuite(path, with_tags=False)
     if kind == "brackets":

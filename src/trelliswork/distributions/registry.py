@@ -14,6 +14,8 @@ from trelliswork.distributions.semi_markov import SemiMarkov
 from trelliswork.distributions.span_tree import SpanTree
 from trelliswork.distributions.spanning_tree import SpanningTree
 from trelliswork.distributions.weighted_cfg import WeightedCFG
+from trelliswork.errors import TrellisworkError
+from trelliswork.plugins import plugins_of
 from trelliswork.structures.record import Scores, Structure
 
 KINDS: tuple[type[StructuredDistribution], ...] = (
@@ -23,9 +25,27 @@ KINDS: tuple[type[StructuredDistribution], ...] = (
 OF_STRUCTURE = {kind._structure.name: kind for kind in KINDS}
 
 
+def distribution_of(name: str) -> type[StructuredDistribution]:
+    """The distribution over a structure, also one of another package (entry points `trelliswork.structures`).
+
+    >>> distribution_of("chain").__name__
+    'LinearChain'
+    """
+    plugins = plugins_of("structures")
+    if name in OF_STRUCTURE:
+        return OF_STRUCTURE[name]
+    if name not in plugins:
+        raise TrellisworkError(f"expected one of the structures {', '.join([*OF_STRUCTURE, *plugins])}; got {name!r}")
+    found = plugins[name].load()
+    if not (isinstance(found, type) and issubclass(found, StructuredDistribution) and hasattr(found, "_structure")):
+        problem = f"expected a StructuredDistribution with a _structure for {name!r}, got {found!r}"
+        raise TrellisworkError(f"{problem}; {plugins[name].fix}")
+    return found
+
+
 def example_of(structure: Structure, scores: Scores) -> StructuredDistribution:
     """A small distribution of a structure, all its scores made by `scores(*shape)`."""
-    return OF_STRUCTURE[structure.name](**structure.example(scores))
+    return distribution_of(structure.name)(**structure.example(scores))
 
 
 def exercise(structure: Structure) -> None:

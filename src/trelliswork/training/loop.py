@@ -23,7 +23,7 @@ from trelliswork.training.config import TrainingConfig
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.failures import BadBatchError
 from trelliswork.training.processes import SharedInterrupts
-from trelliswork.training.progress import Progress, make_progress
+from trelliswork.training.progress import LineProgress, Progress
 from trelliswork.training.result import TrainingResult
 from trelliswork.training.run import Run
 
@@ -54,7 +54,7 @@ def train(
     """
     run = Run(model, train, dev, config or TrainingConfig(), out)
     with exclusive(run.out):
-        return carry_out(run, progress or make_progress(), resume=resume)
+        return carry_out(run, progress or LineProgress(), resume=resume)
 
 
 def carry_out(run: Run, progress: Progress, *, resume: bool = False) -> TrainingResult:

@@ -1,8 +1,9 @@
-"""Telling how training goes: a bar on a terminal, one line per epoch elsewhere."""
+"""Telling how training goes: messages to the log, one for each epoch, and a bar on a terminal that asks for it."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, TextIO
@@ -10,6 +11,8 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
+
+from trelliswork.logs import tell
 
 
 @dataclass(frozen=True)
@@ -62,31 +65,55 @@ class Progress:
     def epoch(self, record: EpochRecord) -> None:
         """An epoch is done and evaluated."""
 
-    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False) -> None:
-        """An iteration of a learner without epochs is done, of `most` at most; what `stays` is worth keeping."""
+    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Any) -> None:
+        """An iteration of a learner without epochs is done, of `most` at most; what `stays` is worth keeping.
 
-    def note(self, text: str) -> None:
+        `fields` are the numbers that the text tells, for the log.
+        """
+
+    def note(self, text: str, **fields: Any) -> None:
         """Something happened that the user should know."""
 
 
 class LineProgress(Progress):
-    """One plain line per epoch or iteration."""
+    """One line per epoch or iteration: a message to the logger `trelliswork`, or a plain line to a stream.
+
+    With `within`, also how far an epoch is, at most every so many seconds.
+    """
 
     shows = True
 
-    def __init__(self, stream: TextIO | None = None):
-        self.stream, self._last = stream or sys.stderr, 0
+    def __init__(self, stream: TextIO | None = None, *, within: float | None = None):
+        self.stream, self.within, self._last = stream, within, 0
+
+    def start_epoch(self, epoch: int, n_epochs: int, n_tokens: int) -> None:
+        self._epoch, self._n_epochs, self._n_tokens = epoch, n_epochs, n_tokens
+        self._n_done, self._began = 0, time.monotonic()
+        self._told = self._began
+
+    def batch(self, n_tokens: int, loss: float) -> None:
+        self._n_done += n_tokens
+        now = time.monotonic()
+        if self.within is None or now - self._told < self.within or not self._n_done:
+            return
+        self._told, share = now, self._n_done / max(self._n_tokens, 1)
+        left = (now - self._began) * max(1 - share, 0.0) / share
+        text = f"epoch {self._epoch}/{self._n_epochs}: {100 * share:.0f}%, loss {loss:.4f}, {left:.0f} s left"
+        self.note(text, event="progress", epoch=self._epoch, share=share, loss=loss, seconds_left=left)
 
     def epoch(self, record: EpochRecord) -> None:
-        self.note(record.line())
+        self.note(record.line(), event="epoch", **record.to_dict())
 
-    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False) -> None:
+    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Any) -> None:
         if number != self._last:  # the last one may come again, with the weights that are kept
-            self.note(text)
+            self.note(text, event="iteration", iteration=number, **fields)
         self._last = number
 
-    def note(self, text: str) -> None:
-        print(text, file=self.stream, flush=True)
+    def note(self, text: str, **fields: Any) -> None:
+        if self.stream is None:
+            tell(text, **fields)
+        else:
+            print(text, file=self.stream, flush=True)
 
 
 class BarProgress(Progress):
@@ -133,15 +160,16 @@ class BarProgress(Progress):
     def epoch(self, record: EpochRecord) -> None:
         if record.score is not None:
             self._dev = f", dev {record.metric} {100 * record.score:.2f}"
-        self.note(record.line())
+        self.note(record.line(), event="epoch", **record.to_dict())
 
-    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False) -> None:
+    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Any) -> None:
         self._bar.update(self._task, completed=number, total=most, description=self.title("learning"), text=text)
         if stays:
-            self.note(text)
+            self.note(text, event="iteration", iteration=number, **fields)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, **fields: Any) -> None:
         self._bar.console.print(text, highlight=False, markup=False)
+        tell(text, shown=True, **fields)
 
 
 class Relay(Progress):
@@ -166,11 +194,11 @@ class Relay(Progress):
     def epoch(self, record: EpochRecord) -> None:
         self.shown.epoch(record)
 
-    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False) -> None:
-        self.shown.iteration(number, text, most=most, stays=stays)
+    def iteration(self, number: int, text: str, *, most: int | None = None, stays: bool = False, **fields: Any) -> None:
+        self.shown.iteration(number, text, most=most, stays=stays, **fields)
 
-    def note(self, text: str) -> None:
-        self.shown.note(text)
+    def note(self, text: str, **fields: Any) -> None:
+        self.shown.note(text, **fields)
 
 
 class OnEpoch(Relay):
@@ -188,7 +216,9 @@ class OnEpoch(Relay):
 def make_progress(
     show: bool = True, stream: TextIO | None = None, *, on_epoch: Callable[[EpochRecord], object] | None = None
 ) -> Progress:
-    """A bar when standard error is a terminal, plain lines when it is not, silence when `show` is false.
+    """A bar when standard error is a terminal, messages to the log when it is not, silence when `show` is false.
+
+    With a `stream`, plain lines go there instead of to the log.
 
     `on_epoch` is called with the record of each epoch; raising `KeyboardInterrupt` there ends the run like Ctrl-C.
     """

@@ -12,7 +12,7 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.finished import finished_run
 from trelliswork.training.loop import train
-from trelliswork.training.progress import Progress, make_progress
+from trelliswork.training.progress import LineProgress, Progress
 from trelliswork.training.seeds_result import SeedRow, SeedsResult
 
 
@@ -32,7 +32,7 @@ def train_seeds(
     seeds: int | Sequence[int] = 3,
     out: str | Path | None = None,
     resume: bool = False,
-    progress: Callable[[], Progress] = make_progress,
+    progress: Callable[[], Progress] = LineProgress,
 ) -> SeedsResult:
     """Train `make_model(seed)` for each seed and score it; `seeds=3` means those from `config.seed` on.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
-import sys
+import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trelliswork.logs import tell
 from trelliswork.web.limits import Limits
 from trelliswork.web.measures import Measures
 from trelliswork.web.problems import PROBLEM_JSON, Problem
@@ -76,7 +77,7 @@ class Guard:
         except Problem as problem:
             await answer.problem(problem)
         except Exception as error:  # a mistake of ours
-            print(f"error: {type(error).__name__}: {error} at {scope['path']!r}", file=sys.stderr, flush=True)
+            tell(f"{type(error).__name__}: {error} at {scope['path']!r}", level=logging.ERROR)
             await answer.problem(Problem(500, "the server failed on this request; its log has the reason"))
         finally:
             self.running -= 1

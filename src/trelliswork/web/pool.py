@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 import sys
 import time
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.logs import tell
 from trelliswork.web.frames import Reply, packed_json, read_frame, unpacked_replies
 from trelliswork.web.measures import Measures
 from trelliswork.web.problems import problem_json
@@ -138,7 +140,7 @@ class Pool:
             try:
                 return await self._started()
             except (TrellisworkError, OSError) as error:
-                print(f"error: a worker could not be started: {error}", file=sys.stderr, flush=True)
+                tell(f"a worker could not be started: {error}", level=logging.ERROR)
                 await asyncio.sleep(AGAIN)
 
     async def _answer(self, worker: Worker) -> None:

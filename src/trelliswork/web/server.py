@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from pathlib import Path
 import uvicorn
 
 from trelliswork.errors import ModelError, TrellisworkError
+from trelliswork.logs import tell
 from trelliswork.web.app import Site, make_app
 from trelliswork.web.guard import Access, is_local
 from trelliswork.web.limits import Limits
@@ -127,4 +127,4 @@ async def _serve(models: dict[str, str], settings: Settings, bound: socket.socke
         await server.serve(sockets=[bound])
     finally:
         await pool.stop()
-    print("stopped", file=sys.stderr, flush=True)
+    tell("stopped")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+from rich.progress import Progress as RichProgress
 
 from trelliswork.cli.bulk.shard_work import Outcome
 from trelliswork.cli.bulk.shards import QUARANTINE, Shard, clear_parts
-from trelliswork.cli.inputs import say
+from trelliswork.cli.messages import Shown, progress_shown, say
+from trelliswork.logs import tell
 from trelliswork.models.base import count
 from trelliswork.training.exclusive import exclusive
 
@@ -27,21 +32,51 @@ def annotate_all(shards: Sequence[Shard], target: Path, engine: Engine) -> None:
         if len(todo) < len(shards):
             say(f"{count(len(shards) - len(todo), 'file')} of {len(shards)} done before")
         told = _told(engine(todo), todo)
+        clear_parts(todo)  # of processes that an engine has replaced
     _summarise(told, target, len(todo))
 
 
 def _told(outcomes: Iterator[tuple[Shard, Outcome]], todo: Sequence[Shard]) -> list[tuple[Shard, Outcome]]:
-    """All outcomes, with a line for each as it comes."""
+    """All outcomes, with a message for each as it comes, and a bar on a terminal."""
     began, n_bytes, total = time.monotonic(), 0, sum(shard.size for shard in todo)
     told: list[tuple[Shard, Outcome]] = []
-    for shard, outcome in outcomes:
-        told.append((shard, outcome))
-        n_bytes += shard.size
-        seconds = time.monotonic() - began
-        left = seconds * (total - n_bytes) / max(n_bytes, 1)
-        what = outcome.problem or f"{count(outcome.n_sentences, 'sentence')}{_bad(outcome)}"
-        say(f"{len(told)}/{len(todo)} {shard.target.name}: {what}; {_duration(left)} left")
+    with _Bar(total) if progress_shown() is Shown.bar else nullcontext() as bar:
+        for shard, outcome in outcomes:
+            told.append((shard, outcome))
+            n_bytes += shard.size
+            seconds = time.monotonic() - began
+            left = seconds * (total - n_bytes) / max(n_bytes, 1)
+            _tell_one(shard, outcome, f"{len(told)}/{len(todo)}", left)
+            if bar is not None:
+                bar.show(n_bytes, f"{len(told)}/{len(todo)} files, {_duration(left)} left")
     return told
+
+
+def _tell_one(shard: Shard, outcome: Outcome, place: str, left: float) -> None:
+    what = outcome.problem or f"{count(outcome.n_sentences, 'sentence')}{_bad(outcome)}"
+    say(
+        f"{place} {shard.target.name}: {what}; {_duration(left)} left",
+        event="file", file=str(shard.source), seconds_left=left, **outcome._asdict(),
+    )  # fmt: skip
+
+
+class _Bar:
+    """How much of all files is done; messages appear above it."""
+
+    def __init__(self, n_bytes: int) -> None:
+        columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"))
+        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("", total=n_bytes)
+
+    def __enter__(self) -> _Bar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.stop()
+
+    def show(self, n_bytes: int, text: str) -> None:
+        self._bar.update(self._task, completed=n_bytes, description=text)
 
 
 def _bad(outcome: Outcome) -> str:
@@ -66,7 +101,7 @@ def _summarise(told: Sequence[tuple[Shard, Outcome]], target: Path, n: int) -> N
     if n_bad:
         print(f"{count(n_bad, 'bad record')} set aside, with the reasons, in {target / QUARANTINE}")
     if failed:
-        print(f"error: {count(len(failed), 'file')} of {n} could not be annotated:", file=sys.stderr)
+        tell(f"{count(len(failed), 'file')} of {n} could not be annotated:", level=logging.ERROR)
         for problem in failed:
-            print(f"  {problem}", file=sys.stderr)
+            tell(problem, level=logging.ERROR)
         raise typer.Exit(FAILED)

@@ -8,18 +8,23 @@ Moritz et al. (2018), Ray: a distributed framework for emerging AI applications.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from trelliswork.cli.bulk.shard_work import Outcome, annotate_shard
 from trelliswork.cli.bulk.shards import Shard
+from trelliswork.cli.given_function import given_function
 from trelliswork.cli.predicting import Job
 from trelliswork.cli.tasks import load_reader
 from trelliswork.errors import TrellisworkError
+from trelliswork.runtime.threads import use_threads
 
 try:
     import ray
     import ray.data
+    import ray.exceptions
 except ImportError:
     ray = None
 
@@ -27,19 +32,46 @@ except ImportError:
 class _Annotator:
     """An actor: the model, and a call for each shard."""
 
-    def __init__(self, folder: str, shards: Sequence[Shard], job: Job) -> None:
-        self.model, self.shards, self.job = load_reader(folder, None), shards, job
+    def __init__(self, folder: str, features: str | None, job: Job) -> None:
+        use_threads(1)
+        self.model, self.job = load_reader(folder, given_function(features)), job
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        found = annotate_shard(self.model, self.shards[int(row["item"])], self.job)
-        return {**row, **found._asdict()}
+        shard = Shard(*(Path(str(row[name])) for name in Shard._fields))
+        return {"number": row["number"], **annotate_shard(self.model, shard, self.job)._asdict()}
 
 
-def annotate_by_ray(shards: Sequence[Shard], folder: str, job: Job, n_workers: int) -> Iterator[tuple[Shard, Outcome]]:
-    """Each shard with what became of it, as they are finished."""
+def annotate_by_ray(
+    shards: Sequence[Shard], folder: str, features: str | None, job: Job, n_workers: int
+) -> Iterator[tuple[Shard, Outcome]]:
+    """Each shard with what became of it, as they are finished; `features` is what --features names."""
     if ray is None:
         raise TrellisworkError('--engine ray needs Ray; install it with pip install "trelliswork[ray]"')
-    numbers = ray.data.from_items(list(range(len(shards))), override_num_blocks=len(shards))
-    rows = numbers.map(_Annotator, fn_constructor_args=(folder, shards, job), concurrency=n_workers)
-    for row in rows.iter_rows():
-        yield shards[int(row["item"])], Outcome(int(row["n_sentences"]), int(row["n_bad"]), str(row["problem"]))
+    if not shards:
+        return
+    _connect()
+    actors = ray.data.ActorPoolStrategy(size=min(n_workers, len(shards)))
+    found = ray.data.from_items(_rows(shards), override_num_blocks=len(shards)).map(
+        _Annotator, fn_constructor_args=(str(Path(folder).resolve()), features, job), compute=actors
+    )
+    try:
+        for row in found.iter_rows():
+            outcome = Outcome(int(row["n_sentences"]), int(row["n_bad"]), str(row["problem"]))
+            yield shards[int(row["number"])], outcome
+    except ray.exceptions.RayError as error:
+        why = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
+        raise TrellisworkError(f"--engine ray: the job failed: {why.strip()}; run it again to continue") from error
+
+
+def _connect() -> None:
+    """Use the cluster that RAY_ADDRESS names, or one of this machine alone; Ray says nothing but errors."""
+    for name in ("ray", "ray.data"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    if not ray.is_initialized():
+        ray.init(logging_level=logging.ERROR, log_to_driver=False)
+    ray.data.DataContext.get_current().enable_progress_bars = False  # each shard has a line of ours
+
+
+def _rows(shards: Sequence[Shard]) -> list[dict[str, Any]]:
+    paths = [{name: str(path.resolve()) for name, path in shard._asdict().items()} for shard in shards]
+    return [{"number": i, **each} for i, each in enumerate(paths)]

@@ -14,7 +14,9 @@ from trelliswork.writing import is_part_of
 
 QUARANTINE = "quarantine"  # the folder, in that of the results, of records that could not be read
 _SUFFIX = {Output.brackets: ".mrg", Output.lexicon: ".dict", Output.pretty: ".txt"}
-_READ_SUFFIXES = (".conllu", ".conll", ".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".mrg", ".crfsuite")
+_READ_SUFFIXES = (
+    ".conllu", ".conll", ".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".mrg", ".crfsuite", ".parquet", ".pq",
+)  # fmt: skip
 
 
 class Shard(NamedTuple):
@@ -68,9 +70,13 @@ def _target_name(name: str, output: Output | None) -> str:
 
     >>> _target_name("a.txt.gz", Output.jsonl), _target_name("part-0.conll", None)
     ('a.jsonl.gz', 'part-0.conll')
+    >>> _target_name("a.jsonl.gz", Output.parquet)
+    'a.parquet'
     """
     if output is None:
         return name
+    if output is Output.parquet:  # packed in itself
+        name = name.removesuffix(".gz")
     plain, packed = (name[:-3], ".gz") if name.endswith(".gz") else (name, "")
     stem, suffix = os.path.splitext(plain)
     return f"{stem if suffix in _READ_SUFFIXES else plain}{_SUFFIX.get(output, f'.{output.value}')}{packed}"

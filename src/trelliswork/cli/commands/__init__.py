@@ -35,7 +35,7 @@ COMMANDS = {
         "Explain predictions: feature votes, alternative trees, alignments.",
     ),
     "check": Listed("check", "Check data files before training."),
-    "info": Listed("info", "Describe a model."),
+    "info": Listed("info", "Describe a model, or list the extensions that are installed."),
     "serve": Listed("serve", "Serve models to a web page and to programs."),
     "convert": Listed("convert", "Convert a CRFsuite model to a Trelliswork model."),
     "export": Listed("export", "Export a model for use without Trelliswork."),

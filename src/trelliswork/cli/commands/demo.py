@@ -11,6 +11,7 @@ import typer
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.options import Threads
 from trelliswork.cli.report import report_page
+from trelliswork.cli.showing import progress_for
 from trelliswork.cli.story import PIN, Corpus, Outcome, examine, train_tagger, write_data
 from trelliswork.cli.writers import marked_text
 from trelliswork.data import atomic_write
@@ -18,7 +19,6 @@ from trelliswork.errors import OutputError
 from trelliswork.models import Confidences
 from trelliswork.models.storage import check_output
 from trelliswork.runtime.threads import use_threads
-from trelliswork.training import make_progress
 
 
 def demo(
@@ -49,7 +49,7 @@ def demo(
     corpus = write_data(folder / "data", (sentences, n_held_out, n_held_out))
     print(_introduction(corpus), flush=True)
     announce_compiling()
-    tagger, result = train_tagger(corpus, folder / "model", seed=seed, epochs=epochs, progress=make_progress())
+    tagger, result = train_tagger(corpus, folder / "model", seed=seed, epochs=epochs, progress=progress_for())
     if result.interrupted:
         raise typer.Exit(130)
     outcome = examine(tagger, corpus, result.history)

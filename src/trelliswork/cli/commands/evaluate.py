@@ -12,9 +12,10 @@ import typer
 from trelliswork.cli.from_text import report_from_text
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.gold_files import GOLD_FILES
-from trelliswork.cli.inputs import choices_of, kind_of, layout, say
+from trelliswork.cli.inputs import choices_of, kind_of, layout
 from trelliswork.cli.judging import Compared, Judged, compared, comparison_record, comparison_text
 from trelliswork.cli.kernels import announce_compiling
+from trelliswork.cli.messages import say
 from trelliswork.cli.options import Features, ModelFolder, Quiet, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_COMPARE, with_options
 from trelliswork.cli.report.evaluation import evaluation_page

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from trelliswork.cli.given_function import given_function
-from trelliswork.cli.inputs import choices_of, kind_of, open_new, say
+from trelliswork.cli.inputs import choices_of, kind_of, open_new
+from trelliswork.cli.messages import say
 from trelliswork.cli.options import Features, ModelFolder, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.report.explanation import explanation_page

@@ -3,39 +3,60 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
+from trelliswork import __version__
 from trelliswork.cli.given_function import given_function
-from trelliswork.cli.options import Features, ModelFolder
+from trelliswork.cli.options import Features
 from trelliswork.cli.visible import visible
 from trelliswork.data.choices import CONLLU_NAMES
+from trelliswork.data.readers import READERS
+from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.models import load
 from trelliswork.models.base import Description, Model
 from trelliswork.models.card import flatten
+from trelliswork.models.networks.parts import ENCODERS
+from trelliswork.plugins import KINDS, plugins_of
 
 STRONGEST = 8
+OWN: Mapping[str, Callable[[], Collection[str]]] = {  # the names that the library uses itself
+    "encoders": lambda: ENCODERS,
+    "formats": lambda: READERS,
+    "structures": lambda: named("trelliswork.distributions.registry:OF_STRUCTURE"),
+}
 
 
 def info(
-    model: ModelFolder,
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[DIR]", help="Directory of a trained model. Without it, list the extensions.", show_default=False
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     top_features: Annotated[
         int, typer.Option(metavar="N", min=0, help="Show the N strongest weights (feature-based models).")
     ] = 20,
     features: Features = None,
 ) -> None:
-    """Describe a model.
+    """Describe a model, or list the extensions that are installed.
 
     Prints its training data, labels, scores, settings and size, and the
-    strongest transitions or features it has learned.
+    strongest transitions or features it has learned. Without DIR, lists the
+    encoders, data formats and structures that other packages bring.
 
     \b
     Example:
       trelliswork info ner
+      trelliswork info
     """
+    if model is None:
+        print(json.dumps(_extensions(), indent=1) if as_json else _extension_table(_extensions()))
+        return
     found = load(model, features=given_function(features))
     described = found.describe(top_features)
     if as_json:
@@ -53,6 +74,29 @@ def info(
         width = max((len(name) for name, _ in shown), default=0)
         for name, value in shown:
             print(f"  {name:{width}}  {value}")
+
+
+def _extensions() -> list[dict[str, str]]:
+    """What other packages bring; each is imported, so that one that is broken says so."""
+    found = []
+    for kind, noun in KINDS.items():
+        for plugin in plugins_of(kind).values():
+            try:
+                plugin.load()
+                problem = "the library has one of this name" if plugin.name in OWN[kind]() else ""
+            except TrellisworkError as error:
+                problem = str(error)
+            package = f"{plugin.package} {plugin.version}"
+            found.append({"kind": noun, "name": plugin.name, "package": package, "problem": problem})
+    return found
+
+
+def _extension_table(found: Sequence[Mapping[str, str]]) -> str:
+    lines = [f"trelliswork {__version__}"] + ([] if found else ["no extensions are installed"])
+    for each in found:
+        lines.append(f"{each['kind']:<10} {each['name']:<16} {each['package']}")
+        lines += [f"           not used: {each['problem']}"] if each["problem"] else []
+    return visible("\n".join(lines))
 
 
 def _sections(metrics: Mapping[str, Any], described: Description) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -18,6 +18,7 @@ from trelliswork.cli.bulk.annotate import annotate_all
 from trelliswork.cli.bulk.local import annotate_locally
 from trelliswork.cli.bulk.shards import is_bulk, shards_of
 from trelliswork.cli.given_function import given_function
+from trelliswork.cli.inputs import kind_of
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.options import Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
@@ -25,24 +26,28 @@ from trelliswork.cli.pins import parse_pins
 from trelliswork.cli.predicting import Job, write_answers
 from trelliswork.cli.tasks import load_reader
 from trelliswork.cli.writers import ConlluWriter
-from trelliswork.cli.writing_answers import PAIRS, Output, output_of
+from trelliswork.cli.writing_answers import PAIRS, Output, is_binary, output_of
 from trelliswork.data import atomic_write, json_text
+from trelliswork.data.formats import FORMATS
 from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.plugins import plugins_of
 from trelliswork.runtime.threads import use_threads
 from trelliswork.text import read_text
 
+RAY = "trelliswork.cli.bulk.ray_engine:annotate_by_ray"
 
-class Input(StrEnum):
-    """What to read."""
 
-    conll = "conll"
-    jsonl = "jsonl"
-    csv = "csv"
-    crfsuite = "crfsuite"
-    brackets = "brackets"
-    text = "text"
-    pretokenised = "pretokenised"
+INPUTS = (
+    "conll", "jsonl", "csv", "parquet", "crfsuite", "brackets", "text", "pretokenised", *plugins_of(FORMATS),
+)  # fmt: skip
+
+
+def _input(name: str) -> str:
+    """What to read, one of `INPUTS`."""
+    if name not in INPUTS:
+        raise typer.BadParameter(f"expected one of {', '.join(INPUTS)}, got {name!r}")
+    return name
 
 
 class Unit(StrEnum):
@@ -97,7 +102,14 @@ def predict(
         typer.Option(metavar="FILE", help="Output file, or directory (many files). Defaults to standard output."),
     ] = None,
     read_as: Annotated[
-        Input | None, typer.Option("--from", help="Format of FILE.", show_default="by its suffix, else conll")
+        str | None,
+        typer.Option(
+            "--from",
+            metavar=f"[{'|'.join(INPUTS)}]",
+            parser=_input,
+            help="Format of FILE.",
+            show_default="by its suffix, else conll",
+        ),
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="Read FILE as plain text (same as --from text).")] = False,
     lines: Annotated[bool, typer.Option("--lines", help="Plain text: treat each line as a separate text.")] = False,
@@ -125,7 +137,9 @@ def predict(
     FILE has the same columns as the training data (the tag column is
     optional), or is CSV with a header, JSON lines or a JSON array. It is
     written back byte for byte with only the predictions replaced or added,
-    unless --format or the suffix of --out asks for another format. With
+    unless --format or the suffix of --out asks for another format. Rows of
+    Parquet (extra \\[arrow]) are read like JSON records and written with all
+    their columns and those of the answers; see docs/bulk.md. With
     --text, FILE is plain text: the model's tokeniser, or rules, find
     sentences and words, and the output has character offsets. A blank line
     ends a paragraph; other line breaks are white space. Converted CRFsuite
@@ -176,20 +190,15 @@ def predict(
         _write_tokens(file, loaded, out, job)
     elif is_bulk(file, out):
         shards = shards_of(file, out, output)
-        annotate_all(shards, Path(str(out)), _engine(engine, model, loaded, job, workers or os.cpu_count() or 1))
+        n_workers = workers or os.cpu_count() or 1
+        by_ray = partial(named(RAY), folder=model, features=features) if engine is Engine.ray else None
+        answer = by_ray or partial(annotate_locally, model=loaded)
+        annotate_all(shards, Path(str(out)), partial(answer, job=job, n_workers=n_workers))
     else:
         _refuse_bulk_options(engine, workers)
-        with _target(out) as target:  # answers line by line to someone who types
+        binary = is_binary(output, kind_of(file, wanted, loaded))
+        with _target(out, binary=binary) as target:  # answers line by line to someone who types
             write_answers(loaded, file, job, target, batch=1 if typed else BATCH)
-
-
-def _engine(engine: Engine | None, folder: str, model: Any, job: Job, workers: int) -> Any:
-    """What answers the shards that it is given."""
-    if engine is Engine.ray:
-        return partial(
-            named("trelliswork.cli.bulk.ray_engine:annotate_by_ray"), folder=folder, job=job, n_workers=workers
-        )
-    return partial(annotate_locally, model=model, job=job, n_workers=workers)
 
 
 def _refuse_bulk_options(engine: Engine | None, workers: int | None) -> None:
@@ -211,9 +220,8 @@ def _format(given: Output | None, lexicon: bool, model: Any) -> Output | None:
     return wanted
 
 
-def _read_as(read_as: Input | None, text: bool, lines: bool, pretokenised: bool) -> str | None:
+def _read_as(named: str | None, text: bool, lines: bool, pretokenised: bool) -> str | None:
     """What FILE is, as far as the options say it."""
-    named = read_as.value if read_as is not None else None
     if pretokenised and lines:
         raise TrellisworkError("--pretokenised has a sentence on each line already; leave --lines out")
     if (text or lines or pretokenised) and named not in (None, "text", "pretokenised"):
@@ -248,9 +256,13 @@ def _pins(texts: list[str] | None, model: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _target(out: str | None) -> Iterator[IO[Any]]:
+def _target(out: str | None, *, binary: bool = False) -> Iterator[IO[Any]]:
     if out is None or out == "-":
-        yield sys.stdout
+        if binary and sys.stdout.isatty():
+            raise TrellisworkError(
+                "Parquet is not for reading on a terminal; add --out FILE.parquet or --format pretty"
+            )
+        yield sys.stdout.buffer if binary else sys.stdout
     else:
-        with atomic_write(out) as file:
+        with atomic_write(out, "wb" if binary else "w") as file:
             yield file

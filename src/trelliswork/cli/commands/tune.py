@@ -19,7 +19,7 @@ from trelliswork.cli.commands.train import (
     settings_file,
 )
 from trelliswork.cli.config_file import read_config
-from trelliswork.cli.inputs import say
+from trelliswork.cli.messages import say
 from trelliswork.cli.options import Quiet, Threads
 from trelliswork.cli.panels import COLUMNS, OF_MODELS, SEEDS, with_options
 from trelliswork.cli.tune_folder import reserved_search, settle
@@ -142,7 +142,8 @@ def _end_of_trial(folder: Path, so_far: SearchResult, row: TrialRow, trials: Tri
     score = "" if row.score is None else f"dev {trials.metric} {100 * row.score:.2f}, "
     ended = {"pruned": f"ended after {row.steps} {trials.steps}, ", "failed": f"failed ({row.problem}), "}
     best = " (the best so far)" if so_far.best is row else ""
-    say(f"trial {row.number}: {ended.get(row.state, '')}{score}{row.seconds:.1f} s{best}; {settings}", quiet=quiet)
+    text = f"trial {row.number}: {ended.get(row.state, '')}{score}{row.seconds:.1f} s{best}; {settings}"
+    say(text, quiet=quiet, event="trial", trial=row.number, state=row.state, score=row.score, seconds=row.seconds)
 
 
 def _show(folder: Path, result: SearchResult, trials: Trials) -> None:

@@ -11,8 +11,11 @@ import typer
 
 from trelliswork.cli.compiling import compile_kernels, small_networks
 from trelliswork.cli.kernels import ANNOUNCER, announce_compiling
-from trelliswork.distributions.registry import exercise
+from trelliswork.cli.messages import NOTE, say
+from trelliswork.distributions.registry import distribution_of, exercise
+from trelliswork.errors import TrellisworkError
 from trelliswork.models.taggers.features.tagger import rehearse
+from trelliswork.plugins import plugins_of
 from trelliswork.structures.registry import STRUCTURES
 
 
@@ -43,8 +46,19 @@ def warmup(
         print("kernels are compiled already; nothing to do")
 
 
+def _exercise_foreign(name: str) -> None:
+    """A structure of another package; one that is broken does not stop the others."""
+    try:
+        exercise(distribution_of(name)._structure)
+    except TrellisworkError as error:
+        say(f"{NOTE}{error}")
+
+
 def _everything() -> dict[str, Callable[[], None]]:
     """What calls the kernels of networks, of feature models and of every structure."""
     networks = {f"network of {type(each).__name__}": each.rehearse for each in small_networks()}
     structures = {each.name: partial(exercise, each) for each in STRUCTURES}
+    structures |= {
+        name: partial(_exercise_foreign, name) for name in plugins_of("structures") if name not in structures
+    }
     return {"chains": compile_kernels, **networks, "feature models": rehearse, **structures}

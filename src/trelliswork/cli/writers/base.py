@@ -16,17 +16,17 @@ NOTHING = "_"
 
 
 class Writer(ABC):
-    """Answers as text, one after another: `begin`, `write` for each, `end`."""
+    """Answers as text, or as bytes of a binary format, one after another: `begin`, `write` for each, `end`."""
 
-    def begin(self) -> str:
+    def begin(self) -> Any:
         """What comes before all answers."""
         return ""
 
     @abstractmethod
-    def write(self, sentence: Sentence, answer: Answer) -> str:
+    def write(self, sentence: Sentence, answer: Answer) -> Any:
         """An answer."""
 
-    def end(self) -> str:
+    def end(self) -> Any:
         """What comes behind all answers."""
         return ""
 

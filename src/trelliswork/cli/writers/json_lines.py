@@ -23,21 +23,26 @@ class JsonWriter(Writer):
         self.schemes = schemes
 
     def write(self, sentence: Sentence, answer: Answer) -> str:
+        written, about = self.members(sentence, answer)
+        return json_text(written, **about)
+
+    def members(self, sentence: Sentence, answer: Answer) -> tuple[Sentence, dict[str, Any]]:
+        """The sentence as it is written, and what is said about it."""
         if answer.tasks:
             *first, last = (tuple(each.value) for each in answer.tasks.values())
             about = {
                 task: {"tags": each.value, **json_extras(sentence, each, self.schemes[task])}
                 for task, each in answer.tasks.items()
             }
-            return json_text(replace(sentence, features=tuple(first), tags=last), tasks=about)
+            return replace(sentence, features=tuple(first), tags=last), {"tasks": about}
         if answer.has_arcs:
-            return json_text(replace(sentence, tags=None), **tree_members(answer))
+            return replace(sentence, tags=None), tree_members(answer)
         if answer.has_brackets:
-            return json_text(replace(sentence, tags=None), **bracket_members(answer))
+            return replace(sentence, tags=None), bracket_members(answer)
         if isinstance(answer.value, list):
             tagged = replace(sentence, tags=tuple(answer.value))
-            return json_text(tagged, **json_extras(sentence, answer, self.schemes[""]))
-        return json_text(replace(sentence, tags=None), **whole_members(answer))
+            return tagged, json_extras(sentence, answer, self.schemes[""])
+        return replace(sentence, tags=None), whole_members(answer)
 
 
 def whole_members(answer: Answer) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from trelliswork.data import WordVectors
 from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.networks.features import CHARACTERS, VECTOR, TokenFeatures
 from trelliswork.models.networks.parts import CHARACTERS as CHARACTER_INPUTS
-from trelliswork.models.networks.parts import ENCODERS
+from trelliswork.models.networks.parts import encoder_part
 from trelliswork.nn.encoders import TokenEncoder
 from trelliswork.nn.encoders.pretrained import PretrainedEncoder
 from trelliswork.nn.initialization import initialize_fan_in
@@ -52,13 +52,13 @@ def make_pretrained(config: NetworkConfig, features: TokenFeatures) -> Pretraine
 
 def make_encoder(config: NetworkConfig, dim: int) -> TokenEncoder:
     """What looks at the neighbours of tokens."""
-    found: TokenEncoder = ENCODERS[config.encoder].make(config, dim)
+    found: TokenEncoder = encoder_part(config.encoder).make(config, dim)
     return found
 
 
 def make_dropout(config: NetworkConfig, share: float) -> nn.Module:
     """The same dimensions at all tokens where a recurrent network carries them on, others at each token elsewhere."""
-    return VariationalDropout(share) if "cell" in ENCODERS[config.encoder].settings else nn.Dropout(share)
+    return VariationalDropout(share) if "cell" in encoder_part(config.encoder).settings else nn.Dropout(share)
 
 
 def load_vectors(table: nn.Module, vectors: WordVectors) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, get_args
 
 from trelliswork.data.settings import Settings, setting
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.networks.parts import CHARACTERS, ENCODERS, encoders_with
+from trelliswork.models.networks.parts import CHARACTERS, encoder_names, encoders_with
 from trelliswork.training.search_space import Around, Numbers
 
 Initialization = Literal["uniform", "normal", "literal"]
@@ -51,7 +51,7 @@ class NetworkConfig(Settings):
     ngram_buckets: int = setting(20_000, "Number of rows of the n-gram hash table.", at_least=1)
     pretrained: str = setting("", "Hugging Face encoder whose vectors are used as additional input.")
     tune_pretrained: bool = setting(True, "Fine-tune that encoder.")
-    encoder: str = setting("window", "Context encoder", choices=tuple(ENCODERS), option=True)
+    encoder: str = setting("window", "Context encoder", choices=encoder_names(), option=True)
     window: int = setting(5, "Window size in tokens.", option=True, goes_with=encoders_with("window"))
     layers: int = setting(1, "Number of encoder layers.", at_least=1, option=True, goes_with=encoders_with("layers"))
     hidden: int = setting(
@@ -84,6 +84,9 @@ class NetworkConfig(Settings):
     initialization: Initialization = setting("uniform", "Weight initialisation", choices=get_args(Initialization))
 
     def __post_init__(self) -> None:
+        if isinstance(self.encoder, str) and self.encoder not in encoder_names():
+            problem = f"encoder must be one of {', '.join(encoder_names())}; got {self.encoder!r}"
+            raise TrellisworkError(f"{problem}; if it comes from another package, install that")
         super().__post_init__()
         if min((*self.prefix_lengths, *self.suffix_lengths, *self.ngrams), default=1) < 1:
             raise TrellisworkError("prefix_lengths, suffix_lengths and ngrams must be at least 1; drop the others")

@@ -1,13 +1,20 @@
 """The encoders and scorers that a network may have: one line for each, with the settings that it reads.
 
+Encoders of other packages are found by their entry points.
+
 A class is imported when a network is built, so that settings are read and shown without torch.
 """
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import fields
+from functools import cached_property
 from typing import Any
 
+from trelliswork.errors import TrellisworkError
 from trelliswork.lazy import named
+from trelliswork.plugins import Plugin, plugins_of
 
 
 class Part:
@@ -36,9 +43,69 @@ ENCODERS = {
 }
 
 
+class ForeignPart(Part):
+    """An encoder of another package, made with the settings that its arguments are named after.
+
+    Its class is imported when its settings are asked for.
+    """
+
+    def __init__(self, plugin: Plugin) -> None:
+        self.plugin = plugin
+
+    @cached_property
+    def _class(self) -> Any:
+        found = self.plugin.load()
+        if not (isinstance(found, type) and issubclass(found, named("trelliswork.nn.encoders:TokenEncoder"))):
+            problem = f"expected a subclass of trelliswork.nn.encoders.TokenEncoder for {self.plugin.name!r}"
+            raise TrellisworkError(f"{problem}, got {found!r}; {self.plugin.fix}")
+        return found
+
+    @cached_property
+    def settings(self) -> dict[str, str]:  # type: ignore[override]
+        """The settings that it is made with, by the names of its keyword arguments; `dropout` is `hidden_dropout`."""
+        known = {field.name for field in fields(named("trelliswork.models.networks.config:NetworkConfig"))}
+        found = {}
+        for name, argument in inspect.signature(self._class).parameters.items():
+            if argument.kind is not argument.KEYWORD_ONLY:
+                continue
+            if name not in known and argument.default is argument.empty:
+                problem = f"the encoder {self.plugin.name!r} asks for {name!r}, which is not a setting of networks"
+                raise TrellisworkError(f"{problem}; give it a default, or one of the names {', '.join(sorted(known))}")
+            if name in known:
+                found[name] = "hidden_dropout" if name == "dropout" else name
+        return found
+
+    def make(self, config: Any, *sizes: int, **more: int) -> Any:
+        arguments = {argument: getattr(config, setting) for argument, setting in self.settings.items()}
+        return self._class(*sizes, **arguments, **more)
+
+
+def encoder_names() -> tuple[str, ...]:
+    """All encoders, those of other packages too."""
+    return (*ENCODERS, *(name for name in plugins_of("encoders") if name not in ENCODERS))
+
+
+def encoder_part(name: str) -> Part:
+    """The encoder of a name; those of the library come first."""
+    return ENCODERS[name] if name in ENCODERS else ForeignPart(plugins_of("encoders")[name])
+
+
+class Readers(tuple[str, ...]):
+    """The encoders that read a setting. One of another package is asked when it is looked for."""
+
+    setting: str
+
+    def __contains__(self, name: object) -> bool:
+        if name in ENCODERS or name not in plugins_of("encoders"):
+            return super().__contains__(name)
+        return self.setting in encoder_part(str(name)).settings.values()
+
+
 def encoders_with(name: str) -> dict[str, tuple[str, ...]]:
     """The encoders that read a setting, as `goes_with` has them."""
-    return {"encoder": tuple(encoder for encoder, part in ENCODERS.items() if name in part.settings.values())}
+    found = Readers(encoder for encoder, part in ENCODERS.items() if name in part.settings.values())
+    found.setting = name
+    return {"encoder": found}
 
 
 # Made with the number of characters.

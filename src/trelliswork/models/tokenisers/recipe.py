@@ -64,7 +64,8 @@ class TokeniserRecipe(Recipe):
         with run.progress, Interrupts(wait=True) as interrupts:
 
             def seen(step: Step) -> bool:
-                run.progress.iteration(step.iteration, step.line(), most=self.config.max_iterations, stays=False)
+                most = self.config.max_iterations
+                run.progress.iteration(step.iteration, step.line(), most=most, loss=step.loss)
                 result.best_epoch, result.seconds = step.iteration, time.perf_counter() - began
                 return interrupts.pending
 

@@ -142,12 +142,14 @@ class _Report:
         text = f"{step.line()}, {time.perf_counter() - self._last:.2f} s"
         wanted = self.run.progress.shows or self.run.on_score is not None
         scored = wanted and step.iteration % SCORED_EVERY == 0 and step.iteration != self.result.best_epoch
+        fields: dict[str, Any] = {"loss": step.loss, "score": None}
         if scored:
             found = tagger.evaluate(self.dev)
             text += f", dev {found['metric']} {100 * found['score']:.2f}"
+            fields |= {"score": found["score"], "metric": found["metric"]}
             if self.run.on_score is not None:
                 self.run.on_score(step.iteration, found["score"])
-        self.run.progress.iteration(step.iteration, text, most=self.most, stays=scored)
+        self.run.progress.iteration(step.iteration, text, most=self.most, stays=scored, **fields)
         self._last = time.perf_counter()
         self.result.best_epoch, self.result.seconds = step.iteration, self._last - self._began
         return self.interrupts.pending

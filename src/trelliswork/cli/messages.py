@@ -1,0 +1,137 @@
+"""What commands say beside their results, on standard error: text for people, or one JSON object a line.
+
+Everything comes through the logger `trelliswork`; this is the only place that shows it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import math
+import sys
+from collections.abc import Iterator
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from trelliswork.cli.visible import visible
+from trelliswork.logs import LOGGER, tell
+
+NOTE = "note: "
+_PREFIXES = {logging.WARNING: NOTE, logging.ERROR: "error: "}
+_PANEL = "Messages"
+
+
+class LogFormat(StrEnum):
+    """How messages are shown."""
+
+    text = "text"
+    json = "json"
+
+
+# The options that every command has.
+LogFormatOption = Annotated[
+    LogFormat,
+    typer.Option(
+        help="Messages on standard error: text, or one JSON object per line with time, level, message and the fields "
+        "of the event.",
+        rich_help_panel=_PANEL,
+    ),
+]
+ProgressOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--progress/--no-progress",
+        help="Show progress within an epoch or job.",
+        show_default="if standard error is a terminal",
+        rich_help_panel=_PANEL,
+    ),
+]
+
+
+class Shown(StrEnum):
+    """How progress is shown: a moving bar, lines now and then, or only what is done."""
+
+    bar = "bar"
+    lines = "lines"
+    nothing = "nothing"
+
+
+_progress: ContextVar[Shown] = ContextVar("progress", default=Shown.nothing)
+
+
+@contextlib.contextmanager
+def messages_shown() -> Iterator[None]:
+    """Inside, messages of the library are shown on standard error; as text, until `choose_messages` says otherwise."""
+    handler, level, asked = _StandardError(), LOGGER.level, _progress.set(Shown.nothing)
+    handler.setFormatter(_Text())
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False  # other libraries may have made handlers for everybody's messages
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(level)
+        LOGGER.propagate = True
+        _progress.reset(asked)
+
+
+def choose_messages(format: LogFormat, progress: bool | None) -> None:
+    """Show messages as the options of a command say."""
+    for handler in LOGGER.handlers:
+        if isinstance(handler, _StandardError):
+            handler.setFormatter(_Lines() if format is LogFormat.json else _Text())
+    _progress.set(_how(format, progress))
+
+
+def _how(format: LogFormat, progress: bool | None) -> Shown:
+    if progress is not False and sys.stderr.isatty() and format is LogFormat.text:
+        return Shown.bar
+    return Shown.lines if progress else Shown.nothing
+
+
+def progress_shown() -> Shown:
+    """How the command shows progress."""
+    return _progress.get()
+
+
+def say(text: str, *, quiet: bool = False, **fields: Any) -> None:
+    """A message about what is being done, beside the result; one that begins with "note: " is a warning."""
+    if not quiet:
+        level = logging.WARNING if text.startswith(NOTE) else logging.INFO
+        tell(text.removeprefix(NOTE), level=level, **fields)
+
+
+class _StandardError(logging.Handler):
+    """Writes to what standard error is now: a progress bar takes it over while it is shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if line := self.format(record):
+            print(line, file=sys.stderr, flush=True)
+
+
+class _Text(logging.Formatter):
+    """The message, unless a progress bar has shown it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = f"{_PREFIXES.get(record.levelno, '')}{record.getMessage()}"
+        return "" if getattr(record, "shown", False) else visible(text)
+
+
+class _Lines(logging.Formatter):
+    """A JSON object on one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        found = {"time": when, "level": record.levelname.lower(), "message": record.getMessage()}
+        fields = {name: _in_json(value) for name, value in getattr(record, "fields", {}).items()}
+        return json.dumps(found | {**fields, **found}, ensure_ascii=False, default=str)
+
+
+def _in_json(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,60 @@
+"""Formats of data files that other packages bring (entry points `trelliswork.formats`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+
+from trelliswork.data.sentence import Sentence
+from trelliswork.errors import TrellisworkError
+from trelliswork.plugins import plugins_of
+
+FORMATS = "formats"
+
+
+class FileFormat(ABC):
+    """A format of files with one sentence after another; its name is also the suffix of its files.
+
+    The entry point names a subclass, which is made without arguments. See examples/plugin.
+    """
+
+    @abstractmethod
+    def read(self, path: str, *, with_tags: bool = True) -> Iterator[Sentence]:
+        """The sentences of a file; with `with_tags=False` tags may be missing. What is wrong is a `DataError`."""
+
+    def text(self, sentence: Sentence) -> str | None:
+        """A tagged sentence as it is written to a file; None if files are only read."""
+        return None
+
+
+def foreign_kind(path: str | Path) -> str | None:
+    """The format of another package that a file has by its suffix."""
+    suffix = Path(str(path).lower().removesuffix(".gz")).suffix
+    return suffix[1:] if suffix[1:] in plugins_of(FORMATS) else None
+
+
+def foreign_format(name: str) -> FileFormat | None:
+    """The format of another package with this name."""
+    plugin = plugins_of(FORMATS).get(name)
+    if plugin is None:
+        return None
+    kind = plugin.load()
+    if not (isinstance(kind, type) and issubclass(kind, FileFormat)):
+        problem = f"expected a subclass of trelliswork.data.FileFormat for the format {name!r}, got {kind!r}"
+        raise TrellisworkError(f"{problem}; {plugin.fix}")
+    return kind()
+
+
+def read_foreign(name: str, path: str, *, with_tags: bool = True) -> Iterator[Sentence]:
+    """The sentences of a file in a format of another package; a mistake of its reader is an error that names it."""
+    format = foreign_format(name)
+    assert format is not None
+    try:
+        yield from format.read(path, with_tags=with_tags)
+    except (TrellisworkError, OSError):
+        raise
+    except Exception as error:
+        plugin = plugins_of(FORMATS)[name]
+        why = f"the format {name!r} of the package {plugin.package} {plugin.version} failed"
+        raise TrellisworkError(f"{path}: {why}: {type(error).__name__}: {error}; {plugin.fix}") from error

@@ -1,0 +1,22 @@
+"""Messages of the library: all go to the logger `trelliswork`, each with the fields of the event it tells of.
+
+Imported into a program, the library says nothing until the program configures logging:
+
+    >>> logging.basicConfig(level=logging.INFO)                           # doctest: +SKIP
+
+A record has what happened as a dict in `record.fields`: of an epoch its number, loss and score. The command line shows
+messages on standard error, as text or as JSON (`trelliswork.cli.messages`).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+LOGGER = logging.getLogger("trelliswork")
+LOGGER.addHandler(logging.NullHandler())
+
+
+def tell(text: str, *, level: int = logging.INFO, shown: bool = False, **fields: Any) -> None:
+    """Log a message with the fields of its event; `shown` says that a progress bar has shown it on the terminal."""
+    LOGGER.log(level, "%s", text, extra={"fields": fields, "shown": shown})
