@@ -67,7 +67,7 @@ def run(line: str, wanted: str, folder: Path, refuses: bool) -> None:
 
 def draw(folder: Path) -> None:
     """An answer of a model that was trained, and a distribution of tensors."""
-    (answer, *_) = tw.load(folder / "features").predict(tw.read_conll(folder / "test.conll")[:1])
+    (answer,) = tw.load(folder / "features").predict([next(tw.read_conll(folder / "test.conll"))])
     answer.draw().save(folder / "answer.svg")
     chain = tw.LinearChain(torch.randn(1, 4, 3), torch.randn(3, 3))
     assert torch.allclose(chain.marginals.sum(-1), torch.ones(1, 4))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -36,11 +36,9 @@ from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.generation import Generation
 from trelliswork.nn.decoders.tree import TreeDecoder
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
+from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam import beam_search
 from trelliswork.training.shares import answered
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 INF = float("inf")
 SHOWN = {
