@@ -123,7 +123,7 @@ def answering(folder: Path, sentences: list[data.Sentence]) -> str:
     tagger: models.SentenceTagger = models.Tagger.load(folder)
     assert_type(tagger.confidences(sentences), list[models.Confidences])
     assert_type(tagger.confidences(sentences)[0].spans, list[models.SpanConfidence])
-    assert_type(tagger.top_k(sentences, 2), list[list[models.Analysis]])
+    assert_type(tagger.analyses(sentences, 2), list[list[models.Analysis]])
     return models.load_tagger(folder).size
 
 

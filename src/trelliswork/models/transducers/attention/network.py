@@ -18,7 +18,7 @@ from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.attention.learning import LOSSES
 from trelliswork.models.transducers.attention.pieces import Pieces
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
-from trelliswork.models.transducers.transducer import Symbols
+from trelliswork.models.transducers.pins import Symbols
 from trelliswork.nn.decoders.base import Unrolled
 from trelliswork.nn.decoders.copynet import JointCopy
 from trelliswork.nn.decoders.pointer import PointerMixture, coverage_loss
