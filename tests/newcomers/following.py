@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -40,7 +41,7 @@ class Runner(Protocol):
 def steps_of(text: str) -> list[Step]:
     """The lines with a prompt, and the Python blocks with the text that follows each."""
     blocks, found = list(BLOCK.finditer(text)), list[Step]()
-    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, after in zip_longest(blocks, blocks[1:]):
         if block[1] == "python":
             follows = after is not None and after[1] == "text" and not text[block.end() : after.start()].strip()
             found.append(Step("python", block[2], after[2] if after is not None and follows else None))
