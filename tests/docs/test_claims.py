@@ -12,10 +12,8 @@ from tests.docs.documents import ROOT
 
 # Results are the source. Decisions are dated records of what was tried: their figures are of that day.
 APART = ("results", "decisions")
-PAGES = [
-    ROOT / "README.md",
-    *sorted(each for each in (ROOT / "docs").rglob("*.md") if each.relative_to(ROOT / "docs").parts[0] not in APART),
-]
+FOLDERS = {each: each.relative_to(ROOT / "docs").parts[0] for each in sorted((ROOT / "docs").rglob("*.md"))}
+PAGES = [ROOT / "README.md", *(each for each, folder in FOLDERS.items() if folder not in APART and folder[0] != "_")]
 
 
 def wrong(figure: Figure) -> str:
