@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import trelliswork
+from trelliswork import models
 
 
 @pytest.mark.parametrize("name", trelliswork.__all__)
@@ -25,6 +26,8 @@ def test_the_top_level_is_small_and_each_name_comes_from_one_place() -> None:
     block = next(node for node in tree.body if isinstance(node, ast.If))
     imports = [node for node in block.body if isinstance(node, ast.ImportFrom) and node.module != "typing"]
     assert {alias.name: node.module for node in imports for alias in node.names} == trelliswork._HOME
+    assert set(trelliswork.__all__) == {"TrellisworkError", *trelliswork._HOME}
+    assert set(models.__all__) == set(models._HOME)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
@@ -38,6 +41,7 @@ def test_importing_the_package_loads_neither_torch_nor_numba() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_one_version() -> None:
+def test_the_version_is_said_once() -> None:
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
-    assert project["project"]["version"] == trelliswork.__version__
+    assert "version" not in project["project"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "trelliswork.__version__"}

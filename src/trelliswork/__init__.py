@@ -61,7 +61,38 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-__all__ = ["TrellisworkError", *_HOME]
+__all__ = [  # written out: type checkers do not read tables
+    "CTC",
+    "HMM",
+    "EditAlignment",
+    "FactorGraph",
+    "FeatureTagger",
+    "Grammar",
+    "LinearChain",
+    "ProbabilisticCFG",
+    "ProjectiveTree",
+    "SemiMarkov",
+    "Sentence",
+    "SpanTree",
+    "SpanningTree",
+    "StructuredDistribution",
+    "Tagger",
+    "TaggerConfig",
+    "TrainingConfig",
+    "Tree",
+    "TrellisworkError",
+    "WeightedCFG",
+    "beam",
+    "builtin_corpus",
+    "draw",
+    "fst",
+    "kl_divergence",
+    "load",
+    "nn",
+    "read_conll",
+    "semirings",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

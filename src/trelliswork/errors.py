@@ -50,6 +50,19 @@ class OutputError(TrellisworkError):
     """An output that cannot be written: no space, no permission, a folder in the way."""
 
 
+class MissingExtraError(TrellisworkError, ImportError):
+    """A package of an extra that is not installed; the message has the line to type.
+
+    >>> MissingExtraError("export to ONNX", "onnx", "No module named 'onnx'").args[0]
+    'export to ONNX needs the extra [onnx] (No module named \'onnx\'); install it with pip install "trelliswork[onnx]"'
+    """
+
+    def __init__(self, use: str, extra: str, problem: object):
+        super().__init__(
+            f'{use} needs the extra [{extra}] ({problem}); install it with pip install "trelliswork[{extra}]"'
+        )
+
+
 class TrellisworkWarning(UserWarning):
     """Something to know that does not stop anything; the command line prints it as a note."""
 

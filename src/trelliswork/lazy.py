@@ -6,11 +6,25 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from trelliswork.errors import MissingExtraError
+
 
 def named(home: str) -> Any:
     """The object that "package.module:name" names, imported now."""
     module, _, name = home.partition(":")
     return getattr(import_module(module), name)
+
+
+def optional(module: str, use: str, extra: str) -> Any:
+    """A module of an optional package, imported now; without it, an error with the line to type.
+
+    >>> optional("json", "reading JSON", "json").loads("[1]")
+    [1]
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(use, extra, error) from error
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:

@@ -16,14 +16,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from trelliswork.data.attributes import AttributeRows, HashedNames, from_dicts, token_lists
 from trelliswork.data.attributes.dicts import EntryNames, ItemTable
 from trelliswork.data.attributes.hashing import new_index
 from trelliswork.data.crfsuite_models import read_crfsuite_model
-from trelliswork.errors import DataError, ScoreError
+from trelliswork.errors import DataError, MissingExtraError, ScoreError
 from trelliswork.models.storage import check_output
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger, crf_of
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
@@ -45,6 +43,12 @@ from trelliswork.models.taggers.features.learners.induction import extended_corp
 from trelliswork.models.taggers.features.learners.learning import check_weights, parameters_of
 from trelliswork.models.taggers.features.votes import Explanation, explain
 from trelliswork.tags.schemes import spans_of
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.exceptions import NotFittedError
+except ImportError as error:
+    raise MissingExtraError("trelliswork.sklearn", "sklearn", error) from error
 
 Array = np.ndarray[Any, Any]
 

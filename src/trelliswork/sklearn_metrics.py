@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sklearn import metrics
+from trelliswork.errors import DataError, MissingExtraError
 
-from trelliswork.errors import DataError
+try:
+    from sklearn import metrics
+except ImportError as error:
+    raise MissingExtraError("trelliswork.sklearn_metrics", "sklearn", error) from error
 
 Sequences = Sequence[Sequence[Any]]
 

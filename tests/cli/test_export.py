@@ -9,7 +9,6 @@ import pytest
 
 from tests.cli.conftest import SMALL, Cli
 from trelliswork.models import load_tagger
-from trelliswork.models.taggers.networks.onnx_export import export as exporting
 from trelliswork.models.taggers.networks.onnx_export.onnx_tagger import OnnxTagger
 
 FILES = ["README.md", "model.json", "model.onnx", "onnx_tagger.py"]
@@ -65,12 +64,6 @@ def test_a_format_must_be_named(cli: Cli, model: Path) -> None:
     answer = cli("export", model)
     told = "error: expected one format to export to, got none; say --onnx, --crfsuite, --python or --arpa\n"
     assert answer == (2, "", told)
-
-
-def test_without_the_extra(cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exporting, "find_spec", lambda name: None)
-    answer = cli("export", model, "--onnx", tmp_path / "graph")
-    assert answer.status == 2 and "pip install 'trelliswork[onnx]'" in answer.err
 
 
 def test_help_says_what_comes_out(cli: Cli) -> None:

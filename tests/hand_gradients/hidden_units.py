@@ -5,16 +5,14 @@ The kernels compute the same for sparse inputs; the tests compare both, autograd
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from trelliswork.distributions import LinearChain
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from trelliswork.runtime.shapes import Float, Int
 
 
 class HiddenUnitParameters(NamedTuple):

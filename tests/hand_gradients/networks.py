@@ -12,14 +12,12 @@ Where a printed formula is wrong, the corrected form stands here and the erratum
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
+from trelliswork.runtime.shapes import Float, Int
 
 # The layers of [S3], each with its backward beside it ----------------------------------------------
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from trelliswork import __version__
 from trelliswork.data import Sentence, VectorSequence, WordVectors
 from trelliswork.data.corpus import builtin_corpus
-from trelliswork.errors import ModelError, OutputError, TrellisworkError
+from trelliswork.errors import ModelError, OutputError
 from trelliswork.models import (
     FeatureTagger,
     MultiTagger,
@@ -313,12 +313,6 @@ def test_all_or_nothing(exported: tuple[Tagger, Path], monkeypatch: pytest.Monke
         export_onnx(tagger, folder, force=True)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
-
-
-def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "find_spec", lambda name: None)
-    with pytest.raises(TrellisworkError, match=r"pip install 'trelliswork\[onnx\]'"):
-        export_onnx(None, tmp_path / "graph")
 
 
 def test_the_runtime_prints_nothing(exported: tuple[Tagger, Path], capfd: pytest.CaptureFixture[str]) -> None:

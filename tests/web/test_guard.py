@@ -200,12 +200,6 @@ def test_help_needs_neither_starlette_nor_torch() -> None:
     assert found.stdout.strip().endswith("[]")
 
 
-def test_a_missing_extra_is_named(tagger: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr("trelliswork.cli.commands.serve.find_spec", lambda name: None)
-    assert run(["serve", str(tagger)]) == 2
-    assert 'pip install "trelliswork[web]"' in capsys.readouterr().err
-
-
 def test_names_and_addresses() -> None:
     assert named_models(["a/ner", "b=c/ner"]) == {"ner": "a/ner", "b": "c/ner"}
     with pytest.raises(TrellisworkError, match="twice"):

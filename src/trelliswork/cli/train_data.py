@@ -16,7 +16,6 @@ from trelliswork.cli.gold_files import GoldFiles
 from trelliswork.cli.inputs import format_to_store, kind_of, layout
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.messages import say
-from trelliswork.cli.tasks import MULTI_TASK
 from trelliswork.cli.tokenising import given_tokeniser, known_texts, learned_tokeniser
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence, atomic_write
 from trelliswork.data.choices import CONLLU_NAMES
@@ -26,6 +25,7 @@ from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.storage import CONFIG, check_output
 from trelliswork.models.taggers.column_taggers import predicted_columns
+from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 from trelliswork.models.tokenisers.recipe import hold_out as hold_out_texts
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.folder_names import HISTORY, CheckpointFolder

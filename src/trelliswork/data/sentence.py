@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trelliswork.draw.notebook import Piece, Rich, Table
+
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(Rich):
     """Words, their tags if known, further columns, and where the sentence was read.
 
     `features` holds one tuple per extra column (part of speech, ...), each as long as `words`; `line` is the
@@ -45,6 +47,12 @@ class Sentence:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def _shown(self) -> Sequence[Piece]:
+        """For notebooks: a column for each word."""
+        further = {f"column {i}": column for i, column in enumerate(self.features, 1)}
+        known = {"tags": self.tags, "heads": self.heads, "target": self.target, **further, **self.columns}
+        return [Table([(name, *values) for name, values in known.items() if values], ("words", *self.words))]
 
     def line_of(self, i: int) -> int:
         """The line of token `i`."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trelliswork.errors import TrellisworkError
+from trelliswork.runtime.shapes import Float
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
     from torch import Tensor
 
 

@@ -15,7 +15,7 @@ from trelliswork.runtime.shapes import Bool, Float, Int
 INF = float("inf")
 
 
-class Alignment(StructuredDistribution):
+class Alignment(StructuredDistribution[Tensor]):
     """p(path | x) with score = Σ scores of its parts; subclasses say which paths there are.
 
     `scores` is the caller's tensor, `_parts` the same in flat rows and float64, -inf at whatever is no part.

@@ -20,6 +20,8 @@ from trelliswork.distributions.base import (
 from trelliswork.distributions.centring import centred
 from trelliswork.distributions.checks import check_tensor
 from trelliswork.distributions.segment_values import nested
+from trelliswork.draw import automaton as draw_automaton
+from trelliswork.draw.notebook import Piece
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.bridge import Array
 from trelliswork.runtime.shapes import Bool, Float
@@ -31,6 +33,7 @@ from trelliswork.structures.automata.structure import Machine
 from trelliswork.structures.automata.symbols import Symbols
 
 INF = float("inf")
+MOST_DRAWN = 40  # states of a machine that a notebook draws
 
 
 class Path(NamedTuple):
@@ -42,7 +45,7 @@ class Path(NamedTuple):
     output: tuple[Any, ...]
 
 
-class Automaton(StructuredDistribution):
+class Automaton(StructuredDistribution[Any]):
     """p(path) = exp(score) / Z over the paths of a machine; the base of `Acceptor` and `Transducer`.
 
     Ambiguity: several paths may spell one string. Queries about paths count them apart, queries about strings add them
@@ -235,6 +238,12 @@ class Automaton(StructuredDistribution):
     @abstractmethod
     def _with_language(self, language: Any) -> Self:
         """Only the paths that spell a string of this language."""
+
+    def _shown(self) -> Sequence[Piece]:
+        if self.n_states > MOST_DRAWN or not self.n_arcs:
+            return super()._shown()
+        picture = draw_automaton(self.arc_texts(), self.initial_states, self.final_states, self.n_states)
+        return [*super()._shown(), picture]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_states={self.n_states}, n_arcs={self.n_arcs}, backend={self.backend!r})"

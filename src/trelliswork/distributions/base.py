@@ -10,14 +10,15 @@ import operator
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, register_kl
 
 from trelliswork.distributions.checks import whole_values
-from trelliswork.errors import ConstraintError, ScoreError
+from trelliswork.draw.notebook import Piece, Rich, Table
+from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError
 from trelliswork.runtime import bridge
 from trelliswork.runtime.shapes import Int
 from trelliswork.semirings.log import log_ratio
@@ -26,9 +27,17 @@ from trelliswork.structures.record import Solver, Structure
 Backend = Literal["auto", "kernel", "torch"]
 INF = float("inf")
 FEW = 64
+FEW_SHOWN = 4
+
+if TYPE_CHECKING:
+    import typing_extensions
+
+    Value = typing_extensions.TypeVar("Value", default=Any)  # as TypeVar has it from Python 3.13
+else:
+    Value = TypeVar("Value")
 
 
-class StructuredDistribution(Distribution):
+class StructuredDistribution(Distribution, Rich, Generic[Value]):
     """p(y | x) = exp(score(x, y)) / Z(x) over the structures y of one input, batched.
 
     Hooks speak of flat rows: the batch axes as one, and values in their tensor form [rows, *event].
@@ -100,6 +109,19 @@ class StructuredDistribution(Distribution):
     def lengths(self) -> Int[Tensor, "*batch"]:
         """How long each row is."""
         return self._lengths.reshape(self.batch_shape)
+
+    def _shown(self) -> Sequence[Piece]:
+        """For notebooks: sizes and log Z, of the first rows if there are many."""
+        try:
+            log_z = _first(self.log_partition)
+        except TrellisworkError as error:
+            log_z = str(error)
+        lengths = [("lengths", _first(self.lengths))] if hasattr(self, "_lengths") else []
+        rows = [
+            ("over", f"{self._noun}s"), ("batch", tuple(self.batch_shape)), ("event", tuple(self.event_shape)),
+            *lengths, ("log Z", log_z), ("scores", str(self.dtype)), ("backend", self.backend),
+        ]  # fmt: skip
+        return [Table(rows)]
 
     # --- sums ------------------------------------------------------------------------------------------------
 
@@ -181,17 +203,17 @@ class StructuredDistribution(Distribution):
     # --- values ----------------------------------------------------------------------------------------------
 
     @property
-    def argmax(self) -> Any:
+    def argmax(self) -> Value:
         """A value with the highest score; among ties the choice is the same every time."""
         values, possible = self._solver.best()  # [S4.139]
         self._require_values(possible)
         return self._written(self._in_batch(values, ()))
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Value:  # type: ignore[override]  # torch has tensors only
         return self.argmax
 
-    def top_k(self, k: int) -> tuple[Any, Tensor]:
+    def top_k(self, k: int) -> tuple[Value, Tensor]:
         """The k best values and their scores, best first, without duplicates; -inf fills up where there are fewer."""
         k = check_k(k, self._noun)
         values, found = self._solver.top_k(self._n_best(k))
@@ -209,7 +231,9 @@ class StructuredDistribution(Distribution):
         most = float(self.count.detach().max()) if self.batch_shape.numel() else 1.0
         return min(k, max(1, int(most * (1 + 1e-9)))) if most < k else k
 
-    def sample(self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None) -> Any:
+    def sample(  # type: ignore[override]  # torch has tensors only
+        self, sample_shape: Sequence[int] = (), generator: torch.Generator | None = None
+    ) -> Value:
         """Exact independent samples, in the shape [*sample_shape, *batch]."""
         return self._written(self._sampled(sample_shape, generator))
 
@@ -310,6 +334,13 @@ def require_finite_totals(log_z: Tensor, count: Callable[[], Tensor] | None = No
             f"the scores of row {row} must have a finite total; got {totals[row].item()}; scale them down so that "
             "their sums stay within ±1.8e308, and look for NaN and +inf among them"
         )
+
+
+def _first(values: Tensor) -> str:
+    """The first few numbers of a result."""
+    flat = values.detach().reshape(-1)
+    shown = ", ".join(f"{each:.6g}" for each in flat[:FEW_SHOWN].tolist())
+    return shown + (f", ... ({len(flat):,})" if len(flat) > FEW_SHOWN else "")
 
 
 def padded(found: tuple[Any, Tensor], k: int) -> tuple[Any, Tensor]:

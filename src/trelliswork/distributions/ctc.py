@@ -45,7 +45,7 @@ class Decoded(NamedTuple):
     score: float
 
 
-class CTC(StructuredDistribution):
+class CTC(StructuredDistribution[list[Any]]):
     """p(ℓ | x) over label strings ℓ: the probability of all paths, a symbol a frame, that collapse to ℓ.
 
     Graves, Fernández, Gomez and Schmidhuber (2006), "Connectionist Temporal Classification: Labelling Unsegmented

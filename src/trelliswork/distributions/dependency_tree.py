@@ -27,7 +27,7 @@ FIX = "count words without the root, pad the arcs or shorten the row"
 PLACE = named_place("row", "head", "dependent", "label")
 
 
-class DependencyTree(StructuredDistribution):
+class DependencyTree(StructuredDistribution[Tensor]):
     """p(tree | x) with score = Σ_m arcs[head of m, m]; subclasses say which trees there are and sum over them.
 
     With `labels` each arc has one as well: score = Σ_m arcs[head of m, m] + labels[head of m, m, label of m], and a

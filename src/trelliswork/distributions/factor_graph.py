@@ -32,7 +32,7 @@ from trelliswork.structures.factors.structure import Factors
 INF = float("inf")
 
 
-class FactorGraph(ApproximateQueries, StructuredDistribution):
+class FactorGraph(ApproximateQueries, StructuredDistribution[Tensor]):
     """p(y | x) with score = Σ_v unary[v, y_v] + Σ_a factors_a[y_a].
 
     Kschischang, Frey and Loeliger (2001), "Factor Graphs and the Sum-Product Algorithm".

@@ -19,6 +19,7 @@ from trelliswork.distributions.hmm_inputs import (
     pad,
 )
 from trelliswork.distributions.linear_chain import LinearChain
+from trelliswork.draw.notebook import Rich
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Float, Int
 
@@ -32,7 +33,7 @@ class Fit(NamedTuple):
     log_likelihoods: list[float]
 
 
-class HMM:
+class HMM(Rich):
     """p(y, x) = Π_t p(y_t | y_{t-1}) p(x_t | y_t), p(y_1 | y_0) = initial, by log-probabilities.
 
     Rabiner (1989), "A Tutorial on Hidden Markov Models and Selected Applications in Speech Recognition".

@@ -41,7 +41,7 @@ INF = float("inf")
 GROUP_SCORES = 1 << 22  # 32 MB
 
 
-class LinearChain(StructuredDistribution):
+class LinearChain(StructuredDistribution[Tensor]):
     """p(tags | x) with score = start[y_1] + Σ emissions[t, y_t] + Σ transitions[y_{t-1}, y_t] + end[y_L].
 
     Lafferty, McCallum and Pereira (2001), "Conditional Random Fields: Probabilistic Models for Segmenting and Labeling

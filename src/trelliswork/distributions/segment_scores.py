@@ -19,7 +19,7 @@ from trelliswork.structures.segments.structure import Segments
 INF = float("inf")
 
 
-class SegmentScores(StructuredDistribution):
+class SegmentScores(StructuredDistribution[list[Any]]):
     """What a distribution over segmentations was given, checked; its queries are in the subclass."""
 
     transitions: Float[Tensor, "c c"] | None

@@ -38,7 +38,7 @@ INF = float("inf")
 Known = Sequence[Any]
 
 
-class SpanTree(StructuredDistribution):
+class SpanTree(StructuredDistribution[list[Any]]):
     """p(tree | x) over binary trees with labelled nodes; score = Σ spans[i, j, y] over the nodes.
 
     `spans[b, i, j, y]` scores a node over tokens i..j, **j included**, labelled y; read where i <= j < `lengths`. Every

@@ -23,6 +23,7 @@ from trelliswork.distributions.span_values import allowed_by_nodes, to_lists
 from trelliswork.errors import ScoreError
 from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.semirings import Boolean
+from trelliswork.structures.constituency.structure import nodes_of
 from trelliswork.structures.grammar import structure
 from trelliswork.structures.grammar.grammar import Grammar
 from trelliswork.structures.grammar.record import STRUCTURE
@@ -32,7 +33,7 @@ from trelliswork.structures.grammar.tree import Tree
 INF = float("inf")
 
 
-class WeightedCFG(StructuredDistribution):
+class WeightedCFG(StructuredDistribution[list[Any]]):
     """p(tree | words) = exp(score) / Z, over all derivations of a sentence by a grammar in normal form.
 
     score = root[symbol] + Σ rules[r] + Σ lexical[i, symbol] over the tree's rules and words. Give `sentences`, lists of
@@ -129,7 +130,7 @@ class WeightedCFG(StructuredDistribution):
 
     def from_parts(self, parts: Float[Tensor, "batch n n symbols"]) -> list[Tree]:
         """The trees whose nodes are marked in `parts`."""
-        trees: list[Tree] = self.from_nodes(structure.nodes_of(parts))
+        trees: list[Tree] = self.from_nodes(nodes_of(parts))
         self.to_nodes(trees)
         return trees
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.metrics.spans import check_alignment
 
 
@@ -23,11 +24,16 @@ def token_accuracy(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[s
 
 
 @dataclass(frozen=True)
-class Confusion:
+class Confusion(Rich):
     """`counts[i][j]`: how many tokens of gold label `labels[i]` were given `labels[j]`."""
 
     labels: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
+
+    def _shown(self) -> Sequence[Piece]:
+        """For notebooks: gold labels down, predicted labels across."""
+        rows = [(gold, *counts) for gold, counts in zip(self.labels, self.counts, strict=True)]
+        return [Table(rows, ("gold \\ predicted", *self.labels))]
 
     def worst(self, k: int = 10) -> list[tuple[str, str, int]]:
         """The `k` most frequent mistakes: gold, predicted, count."""

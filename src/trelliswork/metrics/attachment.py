@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trelliswork.draw.notebook import Rich
 from trelliswork.errors import TrellisworkError
 
 Arc = tuple[int, str]  # head, counted from 1 with 0 for the root, and label
 
 
 @dataclass(frozen=True)
-class Attachment:
+class Attachment(Rich):
     """Counts of words, all of them and those whose head, label, or both are right, and of whole trees."""
 
     n_words: int

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.errors import TrellisworkError
 
 _ROUNDING = 1e-5  # probabilities computed in single precision may exceed 1 by this much
 
 
 @dataclass(frozen=True)
-class Bin:
+class Bin(Rich):
     """The pairs whose confidence lies in (low, high]; the first bin also holds 0."""
 
     low: float
@@ -22,13 +23,23 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Rich):
     """Expected and largest calibration error, with the bins to plot. Empty bins have count 0."""
 
     expected_error: float
     max_error: float
     bins: tuple[Bin, ...]
     count: int
+
+    def _shown(self) -> Sequence[Piece]:
+        """For notebooks: both errors, and the bins that are not empty."""
+        rows = [
+            (f"{each.low:.2g} to {each.high:.2g}", each.count, each.mean_confidence, each.accuracy)
+            for each in self.bins
+            if each.count
+        ]
+        header = ("confidence", "count", "mean confidence", "accuracy")
+        return [f"expected error {self.expected_error:.4f}, largest {self.max_error:.4f}", Table(rows, header)]
 
 
 def calibration(pairs: Iterable[tuple[float, bool]], n_bins: int = 10) -> Calibration:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from trelliswork.draw.notebook import Rich
 from trelliswork.errors import TrellisworkError
 from trelliswork.structures.beam.frames.graph import FrameGraph
 
@@ -38,7 +39,7 @@ class PartScores(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GraphScores:
+class GraphScores(Rich):
     """Scores by part: mentions, frames, types, roles (slots that are frames) and labels (slots that are constants)."""
 
     parts: Mapping[str, PartScores] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trelliswork.draw.notebook import Rich
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.spans import Score
 
@@ -18,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(Rich):
     """F1 of two models on the same data; the 95% interval and the p-value are of first - second."""
 
     first: float

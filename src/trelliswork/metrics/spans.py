@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.errors import TrellisworkError
 from trelliswork.tags.schemes import canonical, spans_of
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(Rich):
     """Counts of right, predicted and gold spans, and the ratios made of them; 0/0 is 0.
 
     >>> Score(correct=1, predicted=2, gold=4).precision
@@ -49,7 +50,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Average:
+class Average(Rich):
     """Ratios averaged over the types."""
 
     precision: float
@@ -68,10 +69,19 @@ def score_lines(rows: Sequence[tuple[str, Score | Average]]) -> list[str]:
     return lines
 
 
-class OverallScores:
+class OverallScores(Rich):
     """What reports with an `overall` score say of it."""
 
     overall: Score
+
+    def _shown(self) -> Sequence[Piece]:
+        """For notebooks: a row for each type, in per cent, and one for all."""
+        by_type: dict[str, Score] = getattr(self, "by_type", {})
+        rows = [
+            (name, *(f"{100 * ratio:.2f}" for ratio in (each.precision, each.recall, each.f1)), each.support)
+            for name, each in [*by_type.items(), ("all", self.overall)]
+        ]
+        return [Table(rows, ("", "precision", "recall", "F1", "support"))]
 
     @property
     def precision(self) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from trelliswork.draw.notebook import Rich
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics.string_kernels import distances
 
@@ -58,7 +59,7 @@ def _flat(strings: Sequence[Symbols], numbers: dict[str, int]) -> tuple[Array, A
 
 
 @dataclass(frozen=True)
-class StringReport:
+class StringReport(Rich):
     """Counts over all inputs. `n_symbols` are those of the nearest right targets."""
 
     n: int
@@ -106,7 +107,7 @@ def _check(found: Sequence[Symbols], targets: Sequence[Targets]) -> None:
 
 
 @dataclass(frozen=True)
-class Bleu:
+class Bleu(Rich):
     """The score in per cent, the precision of n-grams of 1 to 4 words in per cent, and the penalty for brevity."""
 
     score: float

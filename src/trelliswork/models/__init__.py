@@ -49,5 +49,26 @@ _HOME = {
     "token_calibration": "taggers.networks.dropout_average",
 }
 
-__all__ = [*_HOME]
+__all__ = [  # written out: type checkers do not read tables
+    "Analysis",
+    "AttributeTagger",
+    "Confidences",
+    "DropoutAverage",
+    "Ensemble",
+    "FeatureTagger",
+    "LearningConfig",
+    "MultiTagger",
+    "Segmenter",
+    "SentenceTagger",
+    "SpanConfidence",
+    "TaggedData",
+    "Tagger",
+    "TaggerConfig",
+    "VectorTagger",
+    "VectorTaggerConfig",
+    "load",
+    "load_tagger",
+    "pretrain_encoder",
+    "token_calibration",
+]
 __getattr__ = lazy_names(__name__, _HOME)

@@ -19,6 +19,8 @@ from typing import Any, ClassVar
 
 from trelliswork.data import Sentence
 from trelliswork.draw import Drawing, alignment, dependencies, segments, tree
+from trelliswork.draw.notebook import Piece, Rich, Table
+from trelliswork.draw.svg import percent
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.examined import Examined
 from trelliswork.structures.grammar.tree import Tree
@@ -76,7 +78,7 @@ class Alternative:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Rich):
     """What a model predicts for one input.
 
     `value` is the prediction: a list of tags, a list of (head, label), a bracketed tree, or a label; of a model of
@@ -154,14 +156,39 @@ class Answer:
         found = [(part.start, part.end, part.label) for part in shown]
         return segments(list(self.inputs), found, [part.probability for part in shown])
 
+    def _shown(self) -> Sequence[Piece]:
+        """For notebooks: the picture, and the alternatives with their probabilities."""
+        if self.tasks:
+            return [piece for name, answer in self.tasks.items() for piece in (name, *answer._shown())]
+        sure = "chosen part by part" if self.probability is None else percent(self.probability)
+        found = [(each.probability, each.value) for each in self.alternatives]
+        rows = [(percent(probability), _written(value)) for probability, value in found] or [
+            (sure, _written(self.value))
+        ]
+        return [
+            *([self.draw()] if self.inputs else []),
+            Table(rows),
+            *([] if self.search == "exact" else [self.search]),
+        ]
+
+
+def _written(value: Any) -> str:
+    """A value in one line: tags, arcs, a tree or a string."""
+    if not isinstance(value, list | tuple):
+        return str(value)
+    return " ".join(each if isinstance(each, str) else ":".join(map(str, each)) for each in value)
+
 
 @dataclass(frozen=True)
-class Report:
+class Report(Rich):
     """How good a model is on gold data: for people, as plain values for JSON, and input by input for each task."""
 
     text: str
     record: dict[str, Any]
     examined: Mapping[str, Examined] = field(default_factory=dict)
+
+    def _shown(self) -> Sequence[Piece]:
+        return [f"{self.text}\n"]
 
 
 @dataclass(frozen=True)
@@ -179,7 +206,7 @@ class Description:
     transitions: Sequence[tuple[float, str, str]] = ()
 
 
-class Model:
+class Model(Rich):
     """The base of all models. `reads` says what inputs are: words, attributes or vectors."""
 
     reads: ClassVar[str] = "words"
@@ -243,6 +270,12 @@ class Model:
     @abstractmethod
     def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
         """Write the model folder."""
+
+    def _shown(self) -> Sequence[Piece]:
+        """For notebooks: what `describe` says of it."""
+        told = self.describe(0)
+        rows = [("kind", told.kind), ("size", self.size), *told.labels.items()]
+        return [Table(rows), *(Table([*section.items()], (title, "")) for title, section in told.sections)]
 
     @property
     def n_columns(self) -> int:

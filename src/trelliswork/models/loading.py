@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from trelliswork.data.attributes.function import FeatureFunction, Function
 from trelliswork.data.crfsuite_models import is_crfsuite_model
@@ -16,15 +16,7 @@ from trelliswork.text import Token
 from trelliswork.training.folder_names import COLUMNS, TOKENISER
 
 if TYPE_CHECKING:
-    from trelliswork.models.taggers.ensemble import Ensemble
-    from trelliswork.models.taggers.features.tagger import FeatureTagger
-    from trelliswork.models.taggers.networks.multi_tagger import MultiTagger
-    from trelliswork.models.taggers.networks.segmenter import Segmenter
-    from trelliswork.models.taggers.networks.tagger import Tagger
-    from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
-
-    OneTagger: TypeAlias = Tagger | Segmenter | FeatureTagger | MultiTagger | VectorTagger
-    AnyTagger: TypeAlias = OneTagger | Ensemble
+    from trelliswork.models.base import Model
 
 # The kind that config.json names -> the class that reads the folder. A new kind of model is one more line. The class is
 # imported when a folder asks for it, so that a model over features needs no network.
@@ -54,7 +46,7 @@ KINDS = {
 COLUMN_TAGGERS = "trelliswork.models.taggers.column_taggers:ColumnTaggers"
 
 
-def load(directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> AnyTagger:
+def load(directory: str | Path, *, features: Function | str | FeatureFunction | None = None) -> Model:
     """The model in a folder, whichever kind it is; `features` as for `FeatureTagger.load`.
 
     A folder that holds folders of models, as several seeds leave it, is an `Ensemble` of them, or a
@@ -66,7 +58,7 @@ def load(directory: str | Path, *, features: Function | str | FeatureFunction | 
         )
     folders = model_folders(directory)
     kind = _kind_of_ensemble(folders[0]) if folders else kind_of_model(directory)
-    found: AnyTagger = class_of(kind or "").load(directory, features=features)
+    found: Model = class_of(kind or "").load(directory, features=features)
     return found
 
 

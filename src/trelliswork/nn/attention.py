@@ -9,6 +9,7 @@ Kim, Denton, Hoang and Rush (2017), Structured attention networks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
@@ -43,6 +44,8 @@ class SoftmaxAttention(nn.Module):
     Bahdanau, Cho and Bengio (2015), Neural machine translation by jointly learning to align and translate.
     """
 
+    __call__: Callable[..., Attended]
+
     # [S4.309-310]
 
     def forward(
@@ -57,6 +60,8 @@ class SoftmaxAttention(nn.Module):
 
 class BernoulliAttention(nn.Module):
     """Select any positions independently: c = Σ_t p(z_t = 1 | x) values_t with p(z_t = 1) = σ(θ_t)."""
+
+    __call__: Callable[..., Attended]
 
     # [S4.313, 315]
 
@@ -79,6 +84,8 @@ class ChainAttention(nn.Module):
     >>> attention = ChainAttention()
     >>> context, weights = attention(scores, values, lengths)  # [batch, n], [batch, n, d] -> [batch, d], [batch, n]
     """
+
+    __call__: Callable[..., Attended]
 
     # [S4.313-314]
 
@@ -122,6 +129,8 @@ class SegmentAttention(nn.Module):
     >>> attention = SegmentAttention(max_width=4)
     >>> context, weights = attention(scores, values, lengths)  # [batch, n], [batch, n, d] -> [batch, d], [batch, n]
     """
+
+    __call__: Callable[..., Attended]
 
     # [S4.311]
 
@@ -167,6 +176,8 @@ class TreeAttention(nn.Module):
     >>> attention = TreeAttention("projective")
     >>> context, weights = attention(arcs, values, lengths)  # [batch, n+1, n+1], [batch, n+1, d] -> [batch, n, d]
     """
+
+    __call__: Callable[..., Attended]
 
     # [S4.311]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -39,6 +39,8 @@ class CRF(nn.Module):
     Lafferty, McCallum and Pereira (2001), Conditional random fields: probabilistic models for segmenting and labeling
     sequence data.
     """
+
+    __call__: Callable[..., Tensor]
 
     def __init__(self, num_tags: int, batch_first: bool = False, *, backend: Backend = "auto") -> None:
         if num_tags <= 0:

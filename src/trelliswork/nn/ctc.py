@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
@@ -33,6 +33,8 @@ class CTC(nn.Module):
 
     >>> loss = CTC(blank=0)(logits.log_softmax(-1), targets, input_lengths, target_lengths)   # logits [t, batch, c]
     """
+
+    __call__: Callable[..., Tensor]
 
     def __init__(
         self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False, *, backend: Backend = "auto"

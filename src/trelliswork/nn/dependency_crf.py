@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -26,6 +28,8 @@ class DependencyCRF(nn.Module):
     >>> crf.decode(scorer(encoded), mask=mask)
     [[2, 0, 2], [0, 1]]
     """
+
+    __call__: Callable[..., Tensor]
 
     def __init__(self, projective: bool = True, single_root: bool = True, *, backend: Backend = "auto"):
         super().__init__()

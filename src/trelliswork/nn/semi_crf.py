@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -38,6 +38,8 @@ class SemiCRF(nn.Module):
 
     Sarawagi and Cohen (2004), Semi-Markov conditional random fields for information extraction.
     """
+
+    __call__: Callable[..., Tensor]
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -28,6 +28,8 @@ class TreeCRF(nn.Module):
     >>> loss = -layer(scores, trees, lengths)
     >>> layer.decode(scores, lengths), layer.marginals(scores, lengths)
     """
+
+    __call__: Callable[..., Tensor]
 
     def __init__(self, num_labels: int, *, backend: Backend = "auto"):
         super().__init__()

@@ -13,7 +13,7 @@ segments, lie in a segment that gold does not have; of constituency trees, it is
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -22,10 +22,8 @@ from trelliswork.distributions import LinearChain, SemiMarkov, SpanTree
 from trelliswork.distributions.dependency_tree import DependencyTree
 from trelliswork.distributions.local import locally_normalised
 from trelliswork.errors import TrellisworkError
+from trelliswork.runtime.shapes import Float
 from trelliswork.training.trainable import Trainable
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 INF = float("inf")
 Structure: TypeAlias = LinearChain | SemiMarkov | DependencyTree | SpanTree

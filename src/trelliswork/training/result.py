@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.training.progress import EpochRecord
 
 
 @dataclass
-class TrainingResult:
+class TrainingResult(Rich):
     """`history` per epoch, the best epoch and its score, and whether Ctrl-C ended the run."""
 
     history: list[EpochRecord] = field(default_factory=list)
@@ -16,6 +18,11 @@ class TrainingResult:
     best_score: float | None = None
     interrupted: bool = False
     note: str = ""
+
+    def _shown(self) -> Sequence[Piece]:
+        """For notebooks: a row for each epoch."""
+        rows = [(each.epoch, each.loss, each.score, each.seconds) for each in self.history]
+        return [self.summary, Table(rows, ("epoch", "loss", self.metric, "seconds"))]
 
     @property
     def seconds(self) -> float:

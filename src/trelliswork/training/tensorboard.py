@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import optional
 from trelliswork.training.progress import EpochRecord, Progress, Relay
 
 
@@ -12,15 +12,9 @@ class TensorBoardProgress(Relay):
     """Hands everything on to `shown`, and writes one point an epoch (of the loss, one a step) to `folder`."""
 
     def __init__(self, shown: Progress, folder: str | Path) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise TrellisworkError(
-                "expected the package tensorboard to write for TensorBoard, found none; "
-                'install it with pip install "trelliswork[tensorboard]"'
-            ) from None
         super().__init__(shown)
-        self._folder, self._open, self._tokens = str(folder), SummaryWriter, 0
+        self._folder, self._tokens = str(folder), 0
+        self._open = optional("torch.utils.tensorboard", "logging to TensorBoard", "tensorboard").SummaryWriter
 
     def __enter__(self) -> Progress:
         self.writer = self._open(self._folder)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from trelliswork.errors import OutputError, TrellisworkError
+from trelliswork.lazy import optional
 from trelliswork.training.search_result import SearchResult, TrialRow
 from trelliswork.training.search_space import Space
 
@@ -114,12 +115,7 @@ def search(
 
 def require_optuna() -> Any:
     """The package, or an error that says how to install it."""
-    try:
-        import optuna
-    except ImportError:
-        raise TrellisworkError(
-            'expected the package optuna to search with, found none; install it with pip install "trelliswork[tune]"'
-        ) from None
+    optuna = optional("optuna", "a search for settings", "tune")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 

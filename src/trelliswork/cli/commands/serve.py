@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
 from trelliswork.cli.options import Threads
-from trelliswork.errors import TrellisworkError
-from trelliswork.lazy import named
+from trelliswork.lazy import named, optional
 
 
 def serve(
@@ -67,10 +65,8 @@ def serve(
       trelliswork serve small=models/a large=models/b --workers 4
       trelliswork serve ner --host 0.0.0.0 --token "$SECRET" --allow-host tags.example.org
     """
-    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
-    if missing:
-        problem = f"serve needs the packages of the extra [web], and {' and '.join(missing)} cannot be found"
-        raise TrellisworkError(f'{problem}; run pip install "trelliswork[web]"')
+    optional("starlette", "serve", "web")
+    optional("uvicorn", "serve", "web")
     limits = named("trelliswork.web.limits:Limits")(seconds=timeout, at_once=at_once)
     settings = named("trelliswork.web.server:Settings")(
         host, port, token or os.environ.get("TRELLISWORK_TOKEN") or None, tuple(allow_host or ()), workers, threads,

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trelliswork.cli.report.svg import element, hint, picture, text
-from trelliswork.draw.svg import percent
+from trelliswork.cli.report.svg import picture, text
+from trelliswork.draw.svg import element, hint, percent
 from trelliswork.metrics import Calibration
 
 WIDTH, HEIGHT = 430.0, 280.0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from trelliswork.cli.report.svg import element, heat_cell, picture, text, text_width
+from trelliswork.cli.report.svg import heat_cell, picture, text, text_width
+from trelliswork.draw.svg import element
 from trelliswork.metrics import Confusion
 
 MOST_LABELS = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -28,10 +28,8 @@ from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.models.networks.word_network import WordNetwork
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.crf import CRF
+from trelliswork.runtime.shapes import Float
 from trelliswork.tags.schemes import spans_of, tags_of
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 Pins = Mapping[str, Sequence[Entity]]  # {"entities": [(start, end, type)]}: all of them, if they are known
 Known = Sequence[Sequence[Entity] | None]  # the same, sentence by sentence

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -22,9 +22,7 @@ from trelliswork.models.events.judged import Judged
 from trelliswork.models.networks.features import TokenFeatures
 from trelliswork.nn.event_factors import Document, WithinEvent
 from trelliswork.nn.scorers import RoleScorer
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from trelliswork.runtime.shapes import Float
 
 INF = float("inf")
 UNLIKELY = 0.01  # a token whose chance to be a trigger is smaller is not judged

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -32,13 +32,11 @@ from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.transitions.frames import FrameUnit
 from trelliswork.nn.transitions.unrolling import RecurrentSystem, unroll
+from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam.frames import Actions, FrameGraph, FrameState, FrameSystem, actions_of
 from trelliswork.structures.beam.likelihood import locally_normalised
 from trelliswork.structures.beam.search import NOTHING, beam_search
 from trelliswork.structures.beam.system import Scorer, advance
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,10 +14,8 @@ from trelliswork.data import Sentence
 from trelliswork.data.events import Entity, Event, entities_of, events_of, sentences_in
 from trelliswork.models.events.inventory import Inventory
 from trelliswork.nn.inputs import TokenBatch
+from trelliswork.runtime.shapes import Float, Int
 from trelliswork.tags.schemes import tags_of
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 SCHEME = "IOBES"
 Arc = tuple[int, int, int]  # head, dependent, relation

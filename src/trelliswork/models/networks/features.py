@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,9 +26,7 @@ from trelliswork.models.networks.remembered import Remembered
 from trelliswork.models.networks.template_features import TemplateFeatures, parse_templates
 from trelliswork.models.networks.word_ngrams import WordNgrams
 from trelliswork.nn.inputs import UNKNOWN, TokenBatch
-
-if TYPE_CHECKING:
-    from jaxtyping import Int
+from trelliswork.runtime.shapes import Int
 
 Array = np.ndarray[Any, Any]
 PADDING_ITEM = ""  # no token is empty, so none is taken for padding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,10 +14,8 @@ from trelliswork.data.attributes import KeyIndex, Templates
 from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.taggers.features.tagger import columns_of
-
-if TYPE_CHECKING:
-    from jaxtyping import Int
+from trelliswork.models.taggers.features.corpus import columns_of
+from trelliswork.runtime.shapes import Int
 
 Array = np.ndarray[Any, Any]
 DEFAULT = "default"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,9 +10,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.data.attributes.key_index import keys_of
-
-if TYPE_CHECKING:
-    from jaxtyping import Int
+from trelliswork.runtime.shapes import Int
 
 CACHE_LIMIT = 200_000
 LONGEST = 40  # characters of a word that are read

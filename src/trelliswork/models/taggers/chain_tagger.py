@@ -23,9 +23,9 @@ from trelliswork.models.taggers.explanation import (
 )
 from trelliswork.models.taggers.sentence_tagger import Pins, SentenceTagger
 from trelliswork.models.taggers.span_choice import likely_spans
+from trelliswork.runtime.shapes import Bool
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool
     from torch import Tensor
 
     from trelliswork.distributions.grouped_chain import TagDistribution

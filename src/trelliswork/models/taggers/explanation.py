@@ -11,10 +11,10 @@ import numpy as np
 from trelliswork.data import Sentence
 from trelliswork.models.base import PartProbability
 from trelliswork.models.taggers.labels import Labels
+from trelliswork.runtime.shapes import Int
 from trelliswork.tags.schemes import spans_of
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
     from torch import Tensor
 
     from trelliswork.distributions.grouped_chain import TagDistribution

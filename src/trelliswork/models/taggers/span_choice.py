@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.taggers.explanation import SpanConfidence
 from trelliswork.models.taggers.labels import Labels
+from trelliswork.runtime.shapes import Float
 from trelliswork.tags.schemes import split_tag
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
     from torch import Tensor
 
     from trelliswork.distributions.grouped_chain import TagDistribution

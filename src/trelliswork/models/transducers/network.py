@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -16,10 +16,9 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import Description, count
 from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.recipe import Material, Options
-from trelliswork.models.transducers.transducer import Symbols, Transducer
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from trelliswork.models.transducers.pins import Symbols
+from trelliswork.models.transducers.transducer import Transducer
+from trelliswork.runtime.shapes import Float, Int
 
 UNKNOWN, BEGIN, END = "<unk>", "<s>", "</s>"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 from torch import Tensor, nn
 
@@ -14,6 +15,8 @@ class TokenEncoder(nn.Module):
 
     Values where `mask` is False never change a result; the output there is 0.
     """
+
+    __call__: Callable[..., Tensor]
 
     dim: int
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import optional
 from trelliswork.nn.encoders.subwords import Subwords, windows
 from trelliswork.runtime.shapes import Float
 
@@ -104,15 +105,8 @@ class PretrainedEncoder(nn.Module):
 
 
 def import_transformers() -> Any:
-    """Import the library, or raise an error that says how to install it."""
-    try:
-        import transformers
-    except ImportError as error:
-        raise TrellisworkError(
-            "expected the library transformers for a pretrained encoder, found none; "
-            'pip install "trelliswork[transformers]"'
-        ) from error
-    return transformers
+    """The library, or an error that says how to install it."""
+    return optional("transformers", "a pretrained encoder", "transformers")
 
 
 def _config(model: nn.Module) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trelliswork.errors import TrellisworkError
+from trelliswork.lazy import optional
 
 _SPECIAL = ("unk_token", "pad_token", "cls_token", "sep_token", "bos_token", "eos_token", "mask_token")
 
@@ -55,10 +56,10 @@ class Subwords:
     @staticmethod
     def tokenizer_from(stored: Mapping[str, Any]) -> Any:
         """The inverse of `to_dict`, as a tokenizer."""
-        from tokenizers import Tokenizer
-        from transformers import PreTrainedTokenizerFast
-
-        return PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(stored["rules"]), **stored["special"])
+        use, extra = "a pretrained encoder", "transformers"
+        rules = optional("tokenizers", use, extra).Tokenizer.from_str(stored["rules"])
+        fast = optional("transformers", use, extra).PreTrainedTokenizerFast
+        return fast(tokenizer_object=rules, **stored["special"])
 
 
 def windows(n: int, room: int, overlap: int) -> list[tuple[int, int]]:

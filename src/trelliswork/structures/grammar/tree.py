@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from trelliswork.draw import tree as draw_tree
+from trelliswork.draw.notebook import Piece, Rich
 from trelliswork.errors import ScoreError
 
 TOKENS = re.compile(r"[()]|[^\s()]+")
@@ -19,7 +21,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tree:
+class Tree(Rich):
     """A label and its children, which are trees or, at the leaves, words. Any depth: nothing here is recursive.
 
     >>> tree = Tree.parse("(S (NP we) (VP (V saw) (NP it)))")
@@ -126,6 +128,9 @@ class Tree:
 
     def __repr__(self) -> str:
         return f"Tree.parse({str(self)!r})"
+
+    def _shown(self) -> Sequence[Piece]:
+        return [draw_tree(self)]
 
 
 def folded(tree: Tree, join: Callable[[Tree, list[Result]], Result], leaf: Callable[[str], Result]) -> Result:

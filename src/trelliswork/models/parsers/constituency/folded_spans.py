@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,9 +19,7 @@ from trelliswork.models.parsers.constituency import span_kernels
 from trelliswork.models.parsers.constituency.derivations import ChainLabels, Node
 from trelliswork.nn.scorers.spans import SpanPlaces, SpanScorer
 from trelliswork.runtime.bridge import Array
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 LIKELY = 0.01  # spans below are not looked at, unless constituents turn out to be as cheap
 FAINT = 1e-7  # spans that are less probable cannot be worth any price: the root alone has 1 / labels right

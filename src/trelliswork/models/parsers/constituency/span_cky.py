@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -43,9 +43,7 @@ from trelliswork.models.part_choices import NO_CONSTITUENT, PartChoices, span_ch
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.spans import SpanScorer
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 Sure = tuple[float | None, Sequence[float], Sequence[float]]  # of a tree, of its constituents and of its tags
 _UNSURE: Sure = None, (), ()

@@ -9,15 +9,12 @@ needs the labels of little more than one head for each word, instead of all of t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from trelliswork.nn.scorers.biaffine import BiaffineScorer
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 ROUNDS = 4  # of looking at the labels of the best tree; then all labels of the sentence are looked at
 CHUNK = 1 << 20  # scores of labels in memory at a time

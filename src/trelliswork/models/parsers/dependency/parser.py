@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -24,10 +24,8 @@ from trelliswork.models.parsers.dependency.head_pins import head_pin
 from trelliswork.models.parsers.dependency.reporting import report_of
 from trelliswork.models.recipe import Material, Options
 from trelliswork.nn.inputs import TokenBatch
+from trelliswork.runtime.shapes import Float, Int
 from trelliswork.training.shares import answered
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 MOST_SHOWN = 20  # tags of a column in a description
 Arc = tuple[int, str]  # head, counted from 1 with 0 for the root, and label

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -43,6 +42,7 @@ from trelliswork.nn.transitions.states import (
     right_decisions,
     right_trees,
 )
+from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam import (
     ArcHybrid,
     ArcStandard,
@@ -54,9 +54,6 @@ from trelliswork.structures.beam import (
 from trelliswork.structures.beam.oracle_kernels import lift_rows
 from trelliswork.structures.beam.parse_state import DependencySystem, ParseState
 from trelliswork.structures.beam.search import NOTHING
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 SYSTEMS: dict[str, type[DependencySystem]] = {"arc-standard": ArcStandard, "arc-hybrid": ArcHybrid, "swap": Swap}
 MANY_CROSSING = 0.1  # share of trees from which swapping is worth its longer way

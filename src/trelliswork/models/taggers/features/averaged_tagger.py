@@ -24,10 +24,9 @@ from trelliswork.models.taggers.explanation import (
 )
 from trelliswork.models.taggers.sentence_tagger import Pins, SentenceTagger
 from trelliswork.models.taggers.span_choice import likely_spans
+from trelliswork.runtime.shapes import Float
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-
     from trelliswork.distributions import LinearChain
 
 

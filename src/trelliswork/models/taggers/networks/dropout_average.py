@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,6 +19,7 @@ from torch import nn
 from trelliswork.data import Sentence
 from trelliswork.errors import TrellisworkError
 from trelliswork.metrics import Calibration, calibration
+from trelliswork.models.base import Description
 from trelliswork.models.taggers.features.averaged_tagger import AveragedTagger
 from trelliswork.models.taggers.labels import tags_of_gold
 from trelliswork.models.taggers.networks.tagger import Tagger
@@ -51,6 +54,13 @@ class DropoutAverage(AveragedTagger):
     @property
     def n_parameters(self) -> int:
         return self.tagger.n_parameters
+
+    def describe(self, top: int = 20) -> Description:
+        described = self.tagger.describe(top)
+        return replace(described, kind=f"{described.kind}, averaged over {self.n_masks} dropout masks")
+
+    def save(self, directory: str | Path, *, extra: Mapping[str, str] | None = None) -> None:
+        raise TrellisworkError("a DropoutAverage has no folder of its own; save its tagger, and average it again")
 
     def members(self, sentences: Sequence[Sentence], pins: Sequence[Pins] | None = None) -> list[LinearChain]:
         """The distribution under each mask."""

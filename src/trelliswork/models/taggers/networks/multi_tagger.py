@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
+from typing import Any, NamedTuple, Self, overload
 
 import torch
 from torch import Tensor, nn
@@ -30,9 +30,7 @@ from trelliswork.models.taggers.networks.config import TaggerConfig
 from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.tasks import task_names
 from trelliswork.models.taggers.sentence_tagger import Pins, is_one
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from trelliswork.runtime.shapes import Float, Int
 
 OF_LABELS = ("labels", "scheme", "data_scheme")  # what each task has for itself
 SHARED = ("inputs", "encoder", "input_dropout", "hidden_dropout")

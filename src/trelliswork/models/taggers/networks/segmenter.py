@@ -36,11 +36,10 @@ from trelliswork.models.taggers.sentence_tagger import Pins
 from trelliswork.nn.inputs import TokenBatch
 from trelliswork.nn.scorers.segments import sums_over_segments
 from trelliswork.nn.semi_crf import SemiCRF
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.tags.schemes import canonical, infer_scheme, spans_of, split_tag, tags_of
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
     from trelliswork.distributions import SemiMarkov
 
 OUTSIDE, SEGMENTS = "O", "segments"

@@ -28,10 +28,9 @@ from trelliswork.models.taggers.networks.neural_tagger import NeuralTagger
 from trelliswork.models.taggers.networks.scoring import make_direct_connections, make_scorer, make_transition_scorer
 from trelliswork.nn.crf import CRF
 from trelliswork.nn.inputs import TokenBatch
+from trelliswork.runtime.shapes import Float, Int
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
-
     from trelliswork.distributions import LinearChain
 
 

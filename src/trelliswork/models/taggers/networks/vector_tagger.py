@@ -30,12 +30,11 @@ from trelliswork.nn.crf import CRF
 from trelliswork.nn.encoders.deep import Activation, DeepEncoder
 from trelliswork.nn.rbm import PretrainingConfig, Visible
 from trelliswork.nn.scorers import HiddenUnitScorer, LinearScorer, TransitionScorer
+from trelliswork.runtime.shapes import Bool, Float, Int
 from trelliswork.runtime.threads import one_thread_if_small
 from trelliswork.training.shares import answered
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
-
     from trelliswork.distributions import LinearChain
 
 VectorScorer = Literal["linear", "hidden-units"]

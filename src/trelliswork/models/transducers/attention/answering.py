@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,15 +13,14 @@ from trelliswork.data import Sentence
 from trelliswork.models.base import PartProbability
 from trelliswork.models.transducers.minimum_risk import by_agreement
 from trelliswork.models.transducers.network import EncodedPair
-from trelliswork.models.transducers.transducer import Symbols, Transduced
+from trelliswork.models.transducers.pins import Symbols
+from trelliswork.models.transducers.transducer import Transduced
 from trelliswork.nn.decoders.base import Decoder, Unrolled
 from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.generation import COVERED, Generation
+from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam.ranking import coverage_penalty, length_penalty, ranked_beam_search
 from trelliswork.structures.beam.search import Hypotheses, sample
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 ROWS = 400  # hypotheses that are continued at a time
 LONGEST = 3.0  # symbols of a target for each one of its source, where no training has said better

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,9 +11,7 @@ from torch import Tensor
 from trelliswork.metrics.strings import edit_distances
 from trelliswork.models.transducers.network import EncodedPair
 from trelliswork.nn.decoders.base import Unrolled
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from trelliswork.runtime.shapes import Float
 
 Loss = Callable[[Any, Sequence[EncodedPair]], "Float[Tensor, '']"]
 

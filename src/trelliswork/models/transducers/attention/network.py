@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -18,14 +18,12 @@ from trelliswork.models.transducers.attention.config import AttentionConfig
 from trelliswork.models.transducers.attention.learning import LOSSES
 from trelliswork.models.transducers.attention.pieces import Pieces
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
-from trelliswork.models.transducers.transducer import Symbols
+from trelliswork.models.transducers.pins import Symbols
 from trelliswork.nn.decoders.base import Unrolled
 from trelliswork.nn.decoders.copynet import JointCopy
 from trelliswork.nn.decoders.pointer import PointerMixture, coverage_loss
 from trelliswork.nn.output_layers import SoftmaxLayer
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from trelliswork.runtime.shapes import Bool, Float, Int
 
 UNKNOWN_PLACE, BEGIN_PLACE, END_PLACE = range(3)  # of target vocabularies
 

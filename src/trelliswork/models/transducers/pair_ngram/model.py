@@ -32,8 +32,8 @@ from trelliswork.models.transducers.pair_ngram.alignment import Limits, Pair, al
 from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel, Chunks, Targets, sums_all
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation
-from trelliswork.models.transducers.pins import SpanPin, within
-from trelliswork.models.transducers.transducer import Symbols, Transduced, Transducer
+from trelliswork.models.transducers.pins import SpanPin, Symbols, within
+from trelliswork.models.transducers.transducer import Transduced, Transducer
 
 MOST_SHOWN = 5  # targets of an explanation
 LEAST_SHOWN = 0.001  # probability of one

@@ -18,15 +18,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from trelliswork.models.transducers.semantic.forms import OPEN
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+from trelliswork.runtime.shapes import Bool, Float
 
 Symbols = tuple[str, ...]
 Pair = tuple[Sequence[str], Sequence[str]]  # words of a question, symbols of its meaning

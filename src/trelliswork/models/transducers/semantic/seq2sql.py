@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -27,20 +27,19 @@ from trelliswork.data import PairFormat, Sentence, Vocabulary, WordVectors
 from trelliswork.data.database import Database, Rows
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.transducers.network import END, EncodedPair
+from trelliswork.models.transducers.pins import Symbols
 from trelliswork.models.transducers.semantic.config import SqlConfig
 from trelliswork.models.transducers.semantic.constraints import SPECIAL
 from trelliswork.models.transducers.semantic.seq2tree import Seq2Tree
 from trelliswork.models.transducers.semantic.sql import classes_of, sql_grammar
-from trelliswork.models.transducers.transducer import Symbols, Transduced
+from trelliswork.models.transducers.transducer import Transduced
 from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.grammar_constraint import GrammarConstraint
 from trelliswork.nn.query_parts import execution_reward, reinforce_loss
+from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam import sample
 from trelliswork.structures.beam.search import Hypotheses
 from trelliswork.training.shares import answered
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 PLACEHOLDER = re.compile(r"([\"'])([A-Za-z_]+?)(\d+)\1")  # "state_name0" stands for any value of STATE_NAME
 N_EXAMPLES = 3  # values that are tried for each

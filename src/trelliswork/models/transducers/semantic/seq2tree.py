@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -24,23 +24,22 @@ from trelliswork.errors import TrellisworkError
 from trelliswork.models.base import PartProbability, Report, count
 from trelliswork.models.recipe import Material, Options
 from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN, EncodedPair, PairNetwork
+from trelliswork.models.transducers.pins import Symbols
 from trelliswork.models.transducers.semantic.config import TreeConfig
 from trelliswork.models.transducers.semantic.constraints import Arities, BracketConstraint
 from trelliswork.models.transducers.semantic.forms import CLOSE, OPEN, Form, form_of
 from trelliswork.models.transducers.semantic.names import Lexicon, NamingGenerator, Opened
 from trelliswork.models.transducers.semantic.question_words import QuestionWords, words_of
 from trelliswork.models.transducers.semantic.trees import form_named, limits_of, opened_pairs, opened_tree, tree_of
-from trelliswork.models.transducers.transducer import Symbols, Transduced
+from trelliswork.models.transducers.transducer import Transduced
 from trelliswork.nn.decoders.base import Decoder, Unrolled
 from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.generation import Generation
 from trelliswork.nn.decoders.tree import TreeDecoder
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
+from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam import beam_search
 from trelliswork.training.shares import answered
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
 
 INF = float("inf")
 SHOWN = {

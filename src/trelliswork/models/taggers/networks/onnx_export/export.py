@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from trelliswork import __version__
-from trelliswork.errors import ModelError, OutputError, TrellisworkError
+from trelliswork.errors import ModelError, OutputError
+from trelliswork.lazy import optional
 from trelliswork.models.export_folder import check_folder, whole_folder
 from trelliswork.models.taggers.networks.onnx_export import onnx_tagger
 from trelliswork.models.taggers.networks.onnx_export.description import axes_of, describe, meaning_of
@@ -51,8 +52,7 @@ def export_onnx(model: Any, directory: str | Path, *, force: bool = False) -> Pa
 
 def check_export(directory: str | Path, *, force: bool = False) -> None:
     """Refuse to begin where an export could not or should not be written, or without the package for it."""
-    if find_spec("onnx") is None:
-        raise TrellisworkError("expected the package onnx to be installed; run pip install 'trelliswork[onnx]'")
+    optional("onnx", "export to ONNX", "onnx")
     target = Path(directory)
     if target.suffix == ".onnx":
         raise OutputError(f"{target}: expected a folder for the graph and its vocabularies, got a file; name a folder")
@@ -117,8 +117,7 @@ def _try(decoder: Graph, file: Path) -> None:
 
 def _annotate(decoder: Graph, file: Path) -> None:
     """Say in the graph what it is and what goes in and out."""
-    import onnx
-
+    onnx = optional("onnx", "export to ONNX", "onnx")
     graph = onnx.load(str(file))
     graph.producer_name, graph.producer_version = "trelliswork", __version__
     graph.doc_string = f"{type(decoder.model).__name__} of Trelliswork with its search; see {DESCRIPTION}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,10 +20,8 @@ from trelliswork.models.taggers.networks.segmenter import OUTSIDE, Segmenter
 from trelliswork.models.taggers.networks.tagger import Tagger
 from trelliswork.models.taggers.networks.vector_tagger import VectorTagger
 from trelliswork.nn.inputs import TokenBatch
+from trelliswork.runtime.shapes import Bool, Float
 from trelliswork.tags.schemes import SpanPattern, span_patterns, split_tag
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
 
 IMPOSSIBLE = -1e30  # -inf of what a scheme forbids; finite, so that no runtime makes NaN of it
 N_OUTPUTS = 4  # of a task

@@ -58,7 +58,10 @@ class OnnxTagger:
     """The model of a folder; `options` go to `onnxruntime.InferenceSession`."""
 
     def __init__(self, folder: str | Path, **options: Any) -> None:
-        import onnxruntime
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise ImportError("an exported model needs onnxruntime; run pip install onnxruntime") from error
 
         self.description = _description(Path(folder) / "model.json")
         graph = _whole_graph(Path(folder) / "model.onnx", self.description.get("sha256"))
