@@ -61,7 +61,7 @@ def test_version(cli: Cli) -> None:
     ("arguments", "sentence"),
     [
         (["foo"], "error: no such command 'foo'; see trelliswork --help\n"),
-        (["info"], "error: missing argument 'DIR'; see trelliswork info --help\n"),
+        (["export"], "error: missing argument 'DIR'; see trelliswork export --help\n"),
         (["demo", "--epochs", "x"], "--epochs"),
     ],
 )
