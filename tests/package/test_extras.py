@@ -26,6 +26,7 @@ from trelliswork.training.tensorboard import TensorBoardProgress
 PACKAGE = Path(trelliswork.__file__).parent
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CORE = {re.split(r"[<>=\[]", each)[0] for each in PROJECT["dependencies"]} | {"llvmlite"}  # which numba is built on
+PARQUET = "trelliswork.data.parquet"
 RAY_ENGINE = "trelliswork.cli.bulk.ray_engine"
 HIDDEN_AS = {"tensorboard": "torch.utils.tensorboard"}  # what is imported
 LOADERS = ("optional", "import_module", "find_spec")
@@ -66,10 +67,11 @@ NEEDS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "optuna": ("tune", lambda folder: run(["tune", str(folder / "train.conll"), "--out", str(folder / "s")])),
     "starlette": ("web", lambda folder: run(["serve", str(folder)])),
     "uvicorn": ("web", lambda folder: run(["serve", str(folder)])),
-    "ray": ("ray", lambda _: next(importlib.import_module(RAY_ENGINE).annotate_by_ray([], "", None, 1))),
+    "pyarrow": ("arrow", lambda _: importlib.import_module(PARQUET)),
+    "ray": ("ray", lambda _: next(importlib.import_module(RAY_ENGINE).annotate_by_ray([], "", None, None, 1))),
     "onnxruntime": ("", lambda folder: OnnxTagger(folder)),
 }  # fmt: skip
-ANEW = ("trelliswork.sklearn", "trelliswork.sklearn_metrics", RAY_ENGINE)
+ANEW = ("trelliswork.sklearn", "trelliswork.sklearn_metrics", PARQUET, RAY_ENGINE)
 
 
 def hide(package: str, monkeypatch: pytest.MonkeyPatch) -> None:

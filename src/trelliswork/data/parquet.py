@@ -17,13 +17,13 @@ from trelliswork.data.json_fields import JsonFields
 from trelliswork.data.json_shapes import Reading
 from trelliswork.data.jsonl import sentences_of_records
 from trelliswork.data.sentence import Sentence
-from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.errors import DataError, MissingExtraError
 
 try:
     import pyarrow as pa
     import pyarrow.parquet as pq
 except ImportError as error:
-    raise TrellisworkError('Parquet files need pyarrow; install it with pip install "trelliswork[arrow]"') from error
+    raise MissingExtraError("reading Parquet", "arrow", error) from error
 
 ROWS = 1024  # in memory at a time
 _SIMPLE = (
