@@ -22,8 +22,8 @@ class PartChoices:
 
     The probabilities of all choices sum to 1, and `entropy` is that of all, however many are listed. A choice is a tag
     of a token, a head and label of a word, or a label of a span (empty if the span is no constituent). Two kinds of
-    models differ: of a treebank grammar, a span can have several of the labels at once; of a transducer, a choice is what
-    a piece of the source becomes, and what is missing to 1 is that the source is cut elsewhere.
+    models differ: of a treebank grammar, a span can have several of the labels at once; of a transducer, a choice is
+    what a piece of the source becomes, and what is missing to 1 is that the source is cut elsewhere.
     """
 
     start: int

@@ -31,6 +31,7 @@ def described(name: str, folder: str, model: Any) -> dict[str, Any]:
         "can": {
             "pins": model.takes_pins,
             "choices": can_choose(model),
+            "chains": getattr(model, "pins_chains", False),
             "top_k": True,
             "explain": bool(model.explains),
             "text": model.n_columns == 0 or model.column_taggers is not None,
