@@ -9,6 +9,7 @@ killed under load, 100 writers of decisions killed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -27,6 +28,7 @@ from urllib.parse import urlsplit
 
 from tests.web.conftest import Served, sentences
 from tests.web.test_faults import answer_of, malformed
+
 from trelliswork.models import FeatureTagger
 from trelliswork.web import Client, ServerError
 from trelliswork.web.teaching.lesson import TAUGHT, Lesson
@@ -71,10 +73,8 @@ def huge(server: Served) -> dict[str, float]:
 
 
 def _sent(line: socket.socket, body: bytes) -> None:
-    try:
+    with contextlib.suppress(OSError):  # refused before all of it was sent
         line.sendall(body)
-    except OSError:
-        pass  # refused before all of it was sent
 
 
 def slow(server: Served, n: int) -> dict[str, Any]:
@@ -112,15 +112,15 @@ def slow(server: Served, n: int) -> dict[str, Any]:
 def killed_workers(folder: Path, model: Path, kills: int) -> dict[str, Any]:
     """Under load of clients that do not try again: how many requests were answered, wrongly or not at all."""
     server = Served([model], folder / "teaching-kills", ("--workers", "2", "--timeout", "300"))
-    rows = [list(each.words) for each in sentences(30, seed=8)]
-    wanted = [each.value for each in FeatureTagger.load(model).predict(rows, top_k=0, confidence=False)]
+    asked = [list(each.words) for each in sentences(30, seed=8)]
+    wanted = [each.value for each in FeatureTagger.load(model).predict(asked, top_k=0, confidence=False)]
     counts, over = Counter[str](), threading.Event()
 
     def ask(i: int) -> None:
         while not over.is_set():
             with Client(server.address, retries=0, timeout=300) as client:
                 try:
-                    found = client.predict(tokens=[rows[i % 30]], confidences=False)["results"][0]["sentences"][0]
+                    found = client.predict(tokens=[asked[i % 30]], confidences=False)["results"][0]["sentences"][0]
                     counts["right" if found["value"] == wanted[i % 30] else "wrong"] += 1
                 except ServerError:
                     counts["lost"] += 1
@@ -163,24 +163,52 @@ def killed_writers(folder: Path, kills: int) -> dict[str, Any]:
             "half_lines": broken + (not text.endswith(b"\n"))}  # fmt: skip
 
 
-def report(found: dict[str, Any], command: str) -> str:
-    """The page of results."""
+def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Each fault, and what happened."""
     fuzz, big, late, workers, writers = (found[each] for each in ("fuzz", "huge", "slow", "workers", "writers"))
     statuses = ", ".join(f"{status} {n:,} times" for status, n in fuzz["statuses"].items())
+    return [
+        (
+            f"{fuzz['requests']:,} malformed requests: broken JSON, wrong members, bad UTF-8, wrong headers, bodies "
+            "that end before their time",
+            f"{statuses}; no traceback. Memory of server and worker: {fuzz['mb_at_a_third']} MB after a third of them, "
+            f"{fuzz['mb_at_the_end']} MB at the end",
+        ),
+        (
+            "a text of 100 MB",
+            f"413 after {big['told']:.3f} s where its length is told, after {big['not told']:.3f} s where it is not",
+        ),
+        (
+            f"{late['clients']} clients at once that send a byte a second",
+            f"408 after {late['seconds'][0]} to {late['seconds'][1]} s (the limit is 10 s); others are answered "
+            f"meanwhile, half of them within {late['median_ms_of_others']} ms",
+        ),
+        (
+            f"kill -9 of a worker, {workers['kills']} times, under {workers['clients']} clients that try nothing twice",
+            f"{workers['right']:,} right answers, {workers['wrong']} wrong, {workers['lost']} requests not answered",
+        ),
+        (
+            f"kill -9 of the process that writes decisions, {writers['kills']} times at random moments",
+            f"{writers['acknowledged']:,} decisions acknowledged, {writers['missing']} of them missing in the file, "
+            f"{writers['half_lines']} half lines",
+        ),
+    ]
+
+
+def report(found: dict[str, Any], command: str) -> str:
+    """The page of results."""
+    table = "\n".join(f"| {fault} | {happened} |" for fault, happened in rows(found))
     return f"""# Faults
 
-What `trelliswork serve` does with requests that nobody should send, and what is left after kill -9. The model is a small
-feature CRF.
+What `trelliswork serve` does with requests that nobody should send, and what is left after kill -9; the model is a
+small CRF over features.
 
 | fault | what happened |
 |---|---|
-| {fuzz["requests"]:,} malformed requests: broken JSON, wrong members, bad UTF-8, wrong headers, connections that end | {statuses}; no traceback. Memory of server and worker {fuzz["mb_at_a_third"]} MB after a third of them, {fuzz["mb_at_the_end"]} MB at the end |
-| a text of 100 MB | 413 after {big["told"]:.3f} s where its length is told, {big["not told"]:.3f} s where it is not |
-| {late["clients"]} clients at once that send a byte a second | 408 after {late["seconds"][0]} to {late["seconds"][1]} s (the limit is 10 s); others are answered meanwhile, half of them within {late["median_ms_of_others"]} ms |
-| kill -9 of a worker, {workers["kills"]} times, while {workers["clients"]} clients ask without trying again | {workers["right"]:,} right answers, {workers["wrong"]} wrong, {workers["lost"]} requests not answered |
-| kill -9 of the process that writes decisions, {writers["kills"]} times at random moments | {writers["acknowledged"]:,} decisions acknowledged, {writers["missing"]} of them missing, {writers["half_lines"]} half lines |
+{table}
 
-Calls of a worker that is killed are given to another one, so that even requests in flight are mostly answered.
+The calls of a worker that is killed are given to another, so that requests in flight are answered as well, as long as
+the second worker is not killed too.
 
 Measured with `{command}`.
 """

@@ -113,7 +113,7 @@ def decide_body(limits: Limits) -> Record:
             "id": Member(Whole(0, 10**9), "Which sentence."),
             "tags": Member(
                 ListOf(Maybe(Text(LONGEST_NAME, least=1)), limits.tokens),
-                "A tag for each token; null is unknown.",
+                "A tag for each token; null is unknown. Of a parser the arc of each word, such as 2:nsubj, none null.",
                 None,
             ),
             "skip": Member(Flag(), "Put the sentence off instead.", False),

@@ -52,9 +52,7 @@ def _pieces(chunks: Chunks, target: Symbols, pins: Sequence[SpanPin]) -> Iterato
 
 def _targets(model: ChunkModel, source: Symbols) -> list[Symbols]:
     """What chunk pairs can make of a piece, whole or in several: those of the highest probability without a context."""
-    made: list[dict[Symbols, float]] = [
-        {(): 1.0}
-    ]  # of its first symbols, as many as the place in the list
+    made: list[dict[Symbols, float]] = [{(): 1.0}]  # of its first symbols, as many as the place in the list
     for end in range(1, len(source) + 1):
         here: dict[Symbols, float] = {}
         for start in range(max(0, end - model.longest), end):
