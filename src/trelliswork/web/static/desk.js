@@ -38,8 +38,8 @@ export class Desk {
     this.store.onChange(() => this.changed());
     if (tags) this.store.pins = this.pinsOf(tags);
     this.show(this.reading);
-    if (this.store.pins.length) this.changed();
     this.element.removeAttribute("aria-busy");
+    if (this.store.pins.length) this.changed();
     this.view.element.querySelector(".word")?.focus({ preventScroll: true });
   }
 
@@ -134,6 +134,7 @@ export class Desk {
   }
 
   changed() {
+    this.element.setAttribute("aria-busy", "true"); // until the answer under the pins is shown, nothing is decided
     this.live.request({ words: this.words, pins: this.store.pins }, { atOnce: true });
   }
 
@@ -141,6 +142,7 @@ export class Desk {
     this.reading = reading;
     this.selection = null;
     this.problem.hidden = true;
+    if (!this.isBusy) this.element.removeAttribute("aria-busy");
     this.view.draw(reading, this.context);
     const known = this.known.filter((tag) => tag !== null).length;
     this.status.textContent = known
@@ -151,6 +153,7 @@ export class Desk {
   fail(error) {
     this.problem.textContent = error.message;
     this.problem.hidden = false;
+    if (!this.isBusy) this.element.removeAttribute("aria-busy");
     say(error.message);
   }
 
@@ -212,11 +215,8 @@ export class Desk {
   keepConfirmed() {
     if (this.kind.isWhole) return this.fail(new Error(this.kind.nothing));
     const tags = this.known;
-    if (tags.every((tag) => tag === null))
-      return this.fail(
-        new Error("Nothing is confirmed yet. Confirm words with Space or a label, or accept all with Enter."),
-      );
-    this.send({ id: this.id, tags });
+    if (tags.some((tag) => tag !== null)) return this.send({ id: this.id, tags });
+    this.fail(new Error("Nothing is confirmed yet. Confirm words with Space or a label, or accept all with Enter."));
   }
 
   skip() {
@@ -239,7 +239,7 @@ export class Desk {
     this.element.setAttribute("aria-busy", "true");
     await act();
     this.isBusy = false;
-    this.element.removeAttribute("aria-busy");
+    if (!this.live.isWaiting) this.element.removeAttribute("aria-busy");
   }
 
   // --- keys and pointer --------------------------------------------------------------------------------------------
