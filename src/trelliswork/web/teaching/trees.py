@@ -37,8 +37,9 @@ def check_arcs(arcs: Sequence[str | None], tokens: Sequence[str], labels: Collec
         if label not in labels:
             raise Problem(422, f"body.tags[{i}]: expected one of the labels {', '.join(labels)}; got {label!r}")
         found.append(head)
-    if problem := tree_problem(found, tokens) if len(found) == len(tokens) else None:
-        raise Problem(422, f"body.tags[{problem[0]}]: {problem[1]}")
+    broken = tree_problem(found, tokens) if len(found) == len(tokens) else None
+    if broken is not None:
+        raise Problem(422, f"body.tags[{broken[0]}]: {broken[1]}")
 
 
 def check_words(tokens: Sequence[str]) -> None:
