@@ -125,7 +125,8 @@ function headChoices({ sentence, first }, context) {
 /** The labels that exactly these words may have; several if one constituent is all of another. */
 function bracketChoices({ sentence, first, last, label }, context) {
   const listed = sentence.choices.find((each) => each.start === first && each.end === last);
-  const shares = new Map(context.model.labels.flatMap((each) => each.split("+")).map((each) => [each, undefined]));
+  const unlisted = listed ? 0 : undefined;
+  const shares = new Map(context.model.labels.flatMap((each) => each.split("+")).map((each) => [each, unlisted]));
   for (const choice of listed?.choices ?? []) {
     for (const each of choice.label.split("+"))
       if (each) shares.set(each, (shares.get(each) ?? 0) + choice.probability);
