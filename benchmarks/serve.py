@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -173,7 +172,7 @@ def main() -> None:
         tokens = [{"tokens": [each]} for each in asked]
         found[PEER] = peers(folder, given.peer, train, tokens, given.seconds)
     command = f"python -m benchmarks.serve conll2000 --seconds {given.seconds:g} --sentences {given.sentences}"
-    text = report(found, re.sub(r"\s+", " ", command), load_note())
+    text = report(found, command + (" --peer PYTHON" if given.peer else ""), load_note())
     for name, content in (("serve.md", text), ("serve.json", json.dumps(found, indent=1) + "\n")):
         with atomic_write(Path(given.out) / name) as file:
             file.write(content)

@@ -6,7 +6,7 @@ A CRF over features begins with some labelled sentences of the training file. In
 sentences from the rest, the annotator corrects the tags that the model predicts (what is right costs a glance, what is
 wrong a correction), and the model is trained again on all that is labelled. Orders are those of `trelliswork serve`:
 entropy, margin and expected error, and random for comparison. F1 is that on the official test file, which chooses
-nothing. Everything is drawn from the training file by seed.
+nothing. Everything is drawn from the training file by seed. `--points teaching.json` draws an earlier run anew.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from trelliswork.data import Sentence, read_conll
 from trelliswork.draw.svg import INK, LINE, MARGIN, PALETTE, SOFT, drawing, element, hint, text
 from trelliswork.models import FeatureTagger
@@ -28,6 +30,7 @@ from trelliswork.web.teaching.uncertainty import uncertainties
 from trelliswork.writing import atomic_write
 
 ORDERS = ("random", "entropy", "margin", "error")
+EFFORTS = {"sentences": "labelled sentences", "tokens": "labelled tokens", "corrections": "corrected tags"}
 WIDTH, HEIGHT, LEFT, BOTTOM = 560.0, 340.0, 60.0, 50.0
 Point = dict[str, Any]
 
@@ -91,8 +94,7 @@ def chart(points: Sequence[Point], x: str, x_title: str) -> str:
         _, y = place(0, tick / 100)
         parts.append(element("line", x1=LEFT, y1=y, x2=WIDTH - 90, y2=y, stroke=LINE))
         parts.append(text(LEFT - 8, y + 5, f"{tick}", anchor="end", fill=SOFT))
-    for i in range(5):
-        a = x_most * i / 4
+    for a in ticks(x_most):
         parts.append(text(place(a, 0)[0], HEIGHT - BOTTOM + 18, f"{a:,.0f}", fill=SOFT))
     for (order, curve), colour in zip(curves.items(), PALETTE, strict=False):
         places = [place(*each) for each in curve]
@@ -108,6 +110,32 @@ def chart(points: Sequence[Point], x: str, x_title: str) -> str:
     return drawing(WIDTH, HEIGHT, f"F1 against {x_title}", told, parts).svg
 
 
+def ticks(most: float) -> list[float]:
+    """Round numbers up to a number.
+
+    >>> ticks(1642)
+    [0, 500, 1000, 1500]
+    """
+    step = next(s for s in (10**e * m for e in range(7) for m in (1, 2, 5)) if most / s <= 5)
+    return [step * i for i in range(int(most / step) + 1)]
+
+
+def at_effort(points: Sequence[Point], order: str, x: str, effort: float) -> float:
+    """F1 at an effort, on the line between two rounds."""
+    curve = mean_curve(points, order, x)
+    return float(np.interp(effort, [a for a, _ in curve], [f1 for _, f1 in curve]))
+
+
+def compared(points: Sequence[Point]) -> str:
+    """F1 of each order at the same effort: the largest that all of them reach."""
+    rows = ["| at the same number of | " + " | ".join(ORDERS) + " |", "|---" * (len(ORDERS) + 1) + "|"]
+    for x, title in EFFORTS.items():
+        most = min(mean_curve(points, order, x)[-1][0] for order in ORDERS)
+        found = [f"{100 * at_effort(points, order, x, most):.2f}" for order in ORDERS]
+        rows.append(f"| {title}: {most:,.0f} | " + " | ".join(found) + " |")
+    return "\n".join(rows)
+
+
 def mean_curve(points: Sequence[Point], order: str, x: str) -> list[tuple[float, float]]:
     """Effort and F1 after each round, averaged over seeds."""
     sizes = sorted({each["sentences"] for each in points if each["order"] == order})
@@ -118,7 +146,7 @@ def mean_curve(points: Sequence[Point], order: str, x: str) -> list[tuple[float,
     return found
 
 
-def report(points: Sequence[Point], command: str, seconds: float) -> str:
+def report(points: Sequence[Point], pool: int, command: str, seconds: float) -> str:
     """The page of results."""
     sizes = sorted({each["sentences"] for each in points})
     seeds = sorted({each["seed"] for each in points})
@@ -129,19 +157,26 @@ def report(points: Sequence[Point], command: str, seconds: float) -> str:
     return f"""# Teaching: which sentence next?
 
 A simulated annotator on CoNLL-2000 (chunks): a CRF over features (words and the part-of-speech column, 60 iterations of
-L-BFGS) begins with {sizes[0]} of the first sentences of the training file, drawn at random; each round
+L-BFGS) begins with {sizes[0]} of the first {pool:,} sentences of the training file, drawn at random; each round
 {sizes[1] - sizes[0]} more are chosen from the rest, corrected, and the model is trained again. F1 of spans on the
 official test file, which chooses nothing, as the mean of {len(seeds)} seeds ({", ".join(map(str, seeds))}), by the
 number of labelled sentences; in brackets how many tags the annotator had to correct so far.
 
 {chr(10).join(rows)}
 
+![F1 against labelled sentences](teaching-sentences.svg)
+
 ![F1 against labelled tokens](teaching-tokens.svg)
 
 ![F1 against corrected tags](teaching-corrections.svg)
 
-Uncertain sentences are longer and have more to correct, so the pictures have the effort on their axes: tokens that were
-read, and tags that were corrected.
+What pays depends on what costs. F1 at the largest effort that all orders reach:
+
+{compared(points)}
+
+Sentences that the model is unsure of are longer and have more to correct. Who pays by the sentence or by the word that
+is read gets more from them; who pays by the correction alone, a glance at what is right costing nothing, does better at
+random, where a correction comes with more words that only had to be confirmed.
 
 Measured with `{command}` in {seconds:,.0f} s.
 """
@@ -155,25 +190,30 @@ def main() -> None:
     parser.add_argument("--pool", type=int, default=2500, help="sentences to choose from, the first of the file")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--sizes", type=int, nargs=3, default=(50, 50, 400), metavar=("FIRST", "STEP", "MOST"))
+    parser.add_argument("--points", help="teaching.json of an earlier run, to be drawn anew")
     given = parser.parse_args()
-    train, test = (list(read_conll(Path(given.data) / f"{name}.txt")) for name in ("train", "test"))
-    train = train[: given.pool]
-    began = time.perf_counter()
-    points = [
-        point for seed in range(given.seeds) for order in ORDERS
-        for point in taught(order, train, test, seed, tuple(given.sizes))
-    ]  # fmt: skip
-    out, sizes = Path(given.out), " ".join(map(str, given.sizes))
-    command = f"python -m benchmarks.teaching conll2000 --pool {given.pool} --seeds {given.seeds} --sizes {sizes}"
+    found = json.loads(Path(given.points).read_text()) if given.points else run(given)
+    points: list[Point] = found["points"]
     files = {
-        "teaching.md": report(points, command, time.perf_counter() - began),
-        "teaching.json": json.dumps(points, indent=1) + "\n",
-        "teaching-tokens.svg": chart(points, "tokens", "labelled tokens"),
-        "teaching-corrections.svg": chart(points, "corrections", "corrected tags"),
+        "teaching.md": report(points, given.pool, found["command"], found["seconds"]),
+        "teaching.json": json.dumps(found, indent=1) + "\n",
+        **{f"teaching-{x}.svg": chart(points, x, title) for x, title in EFFORTS.items()},
     }
     for name, content in files.items():
-        with atomic_write(out / name) as file:
+        with atomic_write(Path(given.out) / name) as file:
             file.write(content)
+
+
+def run(given: argparse.Namespace) -> dict[str, Any]:
+    """All curves, with the command and the time that they took."""
+    train, test = (list(read_conll(Path(given.data) / f"{name}.txt")) for name in ("train", "test"))
+    began, sizes = time.perf_counter(), " ".join(map(str, given.sizes))
+    points = [
+        point for seed in range(given.seeds) for order in ORDERS
+        for point in taught(order, train[: given.pool], test, seed, tuple(given.sizes))
+    ]  # fmt: skip
+    command = f"python -m benchmarks.teaching conll2000 --pool {given.pool} --seeds {given.seeds} --sizes {sizes}"
+    return {"command": command, "seconds": time.perf_counter() - began, "points": points}
 
 
 if __name__ == "__main__":

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 import torch
 
+from tests.models.test_treebank_grammar import AMBIGUOUS, TRAIN
 from tests.models.topic_classifier import TopicClassifier
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import sentence_of
 from trelliswork.errors import ConstraintError, TrellisworkError
 from trelliswork.models import FeatureTagger, Segmenter, Tagger, TaggerConfig
 from trelliswork.models.parsers.constituency.derivations import brackets_of
+from trelliswork.models.parsers.constituency.pcfg import TreebankGrammar
+from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
 from trelliswork.models.parsers.constituency.span_cky import SpanParser
 from trelliswork.models.parsers.constituency.span_config import SpanConfig
 from trelliswork.models.parsers.dependency.biaffine import BiaffineParser
@@ -125,6 +128,32 @@ def test_spans_of_trees(pins: Any) -> None:
         for span, shares in expected.items():
             shares["+".join(labels.get(span, []))] += probability
     check(model, sentence, pins, expected, lambda each: each.label)
+
+
+@pytest.mark.parametrize("pins", [None, [(2, 4, "NP")], [(1, 7, "VP"), (2, 7, None)]], ids=["free", "one", "several"])
+def test_constituents_of_a_grammar(pins: Any) -> None:
+    model = TreebankGrammar.fit(TRAIN, GrammarConfig(least_context=1))
+    sentence = Sentence(AMBIGUOUS)
+    n, labels = len(sentence), Counter[Any]()
+    tops: dict[Any, Counter[str]] = {(i, j): Counter() for i in range(n) for j in range(i + 1, n + 1)}
+    for tree, probability in every_answer(model, sentence, pins):
+        brackets = brackets_of(sentence_of(tree))
+        for bracket in set(brackets):
+            labels[bracket] += probability
+        for span in tops:
+            tops[span][next((label for *at, label in brackets if tuple(at) == span), "")] += probability
+    found = model.choices([sentence], **({} if pins is None else {"pins": [pins]}))[0]
+    listed = {(part.start, part.end, each.label): each.probability for part in found for each in part.choices}
+    for start, end, label in labels.keys() | {key for key in listed if key[2]}:
+        assert listed.get((start, end, label), 0.0) == pytest.approx(labels[start, end, label], abs=1e-5)
+    for part in found:
+        assert listed.get((part.start, part.end, ""), 0.0) == pytest.approx(tops[part.start, part.end][""], abs=1e-5)
+        shares = [p for p in tops[part.start, part.end].values() if p > 1e-12]
+        assert part.entropy == pytest.approx(-sum(p * math.log2(p) for p in shares), abs=1e-3)
+    assert len({p for p in listed.values() if 0.01 < p < 0.99}) > 1 or pins
+    with pytest.raises(ConstraintError):
+        model.choices([sentence], pins=[[(0, 2, "NP")]])
+    assert model.choices([Sentence(())]) == [[]]
 
 
 def test_pins_that_leave_nothing_and_models_without_choices(sentences: list[Sentence], config: TaggerConfig) -> None:

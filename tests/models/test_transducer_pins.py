@@ -17,7 +17,7 @@ from trelliswork.models.transducers.edit.config import EditConfig
 from trelliswork.models.transducers.edit.transducer import EditTransducer
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.model import PairNgram
-from trelliswork.models.transducers.pins import span_pins
+from trelliswork.models.transducers.pins import NOTHING, span_pins
 from trelliswork.nn.edit.kernels import COPY, DELETE, INSERT, N_OPERATIONS, SUBSTITUTE
 
 CASES = [
@@ -67,6 +67,37 @@ def agrees_with_parts(parts, pins: dict) -> bool:
         for start, end in [(place, place + 1) if isinstance(place, int) else place]
     }
     return within == pins
+
+
+@pytest.mark.parametrize(("source", "pins"), [("abc", {}), ("cca", {}), ("abba", {(1, 3): "Y"}), ("aab", {1: "X"})])
+def test_what_pieces_may_become_is_as_probable_as_all_alignments_that_do(
+    model: PairNgram, source: str, pins: dict
+) -> None:
+    paths = [
+        (spans(model.model.chunks, sequence), target, p)
+        for target, alignments in enumerated(model, source).items()
+        for sequence, p in alignments
+    ]
+    total = sum(p for path, target, p in paths if agrees(path, target, pins))
+    found = model.choices([source], pins=[pins])[0]
+    assert [each.start for each in found] == [0, *[each.end for each in found[:-1]]] and found[-1].end == len(source)
+    unsure = 0
+    for piece in found:
+        place = (piece.start, piece.end)
+        for choice in piece.choices:
+            wanted = {**pins, place: "" if choice.label == NOTHING else choice.label}
+            if place in ((i, i + 1) for i in pins if isinstance(i, int)):
+                wanted.pop(piece.start)
+            also = sum(p for path, target, p in paths if agrees(path, target, pins) and agrees(path, target, wanted))
+            assert choice.probability == pytest.approx(also / total, abs=1e-8), (place, choice.label)
+            unsure += 1e-3 < choice.probability < 1 - 1e-3
+        shares = [each.probability for each in piece.choices]
+        rest = [*shares, max(1 - sum(shares), 0.0)]
+        assert shares == sorted(shares, reverse=True) and sum(shares) <= 1 + 1e-9
+        assert piece.entropy == pytest.approx(-sum(p * math.log2(p) for p in rest if p > 0), abs=1e-6)
+    assert unsure
+    assert model.choices([source], most=1)[0][0].choices == model.choices([source])[0][0].choices[:1]
+    assert model.choices([Sentence(())]) == [[]]
 
 
 def test_pins_that_no_target_agrees_with(model: PairNgram) -> None:

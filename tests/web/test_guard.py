@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -22,7 +23,9 @@ from tests.web.conftest import Served
 from trelliswork.cli.main import run
 from trelliswork.errors import TrellisworkError
 from trelliswork.web import Client, ServerError
-from trelliswork.web.guard import POLICY, host_of, is_local
+from trelliswork.web.guard import POLICY, Access, Guard, host_of, is_local
+from trelliswork.web.limits import Limits
+from trelliswork.web.measures import Measures
 from trelliswork.web.server import named_models
 
 Headers = dict[str, str]
@@ -107,6 +110,32 @@ def test_a_huge_body_of_unknown_length_is_counted(server: Served) -> None:
         answer = line.recv(100)
     assert answer.startswith(b"HTTP/1.1 413") or sent < 50_000_000
     assert sent < 100_000_000 or answer.startswith(b"HTTP/1.1 413")
+
+
+def test_a_slow_body_is_given_up() -> None:
+    """A client that sends a byte now and then, for ever, gets 408 when the time for a body is over."""
+    sent, n_bytes = list[Any](), 0
+
+    async def receive() -> dict[str, Any]:
+        nonlocal n_bytes
+        await asyncio.sleep(0.02)
+        n_bytes += 1
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def never(*_: Any) -> None:
+        raise AssertionError("half a request was answered")
+
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/predict", "headers": headers}
+    guard = Guard(never, Access(), Limits(body_seconds=0.3), Measures())
+    began = time.perf_counter()
+    asyncio.run(guard(scope, receive, send))
+    assert time.perf_counter() - began < 5 and n_bytes > 1
+    assert (sent[0]["status"], dict(sent[0]["headers"])[b"connection"]) == (408, b"close")
+    assert "within 0.3 s" in json.loads(sent[1]["body"])["detail"] and guard.running == 0
 
 
 def test_no_file_outside_of_the_page_is_served(server: Served) -> None:

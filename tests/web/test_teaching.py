@@ -21,12 +21,14 @@ import pytest
 import trelliswork as tw
 from tests.web.conftest import Served, conll, sentences
 from trelliswork.cli.main import run
+from trelliswork.data import read_treebank
 from trelliswork.data.jsonl import read_jsonl
 from trelliswork.errors import DataError, OutputError
 from trelliswork.web import Client, ServerError
 from trelliswork.web.problems import Problem
 from trelliswork.web.teaching.journal import Journal
-from trelliswork.web.teaching.lesson import SENTENCES, TAUGHT, Lesson
+from trelliswork.web.teaching.lesson import SENTENCES, TAUGHT, TREES, Lesson
+from trelliswork.web.teaching.trees import check_arcs, check_words
 
 KILLS = int(os.environ.get("TRELLISWORK_KILLS", "10"))
 
@@ -122,6 +124,38 @@ def test_a_full_disk_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pyte
     monkeypatch.undo()
     journal.append({"id": 2})
     assert [each["id"] for each in lines(tmp_path / "j.jsonl")] == [0, 2]
+
+
+def test_trees_are_decided_whole(tmp_path: Path) -> None:
+    words = ["She", "sings", "it"]
+    mine = Lesson.begun(tmp_path / "set", "parser", [{"tokens": words, "text": "She sings it"}] * 2, "arcs")
+    tree = ["2:nsubj", "0:root", "2:obj"]
+    for arcs, problem in (
+        (["2:nsubj", None, "2:obj"], "1 of them are unknown"),
+        (["2:nsubj", "0:root", "2:xx"], "expected one of the labels"),
+        (["2:nsubj", "root", "2:obj"], "such as 2:nsubj, got 'root'"),
+        (["2:nsubj", "3:root", "2:obj"], "expected a tree"),
+        (["2:nsubj", "0:root", "9:obj"], "expected heads in 0..3"),
+    ):
+        with pytest.raises(Problem, match=problem):
+            check_arcs(arcs, words, ["nsubj", "root", "obj"])
+    check_arcs(tree, words, ["nsubj", "root", "obj"])
+    with pytest.raises(Problem, match="without tabs"):
+        check_words(["a\tb"])
+    mine.decide(1, tree)
+    mine.close()
+    path = tmp_path / "set" / TREES
+    whole = path.read_bytes()
+    for end in range(len(whole)):  # a crash in the middle of the next one: it is cut off, and nothing else
+        path.write_bytes(whole + whole[:end])
+        again = Lesson(tmp_path / "set")
+        assert (again.decided, path.read_bytes()) == ({1}, whole)
+        again.close()
+    _, (read,) = read_treebank(path)
+    assert (read.words, read.heads, read.tags) == (tuple(words), (2, 0, 2), ("nsubj", "root", "obj"))
+    again = Lesson(tmp_path / "set")
+    assert again.undo() == {"id": 1, "tags": tree} and path.read_bytes() == b""
+    again.close()
 
 
 def test_killed_at_any_moment_every_acknowledged_decision_is_in_the_file(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,9 @@ class PartChoices:
     """A part, positions [start, end), with its choices, the most probable first, and their entropy in bits.
 
     The probabilities of all choices sum to 1, and `entropy` is that of all, however many are listed. A choice is a tag
-    of a token, a head and label of a word, or a label of a span (empty if the span is no constituent).
+    of a token, a head and label of a word, or a label of a span (empty if the span is no constituent). Two kinds of
+    models differ: of a treebank grammar, a span can have several of the labels at once; of a transducer, a choice is
+    what a piece of the source becomes, and what is missing to 1 is that the source is cut elsewhere.
     """
 
     start: int
@@ -59,6 +61,21 @@ def span_choices(shares: Array, labels: Sequence[str], most: int | None = None) 
     for i, j in zip(*np.nonzero(np.triu(shares[..., 0] <= 1.0 - LEAST_SPAN)), strict=True):
         bits = float(entropy_bits(shares[i, j]))
         found.append(_choices(int(i), int(j) + 1, shares[i, j], labels, most, bits))
+    return found
+
+
+def stacked_choices(shares: Array, tops: Array, labels: Sequence[str], most: int | None = None) -> list[PartChoices]:
+    """The same where constituents can be above each other on the same words.
+
+    `shares` and `tops` [n, n, labels] have the probability of each label above a span, and of being the topmost there.
+    """
+    none = np.maximum(1.0 - tops.sum(-1), 0.0)
+    found = []
+    for i, j in zip(*np.nonzero(np.triu(none <= 1.0 - LEAST_SPAN)), strict=True):
+        bits = float(entropy_bits(np.append(tops[i, j], none[i, j])))
+        row = np.append(none[i, j], shares[i, j])
+        listed = _choices(int(i), int(j) + 1, row, [NO_CONSTITUENT, *labels], most, bits)
+        found.append(replace(listed, choices=tuple(each for each in listed.choices if each.probability > 0)))
     return found
 
 

@@ -31,14 +31,22 @@ def described(name: str, folder: str, model: Any) -> dict[str, Any]:
         "can": {
             "pins": model.takes_pins,
             "choices": can_choose(model),
+            "chains": getattr(model, "pins_chains", False),
             "top_k": True,
             "explain": bool(model.explains),
             "text": model.n_columns == 0 or model.column_taggers is not None,
-            "teach": model.learns_from == "tags" and not any(model.heads),
+            "teach": _can_learn(model),
         },
         "parameters": model.n_parameters,
         "dev": model.metrics.get("dev") or None,
     }
+
+
+def _can_learn(model: Any) -> bool:
+    """Whether it can be taught: a tagger of one task, or a parser of words alone that predicts arcs alone."""
+    if model.learns_from == "heads":
+        return can_choose(model) and model.n_columns == 0 and not model.tags
+    return model.learns_from == "tags" and not any(model.heads)
 
 
 def answers_of(model: Any) -> str:

@@ -53,7 +53,8 @@ async def _open(site: Any, given: dict[str, Any], _: int) -> Any:
     name = None if given["content"] is None and given["model"] is None else site.model_named(given["model"])
     about = next((each for each in site.pool.models if each["name"] == name), None)
     if about is not None and not about["can"]["teach"]:
-        raise Problem(422, f"body.model: expected a model of one task that learns from tags, got {name!r}")
+        told = "expected a tagger of one task, or a parser that reads words and predicts arcs alone"
+        raise Problem(422, f"body.model: {told}; got {name!r}, see can.teach")
     return await site.school.open(given["name"], name, given["format"], given["content"])
 
 

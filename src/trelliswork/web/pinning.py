@@ -48,7 +48,7 @@ class _Known:
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self.tokens: dict[int, Any] = {}
+        self.tokens: dict[Any, Any] = {}  # by token, or by (start, end) of a transducer
         self.brackets: list[Any] = []
 
     def add(self, model: Any, pin: Pin, place: str) -> None:
@@ -56,7 +56,9 @@ class _Known:
         is_span = pin["label"] is not None
         if is_span == (pin["value"] is not None) or is_span != (pin["end"] is not None):
             raise Problem(422, f"{place}: expected token and value, or start, end and label")
-        if is_span:
+        if is_span and model.learns_from == "pairs":
+            self._piece(model, pin, place)
+        elif is_span:
             for token, value in self._span(model, pin, place).items():
                 self._token(model, token, value, place)
         elif pin["token"] >= self.n:
@@ -81,6 +83,13 @@ class _Known:
         if value is None:
             raise Problem(422, f"{place}: token {token} is pinned to something else already; drop one of the two")
         self.tokens[token] = value
+
+    def _piece(self, model: Any, pin: Pin, place: str) -> None:
+        """A transducer makes these symbols of places [start, end) of the source."""
+        start, end, label = (pin[name] for name in SPAN)
+        if not start < end <= self.n:
+            raise Problem(422, f"{place}: expected symbols start..end within 0..{self.n}; got {start}..{end}")
+        self.tokens[start, end] = model.pinned(label)
 
     def _span(self, model: Any, pin: Pin, place: str) -> dict[int, str]:
         """The tags that say: exactly these tokens are one span of this label."""

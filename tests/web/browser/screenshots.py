@@ -53,6 +53,31 @@ def popover(page: Any) -> None:
     page.locator(".reading .word[data-token='6']").first.click()
 
 
+def first_piece(page: Any) -> None:
+    page.locator(".chunk").first.click()
+
+
+def a_constituent(page: Any) -> None:
+    page.locator(".constituent[data-first='3'][data-last='5']").last.click()
+
+
+def teach_tree(page: Any) -> None:
+    """A tree with one arc changed, in a set of its own."""
+    page.click("#mode-teach")
+    page.wait_for_selector(".opening, .desk .reading .word")
+    if page.locator(".opening").count() == 0:
+        page.get_by_role("button", name="Another file").click()
+    page.select_option("#teach-model", "parser")
+    content = b"She saw the man with a telescope .\nIn May , May Lincoln left Chase for Austin .\n"
+    page.set_input_files("#teach-file", {"name": "trees.tok", "mimeType": "text/plain", "buffer": content})
+    page.wait_for_selector(".desk:not([aria-busy]) .reading .arc")
+    page.wait_for_timeout(500)
+    page.locator(".desk .word[data-token='3']").focus()
+    page.keyboard.press("a")
+    page.keyboard.press("2")
+    page.wait_for_selector(".desk .arc[data-pinned=true]")
+
+
 def teach_opening(page: Any) -> None:
     page.click("#mode-teach")
     page.wait_for_selector(".opening")
@@ -105,6 +130,9 @@ SHOTS = (
     Shot("tree-dark", "phrases", scheme="dark"),
     Shot("strings", "sounds", text="thoosh\nlap"),
     Shot("strings-dark", "sounds", text="thoosh", scheme="dark"),
+    Shot("strings-phone", "sounds", text="thoosh\nlap", is_phone=True),
+    Shot("pieces", "sounds", first_piece, text="thoosh\nlap"),
+    Shot("grammar", "phrases", a_constituent),
     Shot("compare", "ner,quick", text=SENTENCES),
     Shot("compare-dark", "ner,quick", text=SENTENCES, scheme="dark"),
     Shot("compare-phone", "ner,quick", is_phone=True),
@@ -114,6 +142,8 @@ SHOTS = (
     Shot("teach-dark", "ner", teach_desk, scheme="dark"),
     Shot("teach-phone", "ner", teach_desk, is_phone=True),
     Shot("training", "ner", training),
+    Shot("teach-tree", "parser", teach_tree),
+    Shot("teach-tree-phone", "parser", teach_tree, is_phone=True, scheme="dark"),
 )
 
 
@@ -127,7 +157,7 @@ def take(browser: Any, server: Server, shot: Shot, folder: Path) -> None:
     if shot.act is not None:
         shot.act(page)
     page.wait_for_timeout(300)
-    is_over = shot.act in (popover, help_window)
+    is_over = shot.act in (popover, first_piece, a_constituent, help_window)
     path = folder / f"{shot.name}.png"
     page.screenshot(path=path, full_page=not is_over)
     make_small(path)

@@ -139,6 +139,58 @@ def test_a_whole_answer_is_pinned(open_page: Any) -> None:
     assert page.locator(".pin").count() == 0
 
 
+def shares(page: Any) -> dict[str, float]:
+    """The choices of the open popover with their probabilities."""
+    rows = page.eval_on_selector_all(
+        "#popover .choice[data-probability]", "all => all.map(c => [c.dataset.label, Number(c.dataset.probability)])"
+    )
+    return dict(rows)
+
+
+def test_pieces_of_a_string_have_choices_and_pins(open_page: Any, models: dict[str, Path]) -> None:
+    page, model = open_page("sounds", "lap\n thoosh"), load(models["sounds"])
+    page.locator(".block").nth(1).locator(".chunk").first.click()
+    expected = {each.label: each.probability for each in model.choices(["thoosh"])[0][0].choices}
+    expected["nothing"] = expected.pop("(nothing)")
+    assert shares(page) == pytest.approx(expected, abs=1e-12) and expected["ð"] > 0.5 > expected["θ"] > 0.01
+    page.locator("#popover .choice", has=page.locator("b:text-is('θ')")).click()
+    settled(page)
+    known = model.predict(["thoosh"], pins=[{0: "θ"}], top_k=5)[0]
+    assert page.locator(".string .value").all_inner_texts() == ["l æ p", known.value]
+    best = page.eval_on_selector_all(".analysis", "all => all.map(a => Number(a.dataset.probability))")
+    assert best == pytest.approx([each.probability for each in known.alternatives], abs=1e-12)
+    assert page.locator(".chunk[data-pinned=true] .source").all_inner_texts() == ["t"]
+    page.wait_for_function("() => location.hash.includes('p=p5-6=')")
+    page.reload()
+    page.wait_for_selector(".chunk[data-pinned=true]")
+    page.fill("#text", "lap\nso\n thoosh")  # the pin stays with its letter
+    settled(page)
+    assert page.locator(".chunk[data-pinned=true] .source").all_inner_texts() == ["t"]
+    page.get_by_role("tab", name="Alignment").click()
+    page.wait_for_selector(".panel svg")
+    page.locator(".chunk[data-pinned=true]").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert page.locator("#popover .popover-title").inner_text() == "h"
+
+
+def test_constituents_of_a_grammar_have_choices_and_pins(open_page: Any, models: dict[str, Path]) -> None:
+    page, model = open_page("phrases"), load(models["phrases"])
+    row = page.locator(".analysis").nth(1)
+    part = next(p for p in model.choices(TEXT)[0] if (p.start, p.end) == (3, 5))  # May Lincoln
+    page.locator(".constituent[data-first='3'][data-last='5']").first.click()
+    wanted = {each.label: each.probability for each in part.choices if each.label}
+    found = shares(page)
+    assert {label: found[label] for label in wanted} == pytest.approx(wanted, abs=1e-12)
+    page.keyboard.press("Escape")
+    before = float(row.get_attribute("data-probability"))
+    row.get_by_role("button", name="Pin answer 2").click()
+    settled(page)
+    assert page.locator(".constituent[data-pinned=true]").count() >= 5
+    after = page.eval_on_selector_all(".analysis", "all => all.map(a => Number(a.dataset.probability))")
+    assert max(after) > before
+
+
 def test_pins_that_do_not_go_together_are_a_sentence(open_page: Any, seen: Seen) -> None:
     page = open_page("ner", pins="t3-6=O,t7-8=I-PER")
     assert "no answer agrees" in page.locator(".card .problem").inner_text().lower()

@@ -12,7 +12,10 @@ import pytest
 
 from tests.web.browser.conftest import Seen
 from tests.web.browser.server import Server
+from trelliswork.data import read_treebank
 from trelliswork.data.corpus import as_sentences, builtin_corpus
+from trelliswork.web.teaching.lesson import Lesson
+from trelliswork.web.teaching.material import prepared
 
 GOLD = as_sentences(builtin_corpus(seed=7, sizes=(20, 1, 1))["train"])
 
@@ -156,6 +159,55 @@ def twenty_sentences_by_keyboard_with_a_kill_in_between(page: Any, server: Serve
     assert {tuple(line["tokens"]): line["tags"] for line in taught(folder)} == {
         sentence.words: list(sentence.tags or ()) for sentence in GOLD
     }
+
+
+def test_trees_are_taught_whole(browser: Any, models: dict[str, Path], tmp_path: Path) -> None:
+    server, folder = Server([models["parser"]], tmp_path), tmp_path / "trees"
+    try:
+        with teach_tab(browser, server) as page:
+            page.wait_for_selector("#teach-file", state="attached")
+            content = b"In May , May Lincoln left Chase for Austin .\nShe saw the man with a telescope .\n"
+            page.set_input_files("#teach-file", {"name": "trees.tok", "mimeType": "text/plain", "buffer": content})
+            decided(page, 0)
+            page.select_option("#teach-order", "order")
+            page.wait_for_selector(".desk .reading .word[aria-label^='Austin ']")
+            one_tree_by_keyboard(page, folder / "taught.conllu")
+    finally:
+        server.stop()
+    mine = Lesson(folder)
+    material = prepared(mine, str(models["parser"]), {})
+    mine.close()
+    _, own = read_treebank(models["parser"].parent / "data" / "train.conllu")
+    _, both = read_treebank(folder / "train.conllu")
+    assert [each.heads for each in both[:-1]] == [each.heads for each in own] and len(both[-1]) == 10
+    assert material.dev.name == "dev.conllu" and str(folder / "train.conllu") in material.config.read_text()
+
+
+def one_tree_by_keyboard(page: Any, file: Path) -> None:
+    """Change an arc, which is pinned; half a tree is refused; accept, undo, accept again."""
+    page.wait_for_selector(".desk .reading .word:focus")
+    page.keyboard.press("Home")
+    for _ in range(7):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("a")
+    page.wait_for_selector("#popover:not([hidden])")
+    page.keyboard.press("2")
+    page.wait_for_selector(".desk .arc[data-token='7'][data-pinned=true]")
+    arcs = page.eval_on_selector_all(".desk .arc", "all => all.map(a => [Number(a.dataset.head), a.dataset.label])")
+    page.keyboard.press("Shift+Enter")
+    assert "whole trees" in page.locator(".desk .problem").inner_text()
+    page.keyboard.press("Enter")
+    decided(page, 1)
+    _, (tree,) = read_treebank(file)
+    assert [[head, label] for head, label in zip(tree.heads, tree.tags, strict=True)] == arcs
+    page.keyboard.press("u")
+    page.wait_for_selector(".desk .reading .word[aria-label^='Austin ']")
+    assert file.read_bytes() == b""
+    page.wait_for_function("() => /^[1-9]/.test(document.querySelector('.known').textContent)")
+    page.wait_for_selector(".desk:not([aria-busy]) .arc[data-token='7'][data-pinned=true]")
+    page.keyboard.press("Enter")
+    decided(page, 1)
+    assert read_treebank(file)[1][0].heads == tree.heads
 
 
 def training_on_what_was_taught(page: Any) -> None:

@@ -159,9 +159,11 @@ export class Card {
       return sentence.tokens.map((_, t) => placePin("tag", sentence, t, t + 1, analysis.value[t]));
     if (kind === "tags") return spanPinsOf(sentence, analysis.spans);
     if (kind === "heads") return sentence.tokens.map((_, t) => headPin(sentence, t, ...analysis.value[t]));
-    return constituentsOf(parseBrackets(analysis.value)).map((each) =>
-      placePin("bracket", sentence, each.start, each.end, each.label),
-    );
+    const found = constituentsOf(parseBrackets(analysis.value));
+    const isTop = (each, i) => !found.slice(0, i).some((other) => other.start === each.start && other.end === each.end);
+    return found
+      .filter((each, i) => this.model.can.chains || isTop(each, i))
+      .map((each) => placePin("bracket", sentence, each.start, each.end, each.label));
   }
 }
 

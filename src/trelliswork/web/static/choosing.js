@@ -1,6 +1,7 @@
 // What a word, span, arc or constituent may be: the contents of its popover.
 
 import { bits, percent } from "./format.js";
+import { NOTHING } from "./pieces.js";
 import { isSame } from "./pins.js";
 
 const [NONE, OUTSIDE] = ["none", "O"];
@@ -14,7 +15,7 @@ export function choicesFor(place, context) {
   return MAKERS[context.model.kind](place, context);
 }
 
-const MAKERS = { tags: tagChoices, heads: headChoices, brackets: bracketChoices };
+const MAKERS = { tags: tagChoices, heads: headChoices, brackets: bracketChoices, strings: pieceChoices };
 
 function tagChoices({ sentence, first, last }, context) {
   const { model } = context;
@@ -124,7 +125,8 @@ function headChoices({ sentence, first }, context) {
 /** The labels that exactly these words may have; several if one constituent is all of another. */
 function bracketChoices({ sentence, first, last, label }, context) {
   const listed = sentence.choices.find((each) => each.start === first && each.end === last);
-  const shares = new Map(context.model.labels.flatMap((each) => each.split("+")).map((each) => [each, undefined]));
+  const unlisted = listed ? 0 : undefined;
+  const shares = new Map(context.model.labels.flatMap((each) => each.split("+")).map((each) => [each, unlisted]));
   for (const choice of listed?.choices ?? []) {
     for (const each of choice.label.split("+"))
       if (each) shares.set(each, (shares.get(each) ?? 0) + choice.probability);
@@ -146,6 +148,28 @@ function bracketChoices({ sentence, first, last, label }, context) {
   };
 }
 
+/** The symbols that a piece of the source may become; what is left is that it is cut elsewhere. */
+function pieceChoices({ sentence, first, last, label }, context) {
+  const listed = sentence.choices.find((each) => each.start === first && each.end === last);
+  const options = listed.choices.map((choice) => ({
+    ...option(
+      choice.label,
+      choice.probability,
+      choice.label === label,
+      placePin("piece", sentence, first, last, choice.label),
+      context,
+    ),
+    ...(choice.label === NOTHING ? { label: "nothing" } : {}),
+  }));
+  const rest = 1 - options.reduce((sum, each) => sum + each.probability, 0);
+  return {
+    title: textOf(sentence, first, last, ""),
+    note: rest > 0.0005 ? `Cut elsewhere, or something rarer: ${percent(rest)}` : null,
+    groups: [{ heading: "Becomes", options }],
+    actions: unpinActions(sentence, first, last, context),
+  };
+}
+
 function option(label, probability, isChosen, pin, context, colour = label) {
   return { label, probability, isChosen, colour: context.model.colour(colour), choose: () => context.pin(pin) };
 }
@@ -159,11 +183,11 @@ export function headPin(sentence, token, head, value) {
   return { what: "head", start: of.start, end: of.end, head: on ? [on.start, on.end] : null, value };
 }
 
-const textOf = (sentence, first, last) =>
+const textOf = (sentence, first, last, between = " ") =>
   sentence.tokens
     .slice(first, last)
     .map((token) => token.text)
-    .join(" ");
+    .join(between);
 const unsure = (token) => (token.entropy > 0.005 ? `Unsure by ${bits(token.entropy)}` : "The model is sure.");
 
 function unpinActions(sentence, first, last, context) {

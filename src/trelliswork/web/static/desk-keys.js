@@ -12,7 +12,7 @@ export function actOf(event, desk) {
   if (key === " " && !isOnButton) return () => desk.confirmPlace();
   if (key === "Backspace" || key === "Delete") return () => desk.unpinPlace();
   if (key.toLowerCase() === "s") return () => desk.skip();
-  if (key === "0" && !desk.model.isPlain) return () => desk.label("O");
+  if (key === "0" && desk.labels.length && !desk.model.isPlain) return () => desk.label("O");
   if (/^[1-9]$/.test(key) && desk.labels[Number(key) - 1]) return () => desk.label(desk.labels[Number(key) - 1]);
   return null;
 }

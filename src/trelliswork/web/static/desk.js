@@ -2,6 +2,7 @@
 
 import { actOf } from "./desk-keys.js";
 import { choicesFor, placePin } from "./choosing.js";
+import { DESK_KINDS } from "./desk-kinds.js";
 import { h, say } from "./dom.js";
 import { Live } from "./live.js";
 import { openPopover } from "./popover.js";
@@ -37,8 +38,8 @@ export class Desk {
     this.store.onChange(() => this.changed());
     if (tags) this.store.pins = this.pinsOf(tags);
     this.show(this.reading);
-    if (this.store.pins.length) this.changed();
     this.element.removeAttribute("aria-busy");
+    if (this.store.pins.length) this.changed();
     this.view.element.querySelector(".word")?.focus({ preventScroll: true });
   }
 
@@ -64,7 +65,8 @@ export class Desk {
 
   build(model) {
     this.model = model;
-    this.labels = model.isPlain ? model.labels.slice(0, 9) : model.spanLabels.slice(0, 9);
+    this.kind = DESK_KINDS[model.kind];
+    this.labels = this.kind.labels(model);
     this.view = new MainView(model);
     this.score = h("p.summary", {});
     this.problem = h("p.problem", { role: "alert", hidden: true });
@@ -80,14 +82,18 @@ export class Desk {
       h("header.card-head", {}, h("h2", {}, "Is this right?"), this.score),
       this.problem,
       this.view.element,
-      legend(),
-      h("div.label-keys", { role: "group", "aria-label": "Labels for the chosen words" }, ...this.labelButtons()),
+      legend(model.kind),
+      this.labels.length
+        ? h("div.label-keys", { role: "group", "aria-label": "Labels for the chosen words" }, ...this.labelButtons())
+        : "",
       this.status,
       h(
         "div.desk-actions",
         {},
         this.button("Accept", "Enter", () => this.accept(), "primary"),
-        this.button("Keep what I confirmed", "Shift Enter", () => this.keepConfirmed(), "button"),
+        this.kind.isWhole
+          ? this.button("Change", "A", () => this.openAt(this.focusedWord), "button")
+          : this.button("Keep what I confirmed", "Shift Enter", () => this.keepConfirmed(), "button"),
         this.button("Skip", "S", () => this.skip(), "quiet"),
         this.button("Undo", "U", () => this.undo(), "quiet"),
       ),
@@ -128,6 +134,7 @@ export class Desk {
   }
 
   changed() {
+    this.element.setAttribute("aria-busy", "true"); // until the answer under the pins is shown, nothing is decided
     this.live.request({ words: this.words, pins: this.store.pins }, { atOnce: true });
   }
 
@@ -135,16 +142,18 @@ export class Desk {
     this.reading = reading;
     this.selection = null;
     this.problem.hidden = true;
+    if (!this.isBusy) this.element.removeAttribute("aria-busy");
     this.view.draw(reading, this.context);
     const known = this.known.filter((tag) => tag !== null).length;
     this.status.textContent = known
       ? `${known} of ${this.words.length} words confirmed`
-      : "Nothing confirmed yet; accepting confirms all words.";
+      : this.kind.nothing;
   }
 
   fail(error) {
     this.problem.textContent = error.message;
     this.problem.hidden = false;
+    if (!this.isBusy) this.element.removeAttribute("aria-busy");
     say(error.message);
   }
 
@@ -157,25 +166,28 @@ export class Desk {
   /** The tag of each word that was confirmed, null of the others. */
   get known() {
     const isKnown = (token) => this.store.pins.some((pin) => pin.start <= token.start && token.end <= pin.end);
-    return this.sentence.tokens.map((token) => (isKnown(token) ? token.label : null));
+    return this.sentence.tokens.map((token) => (isKnown(token) ? this.kind.written(token) : null));
   }
 
   /** Pins for what a decision said: of a whole one only what the model had otherwise. */
   pinsOf(tags) {
     const isWhole = tags.every((tag) => tag !== null);
-    const wanted = (tag, t) => tag !== null && !(isWhole && tag === this.sentence.tokens[t].label);
-    return tags.flatMap((tag, t) => (wanted(tag, t) ? [placePin("tag", this.sentence, t, t + 1, tag)] : []));
+    const wanted = (tag, t) => tag !== null && !(isWhole && tag === this.kind.written(this.sentence.tokens[t]));
+    return tags.flatMap((tag, t) => (wanted(tag, t) ? [this.kind.pinOf(this.sentence, t, tag)] : []));
   }
 
   /** The words that a key is about: the selected ones, those of the span of the focused word, or that word. */
   get place() {
     const { sentence } = this;
     if (this.selection) return [Math.min(...this.selection), Math.max(...this.selection) + 1];
-    const word =
-      this.view.element.querySelector(".word:focus") ?? this.view.element.querySelector('.word[tabindex="0"]');
-    const token = Number(word?.dataset.token ?? 0);
+    const token = Number(this.focusedWord?.dataset.token ?? 0);
     const span = this.model.isPlain ? null : sentence.spans.find((each) => each.start <= token && token < each.end);
     return span ? [span.start, span.end] : [token, token + 1];
+  }
+
+  get focusedWord() {
+    const { element } = this.view;
+    return element.querySelector(".word:focus") ?? element.querySelector('.word[tabindex="0"]');
   }
 
   label(label) {
@@ -184,11 +196,7 @@ export class Desk {
   }
 
   confirmPlace() {
-    const [first, last] = this.place;
-    const span = this.sentence.spans.find((each) => each.start === first && each.end === last);
-    if (this.model.isPlain)
-      this.context.pin(placePin("tag", this.sentence, first, last, this.sentence.tokens[first].label));
-    else this.context.pin(placePin("span", this.sentence, first, last, span?.label ?? OUTSIDE));
+    this.context.pin(this.kind.shownPin(this.model, this.sentence, this.place));
   }
 
   unpinPlace() {
@@ -201,16 +209,14 @@ export class Desk {
   // --- deciding ----------------------------------------------------------------------------------------------------
 
   accept() {
-    this.send({ id: this.id, tags: this.sentence.tokens.map((token) => token.label) });
+    this.send({ id: this.id, tags: this.sentence.tokens.map(this.kind.written) });
   }
 
   keepConfirmed() {
+    if (this.kind.isWhole) return this.fail(new Error(this.kind.nothing));
     const tags = this.known;
-    if (tags.every((tag) => tag === null))
-      return this.fail(
-        new Error("Nothing is confirmed yet. Confirm words with Space or a label, or accept all with Enter."),
-      );
-    this.send({ id: this.id, tags });
+    if (tags.some((tag) => tag !== null)) return this.send({ id: this.id, tags });
+    this.fail(new Error("Nothing is confirmed yet. Confirm words with Space or a label, or accept all with Enter."));
   }
 
   skip() {
@@ -233,13 +239,13 @@ export class Desk {
     this.element.setAttribute("aria-busy", "true");
     await act();
     this.isBusy = false;
-    this.element.removeAttribute("aria-busy");
+    if (!this.live.isWaiting) this.element.removeAttribute("aria-busy");
   }
 
   // --- keys and pointer --------------------------------------------------------------------------------------------
 
   onClick(event) {
-    const word = event.target.closest(".word") ?? event.target.closest(".span")?.querySelector(".word");
+    const word = event.target.closest(".word, .arc") ?? event.target.closest(".span")?.querySelector(".word");
     if (!word) return;
     if (event.shiftKey && this.lastWord) this.select(this.lastWord, word);
     else this.openAt(word);
@@ -247,7 +253,7 @@ export class Desk {
   }
 
   select(from, to) {
-    if (this.model.isPlain) return;
+    if (this.model.isPlain || this.kind.isWhole) return;
     this.selection = [this.selection?.[0] ?? Number(from.dataset.token), Number(to.dataset.token)];
     const [low, high] = [Math.min(...this.selection), Math.max(...this.selection)];
     this.view.element

@@ -83,7 +83,7 @@ export class Details {
         bestElement(
           this.sentence,
           this.context(),
-          this.model.canPin ? (analysis) => this.context().pinAnalysis(this.sentence, analysis) : null,
+          this.model.canPin && this.model.kind !== "strings" ? (analysis) => this.context().pinAnalysis(this.sentence, analysis) : null,
         ),
       );
     else this.live.request((signal) => (id === "votes" ? this.votes(signal) : this.picture(id, signal)));
@@ -95,12 +95,15 @@ export class Details {
 
   async picture(picture, signal) {
     const { model, reading, sentence } = this;
-    const pins = pinsFor(this.context().pins, reading.sentences, model);
-    const input = sentence.source === undefined ? { text: reading.text } : { text: sentence.source };
+    const isLine = sentence.source !== undefined; // of a transducer, each line is an input of its own
+    const pins = pinsFor(this.context().pins, reading.sentences, model)
+      .filter((pin) => !isLine || pin.input === sentence.index)
+      .map((pin) => (isLine ? { ...pin, input: 0 } : pin));
+    const input = { text: isLine ? sentence.source : reading.text };
     const found = await draw(model.name, input, {
       pins,
       picture,
-      sentence: sentence.source === undefined ? sentence.index : 0,
+      sentence: isLine ? 0 : sentence.index,
       signal,
     });
     const svg = found.results[0].sentences[0]?.svg;

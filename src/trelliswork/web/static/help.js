@@ -3,9 +3,9 @@
 import { byId, h } from "./dom.js";
 
 const READ = [
-  [["←", "→"], "move between words; arcs and constituents too"],
+  [["←", "→"], "move between words, constituents or pieces"],
   [["Shift", "←", "→"], "select several words, to pin them as one span"],
-  [["Enter"], "show what a word, span, arc or constituent may be"],
+  [["Enter"], "show what a word, span, arc, constituent or piece may be"],
   [["1", "…", "9"], "in the list: choose and pin"],
   [["Ctrl", "Z"], "undo a pin"],
   [["Ctrl", "Shift", "Z"], "redo it"],

@@ -15,12 +15,19 @@ async function start() {
   startHelp();
   startPopover();
   const models = (await listedModels()).map((listed) => new ModelInfo(listed));
+  sayWhatIsExact(models);
   const store = new Store();
   const reader = new Reader(models, store);
   const teacher = new Teacher(models, () => reader.askAgain());
   startUndo(store);
   startModes(teacher);
   reader.start();
+}
+
+/** Models that search in a beam have probabilities that are not those of all answers. */
+function sayWhatIsExact(models) {
+  const others = models.filter((model) => model.search !== "exact").map((model) => model.name);
+  if (others.length) byId("exact").textContent = `Probabilities are exact, except those of ${others.join(" and ")}.`;
 }
 
 /** The models; a server with a token is asked again once somebody has given it. */

@@ -3,11 +3,12 @@
 //   {what: "span", start, end, value}           exactly this is one name or segment
 //   {what: "head", start, end, head, value}     the word hangs on the word at `head` ([start, end), null is the root)
 //   {what: "bracket", start, end, value}        a constituent with this label
+//   {what: "piece", start, end, value}          a transducer makes these symbols of it
 // Places are characters, not words, so that a pin stays with its words while the text around them is edited.
 
 import { CodePoints, editBetween, isBetweenWords, movedRange } from "./codepoints.js";
 
-const LETTERS = { tag: "t", span: "s", head: "h", bracket: "b" };
+const LETTERS = { tag: "t", span: "s", head: "h", bracket: "b", piece: "p" };
 const KINDS = Object.fromEntries(Object.entries(LETTERS).map(([what, letter]) => [letter, what]));
 
 const meets = (a, b) => a.start < b.end && b.start < a.end;
@@ -20,7 +21,7 @@ export function isRival(a, b) {
   if (a.what === "bracket" || b.what === "bracket") {
     return a.what === b.what && ((a.start === b.start && a.end === b.end) || crosses(a, b));
   }
-  return meets(a, b);
+  return (a.what === "piece") === (b.what === "piece") && meets(a, b);
 }
 
 export const isSame = (a, b) =>
@@ -45,12 +46,12 @@ export function movedPins(pins, before, after) {
   if (!pins.length || before === after) return pins;
   const edit = editBetween(before, after);
   const points = new CodePoints(after);
-  const moved = (range) => {
+  const moved = (range, what) => {
     const found = movedRange(range, edit);
-    return found && isBetweenWords(points, found) ? found : null;
+    return found && (what === "piece" || isBetweenWords(points, found)) ? found : null;
   };
   return pins.flatMap((pin) => {
-    const place = moved([pin.start, pin.end]);
+    const place = moved([pin.start, pin.end], pin.what);
     const head = pin.head ? moved(pin.head) : pin.head;
     if (!place || (pin.head && !head)) return [];
     return [{ ...pin, start: place[0], end: place[1], ...(pin.what === "head" ? { head } : {}) }];
@@ -67,7 +68,7 @@ export function writePins(pins) {
     .join(",");
 }
 
-const WRITTEN = /^([tshb])(\d{1,7})-(\d{1,7})(?:@(root|\d{1,7}-\d{1,7}))?=(.*)$/;
+const WRITTEN = /^([tshbp])(\d{1,7})-(\d{1,7})(?:@(root|\d{1,7}-\d{1,7}))?=(.*)$/;
 
 /** The pins of an address; what cannot be read is left out. */
 export function readPins(written) {

@@ -8,6 +8,7 @@ import { examplesFor } from "./examples.js";
 import { count, percent } from "./format.js";
 import { Live } from "./live.js";
 import { withoutPin } from "./pins.js";
+import { readLines } from "./lines.js";
 import { read } from "./reading.js";
 import { readAddress } from "./store.js";
 import { pinIcon } from "./views/words.js";
@@ -88,7 +89,8 @@ export class Reader {
       const before = this.readings.get(model.name);
       const known = before?.text === text ? before.sentences : undefined;
       try {
-        return { model, reading: await read(model, text, pins, { signal, known }) };
+        const ask = model.kind === "strings" ? readLines : read;
+        return { model, reading: await ask(model, text, pins, { signal, known }) };
       } catch (error) {
         if (error.name === "AbortError") throw error;
         return { model, error };
@@ -228,7 +230,7 @@ export class Reader {
 
 function pinChip(pin, points, unpin) {
   const words = points.slice(pin.start, pin.end);
-  const value = pin.value === "O" ? "none" : pin.value;
+  const value = { O: "none", "(nothing)": "nothing" }[pin.value] ?? pin.value;
   const head = pin.what === "head" ? ` of ${pin.head ? points.slice(...pin.head) : "the root"}` : "";
   return h(
     "li.pin",

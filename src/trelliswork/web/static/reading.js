@@ -1,14 +1,14 @@
 // What a model says about a text, in the shape that the views draw; and pins in the shape that the API takes.
 
 import { entropyOf } from "./format.js";
-import { ServerProblem, explain, predict } from "./api.js";
+import { ServerProblem, predict } from "./api.js";
+import { chunksOf } from "./pieces.js";
 
 const KIND = { tags: "tags", spans: "tags", segments: "tags", arcs: "heads", brackets: "brackets", string: "strings" };
-const KIND_OF_PIN = { tag: "tags", span: "tags", head: "heads", bracket: "brackets" };
+const KIND_OF_PIN = { tag: "tags", span: "tags", head: "heads", bracket: "brackets", piece: "strings" };
 const OUTSIDE = "O";
-export const TOP_K = 5;
-const MOST_CHOICES = { tags: 12, heads: 12, brackets: 100 };
-const MOST_LINES = 200;
+const TOP_K = 5;
+const MOST_CHOICES = { tags: 12, heads: 12, brackets: 100, strings: 12 };
 
 /** A model as /v1/models lists it, with what the views ask of it. */
 export class ModelInfo {
@@ -35,38 +35,24 @@ export class ModelInfo {
 /** The type of a tag: PER of B-PER, O of O. */
 export const typeOf = (tag) => (/^[BIESLU]-./.test(tag) ? tag.slice(2) : tag);
 
+/** How much is asked for. */
+export const askedOf = (model, signal) => ({
+  signal,
+  top_k: TOP_K,
+  choices: model.can.choices ? MOST_CHOICES[model.kind] : 0,
+});
+
 /** Ask a model about a text under pins; `known` are its sentences if the same text was read before. */
 export async function read(model, text, pins, { signal, known } = {}) {
-  if (model.kind === "strings") return readLines(model, text, { signal });
-  const asked = { signal, top_k: TOP_K, choices: model.can.choices ? MOST_CHOICES[model.kind] : 0 };
   let sentences = [];
   if (pins.length) sentences = known ?? sentencesOf(await predict(model.name, { text }, { signal }), model);
-  const response = await predict(model.name, { text }, { ...asked, pins: pinsFor(pins, sentences, model) });
+  const response = await predict(model.name, { text }, { ...askedOf(model, signal), pins: pinsFor(pins, sentences, model) });
   return { model, text, sentences: sentencesOf(response, model) };
-}
-
-/** Ask a transducer about each line, and how source and target are aligned if it can say. */
-async function readLines(model, text, { signal }) {
-  const texts = text
-    .split("\n")
-    .map((line) => line.trim())
-    .filter(Boolean)
-    .slice(0, MOST_LINES);
-  const [response, explained] = await Promise.all([
-    predict(model.name, { texts }, { signal, top_k: TOP_K }),
-    model.can.explain ? explain(model.name, { texts }, { signal }) : null,
-  ]);
-  const sentences = response.results.map((result, index) => {
-    const chunks = explained?.results[index].sentences[0].chunks;
-    return { ...sentenceOf(result.sentences[0], index, model), source: texts[index], ...(chunks ? { chunks } : {}) };
-  });
-  return { model, text, sentences };
 }
 
 /** Ask a model about one sentence whose words are known, under pins; places are those of the words with blanks between. */
 export async function readWords(model, words, pins, { signal } = {}) {
   const places = placesOf(words);
-  const asked = { signal, top_k: TOP_K, choices: model.can.choices ? MOST_CHOICES[model.kind] : 0 };
   const [first, last] = [places[0]?.[0] ?? 0, places.at(-1)?.[1] ?? 0];
   const bare = {
     index: 0,
@@ -74,7 +60,7 @@ export async function readWords(model, words, pins, { signal } = {}) {
     end: last,
     tokens: words.map((text, t) => ({ text, start: places[t][0], end: places[t][1] })),
   };
-  const response = await predict(model.name, { tokens: [words] }, { ...asked, pins: pinsFor(pins, [bare], model) });
+  const response = await predict(model.name, { tokens: [words] }, { ...askedOf(model, signal), pins: pinsFor(pins, [bare], model) });
   return readingOf(model, response.results[0].sentences[0]);
 }
 
@@ -97,7 +83,7 @@ function sentencesOf(response, model) {
   return response.results[0].sentences.map((each, index) => sentenceOf(each, index, model));
 }
 
-function sentenceOf(record, index, model) {
+export function sentenceOf(record, index, model) {
   const task = record.tasks ? Object.keys(record.tasks)[0] : null;
   const found = task ? { ...record, ...record.tasks[task] } : record;
   const places = record.offsets ?? [];
@@ -152,29 +138,6 @@ function fillTokens(sentence, about) {
   }
 }
 
-/** Chunks from symbols with their places in the source; letters without a symbol are chunks of their own. */
-function chunksOf({ tokens, parts }) {
-  const found = [];
-  const source = (start, end) =>
-    tokens
-      .slice(start, end)
-      .map((token) => token.text)
-      .join("");
-  let at = 0;
-  for (const part of parts) {
-    if (at < part.start) found.push({ source: source(at, part.start), target: "", probability: null });
-    found.push({
-      source: part.start < at ? "" : source(part.start, part.end),
-      target: part.label,
-      probability: part.probability,
-    });
-    at = Math.max(at, part.end);
-  }
-  if (parts.length && at < tokens.length)
-    found.push({ source: source(at, tokens.length), target: "", probability: null });
-  return found;
-}
-
 /** Pins of places in the text as pins of words; a pin whose place is no word any more is told in a sentence. */
 export function pinsFor(pins, sentences, model) {
   return pins.filter((pin) => fits(pin, model)).flatMap((pin) => apiPins(pin, sentences, model));
@@ -183,6 +146,7 @@ export function pinsFor(pins, sentences, model) {
 /** Whether a pin says something that the model can answer with: of its kind, with one of its labels. */
 export function fits(pin, model) {
   if (!model.canPin || KIND_OF_PIN[pin.what] !== model.kind) return false;
+  if (pin.what === "piece") return true;
   if (pin.what !== "span") return !pin.value || model.labels.some((label) => label.split("+").includes(pin.value));
   return !model.isPlain && (pin.value === OUTSIDE || model.spanLabels.includes(pin.value));
 }
@@ -194,9 +158,10 @@ function apiPins(pin, sentences, model) {
   if (first < 0 || last < first) {
     throw new ServerProblem(
       422,
-      `The pin ${pin.value} is at characters ${pin.start} to ${pin.end}, where ${model.name} has no words of its own; take it back.`,
+      `The pin ${pin.value} is at characters ${pin.start} to ${pin.end}, where ${model.name} has no ${model.kind === "strings" ? "symbols" : "words"} of its own; take it back.`,
     );
   }
+  if (pin.what === "piece") return [{ input: sentence.index, start: first, end: last + 1, label: pin.value }];
   const at = (token, value) => ({ sentence: sentence.index, token, value });
   if (pin.what === "tag") return [at(first, pin.value)];
   if (pin.what === "bracket") return [at(first, `${last + 1}:${pin.value}`)];

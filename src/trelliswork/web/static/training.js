@@ -69,7 +69,7 @@ export class Training {
 
 const score = (value) => (value === null || value === undefined ? "–" : (100 * value).toFixed(2));
 
-function resultOf({ state, before, after, swapped, problem }) {
+function resultOf({ state, model, before, after, swapped, problem }) {
   if (state === "idle") return [];
   if (state === "failed") return [h("p.problem", {}, problem ?? "The training failed.")];
   const told =
@@ -79,6 +79,7 @@ function resultOf({ state, before, after, swapped, problem }) {
       false: "Not better on the dev sentences: the model stays as it was.",
     }[swapped];
   return [
+    h("p.note", {}, "Trained: ", h("b", {}, model)),
     h(
       "dl.scores",
       {},

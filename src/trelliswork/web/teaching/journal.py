@@ -1,4 +1,4 @@
-"""A file of JSON lines that is written durably: what was acknowledged is on the disk, whole.
+"""A file of records that is written durably: what was acknowledged is on the disk, whole.
 
 >>> journal = Journal("decisions.jsonl")                     # doctest: +SKIP
 >>> journal.append({"id": 3, "tags": ["O"]})                 # doctest: +SKIP
@@ -12,21 +12,46 @@ import contextlib
 import fcntl
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trelliswork.errors import DataError, OutputError
 
+Record = dict[str, Any]
+
+
+class Form(NamedTuple):
+    """How a record is written; `end` is behind each and in none. What cannot be read is a ValueError."""
+
+    end: bytes
+    written: Callable[[Record], bytes]
+    read: Callable[[bytes], Record]
+
+
+def _line(record: Record) -> bytes:
+    return json.dumps(record, ensure_ascii=False).encode()
+
+
+def _object(line: bytes) -> Record:
+    found = json.loads(line)
+    if not isinstance(found, dict):
+        raise ValueError("expected an object")
+    return found
+
+
+JSON_LINES = Form(b"\n", _line, _object)
+
 
 class Journal:
-    """The records of a file. `append` returns when the line is on the disk, `pop` when the last line is gone.
+    """The records of a file. `append` returns when a record is on the disk, `pop` when the last one is gone.
 
-    A line that a crash left half written is cut off when the file is opened: nobody was told that it was kept. The file
-    is locked, so that a second server does not write into it.
+    What a crash left half written is cut off when the file is opened: nobody was told that it was kept. The file is
+    locked, so that a second server does not write into it.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, form: Form = JSON_LINES) -> None:
+        self.path, self._form = Path(path), form
         is_new = not self.path.exists()
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -47,28 +72,26 @@ class Journal:
         except OSError as error:
             raise OutputError(f"{self.path}: another server writes into it; stop that one") from error
 
-    def _read(self) -> tuple[list[dict[str, Any]], list[int], int]:
-        """The records, where each begins, and where the last ends; half a line behind is cut off."""
-        text = self.path.read_bytes()
-        size = text.rfind(b"\n") + 1
+    def _read(self) -> tuple[list[Record], list[int], int]:
+        """The records, where each begins, and where the last ends; half a record behind is cut off."""
+        text, end = self.path.read_bytes(), self._form.end
+        size = text.rfind(end) + len(end) if end in text else 0
         if size < len(text):
             self._cut(size)
         records, starts, place = [], [], 0
-        for number, line in enumerate(text[:size].split(b"\n")[:-1], 1):
+        for piece in text[:size].split(end)[:-1]:
             try:
-                record = json.loads(line)
+                records.append(self._form.read(piece))
             except ValueError as error:
-                raise DataError(self.path, "expected a line of JSON, got something else", line=number) from error
-            if not isinstance(record, dict):
-                raise DataError(self.path, "expected an object, got something else", line=number)
-            records.append(record)
+                number = text.count(b"\n", 0, place) + 1
+                raise DataError(self.path, "expected a decision, got something else", line=number) from error
             starts.append(place)
-            place += len(line) + 1
+            place += len(piece) + len(end)
         return records, starts, size
 
-    def append(self, record: dict[str, Any]) -> None:
+    def append(self, record: Record) -> None:
         """Write a record; if that fails, the file is as it was."""
-        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        line = self._form.written(record) + self._form.end
         try:
             written = 0
             while written < len(line):
@@ -83,7 +106,7 @@ class Journal:
         self._starts.append(self._size)
         self._size += len(line)
 
-    def pop(self) -> dict[str, Any]:
+    def pop(self) -> Record:
         """Take the last record off the file."""
         self._cut(self._starts[-1])
         self._size = self._starts.pop()

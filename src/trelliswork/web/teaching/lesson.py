@@ -10,9 +10,11 @@ from typing import Any
 from trelliswork.errors import DataError, OutputError
 from trelliswork.web.problems import Problem
 from trelliswork.web.teaching.journal import Journal, sync_folder
+from trelliswork.web.teaching.trees import CONLLU
 from trelliswork.writing import atomic_write
 
-SENTENCES, TAUGHT, SKIPPED = "sentences.jsonl", "taught.jsonl", "skipped.jsonl"
+SENTENCES, TAUGHT, TREES, SKIPPED = "sentences.jsonl", "taught.jsonl", "taught.conllu", "skipped.jsonl"
+ARCS = "arcs"  # what a parser answers with
 UNKNOWN = "?"  # the tag of a token that nobody has confirmed, as `train --partial` reads it
 
 Score = Mapping[str, float]  # by the name of the ranking, the most useful sentence having the highest
@@ -21,22 +23,27 @@ Score = Mapping[str, float]  # by the name of the ranking, the most useful sente
 class Lesson:
     """The sentences of a folder, each decided, put off, or still to come.
 
-    `taught.jsonl` has a line for each decided sentence, which `trelliswork train` reads: its tokens and tags.
+    `taught.jsonl` has a line for each decided sentence, which `trelliswork train` reads: its tokens and tags. Of a
+    parser it is `taught.conllu` with the whole tree of each.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.name = folder, folder.name
-        self.model, self.sentences = _read_sentences(folder / SENTENCES)
-        self.taught, self._skipped = Journal(folder / TAUGHT), Journal(folder / SKIPPED)
+        self.model, self.answers, self.sentences = _read_sentences(folder / SENTENCES)
+        self.taught = Journal(folder / TREES, CONLLU) if self.answers == ARCS else Journal(folder / TAUGHT)
+        self._skipped = Journal(folder / SKIPPED)
         self.decided = {record["id"] for record in self.taught.records}
         self.put_off = [record["id"] for record in self._skipped.records]
         if not all(0 <= each < len(self.sentences) for each in (*self.decided, *self.put_off)):
-            raise DataError(folder / TAUGHT, "expected decisions about the sentences of this folder, got others")
+            raise DataError(self.taught.path, "expected decisions about the sentences of this folder, got others")
         self.scores: dict[int, Score] = {}
 
     @classmethod
-    def begun(cls, folder: Path, model: str, sentences: Sequence[Mapping[str, Any]]) -> Lesson:
-        """A lesson that is new, or the one that is there already if it has the same sentences."""
+    def begun(cls, folder: Path, model: str, sentences: Sequence[Mapping[str, Any]], answers: str = "tags") -> Lesson:
+        """A lesson that is new, or the one that is there already if it has the same sentences.
+
+        `answers` is what the list of models says that the model answers with.
+        """
         path = folder / SENTENCES
         if path.exists():
             found = cls(folder)
@@ -50,7 +57,7 @@ class Lesson:
         except OSError as error:
             raise OutputError(f"{folder}: cannot be made: {error.strerror}; choose another --teach") from error
         with atomic_write(path) as file:
-            file.write(json.dumps({"model": model}) + "\n")
+            file.write(json.dumps({"model": model, "answers": answers}) + "\n")
             file.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in sentences)
         sync_folder(folder)
         return cls(folder)
@@ -104,7 +111,8 @@ class Lesson:
             raise Problem(422, f"body.tags: expected {len(sentence['tokens'])} tags, got {len(tags)}; null is unknown")
         if not any(tag is not None for tag in tags):
             raise Problem(422, "body.tags: expected at least one tag that is known; skip the sentence instead")
-        self.taught.append({**sentence, "tags": written, "id": number})
+        kept = {"tokens": sentence["tokens"]} if self.answers == ARCS else sentence
+        self.taught.append({**kept, "tags": written, "id": number})
         self.decided.add(number)
 
     def skip(self, number: int) -> None:
@@ -124,9 +132,9 @@ class Lesson:
         return {"id": record["id"], "tags": [None if tag == UNKNOWN else tag for tag in record["tags"]]}
 
 
-def _read_sentences(path: Path) -> tuple[str, list[dict[str, Any]]]:
+def _read_sentences(path: Path) -> tuple[str, str, list[dict[str, Any]]]:
     try:
         head, *lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-        return head["model"], lines
+        return head["model"], head.get("answers", "tags"), lines
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(path, f"expected the sentences of a lesson, got something else ({error})") from error

@@ -10,15 +10,17 @@ from typing import Any, NamedTuple
 
 from trelliswork.cli.config_file import config_text, known_settings
 from trelliswork.data import Choices, Sentence, json_text
+from trelliswork.data.files import numbered_lines
 from trelliswork.data.readers import open_tagged
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.training.folder_names import SETTINGS
-from trelliswork.web.teaching.lesson import UNKNOWN, Lesson
+from trelliswork.web.teaching.lesson import ARCS, UNKNOWN, Lesson
 from trelliswork.writing import atomic_write
 
 # Settings about the layout of files, which are JSON lines here.
 LAYOUT = {"train", "dev", "out", "word_column", "tag_column", "feature_columns", "delimiter", "scheme", "tokeniser"}
 PARTIAL = "partial"
+ALONE = "the data that the model was trained on was not found; training on what was taught alone"
 
 
 class Material(NamedTuple):
@@ -36,13 +38,15 @@ def prepared(lesson: Lesson, model: str, data: Mapping[str, str | None]) -> Mate
     """
     folder, notes = lesson.folder, list[str]()
     settings, about = _settings(model), _about(model)
-    found = {name: data.get(name) or _existing(settings.get(name), model) for name in ("train", "dev")}
-    if found["dev"] is None:
+    train, dev = (data.get(name) or _existing(settings.get(name), model) for name in ("train", "dev"))
+    if dev is None:
         problem = "no dev sentences are known, by which the new model could be told to be better"
         raise TrellisworkError(f"{problem}; start the server with --dev FILE")
-    own = [] if found["train"] is None else list(_tagged(found["train"], about))
+    if lesson.answers == ARCS:
+        return _trees(lesson, settings, train, dev)
+    own = [] if train is None else list(_tagged(train, about))
     if not own:
-        notes.append("the data that the model was trained on was not found; training on what was taught alone")
+        notes.append(ALONE)
     taught = [_sentence(record) for record in lesson.taught.records]
     takes_partial = PARTIAL in known_settings(str(settings["name"]))["model"]
     if not takes_partial:
@@ -53,14 +57,35 @@ def prepared(lesson: Lesson, model: str, data: Mapping[str, str | None]) -> Mate
     if not (own or taught):
         raise TrellisworkError("nothing to train on; decide about some sentences first")
     _write(folder / "train.jsonl", [*own, *taught])
-    _write(folder / "dev.jsonl", _tagged(found["dev"], about))
+    _write(folder / "dev.jsonl", _tagged(dev, about))
+    notes.append(f"{len(own)} sentences of its own and {len(taught)} that were taught")
+    more = {PARTIAL: True} if takes_partial else {}
+    return _configured(folder, settings, folder / "train.jsonl", folder / "dev.jsonl", notes, **more)
+
+
+def _trees(lesson: Lesson, settings: Mapping[str, Any], own: str | None, dev: str) -> Material:
+    """The treebank of a parser with what was taught behind it."""
+    folder, taught = lesson.folder, lesson.taught.path.read_text(encoding="utf-8")
+    if not (own or taught):
+        raise TrellisworkError("nothing to train on; decide about some sentences first")
+    with atomic_write(folder / "train.conllu") as file:
+        for _, line in numbered_lines(own) if own else ():
+            file.write(line.rstrip("\n") + "\n")
+        file.write("\n" + taught)
+    notes = [] if own else [ALONE]
+    notes.append(f"{len(lesson.taught.records)} trees that were taught" + (f", behind those of {own}" if own else ""))
+    return _configured(folder, settings, folder / "train.conllu", Path(dev), notes)
+
+
+def _configured(
+    folder: Path, settings: Mapping[str, Any], train: Path, dev: Path, notes: list[str], **more: Any
+) -> Material:
+    """The settings of the model with other files, written into the folder."""
     kept = {key: value for key, value in settings.items() if key not in LAYOUT}
-    kept |= {"model": kept.pop("name"), "train": str(folder / "train.jsonl"), "dev": str(folder / "dev.jsonl")}
-    kept |= {PARTIAL: True} if takes_partial else {}
+    kept |= {"model": kept.pop("name"), "train": str(train), "dev": str(dev), **more}
     with atomic_write(folder / SETTINGS) as file:
         file.write(config_text(kept))
-    notes.append(f"{len(own)} sentences of its own and {len(taught)} that were taught")
-    return Material(folder / SETTINGS, folder / "dev.jsonl", notes)
+    return Material(folder / SETTINGS, dev, notes)
 
 
 def _settings(model: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ from typing import Any
 from trelliswork.errors import TrellisworkError
 from trelliswork.web.frames import Reply
 from trelliswork.web.problems import Problem
-from trelliswork.web.teaching.lesson import SENTENCES, TAUGHT, Lesson
+from trelliswork.web.teaching.lesson import ARCS, SENTENCES, TAUGHT, TREES, Lesson
 from trelliswork.web.teaching.training import Training
+from trelliswork.web.teaching.trees import check_arcs, check_words
 
 AT_ONCE = 16  # sentences that are ranked with one call, so that nobody waits long for it
 _NAME = re.compile(r"[\w][\w .+-]{0,99}")
@@ -71,6 +71,9 @@ class School:
         if content is None and not (folder / SENTENCES).exists():
             raise Problem(404, f"there is no set {name!r}; send its content to make one")
         sentences = None if content is None else await self._sentences(model or "", kind, content)
+        answers = str(self._about(model).get("answers", "tags"))
+        for each in sentences or () if answers == ARCS else ():
+            check_words(each["tokens"])
         async with self._writing:
             if self.lesson is not None:
                 self.lesson.close()
@@ -78,12 +81,16 @@ class School:
             if sentences is None:
                 lesson = await asyncio.to_thread(Lesson, folder)
             else:
-                lesson = await asyncio.to_thread(Lesson.begun, folder, model or "", sentences)
+                lesson = await asyncio.to_thread(Lesson.begun, folder, model or "", sentences, answers)
             if lesson.model not in self.pool.folders:
                 lesson.close()
                 raise Problem(409, f"the set {name!r} is for the model {lesson.model!r}, which is not served")
             self._take_up(lesson)
         return self.state()
+
+    def _about(self, model: str | None) -> dict[str, Any]:
+        """What the list of models says of one."""
+        return next((each for each in self.pool.models if each["name"] == model), {})
 
     async def _sentences(self, model: str, kind: str, content: str) -> list[dict[str, Any]]:
         reply = await self.pool.ask("sentences", model, {"format": kind, "content": content}, len(content))
@@ -130,8 +137,10 @@ class School:
         lesson = self._opened()
         if skip == (tags is not None):
             raise Problem(422, "body: expected tags, or skip; got " + ("both" if skip else "neither"))
-        known: list[str] = next((each["labels"] for each in self.pool.models if each["name"] == lesson.model), [])
-        for i, tag in enumerate(tags or ()):
+        known: list[str] = self._about(lesson.model).get("labels", [])
+        if lesson.answers == ARCS and tags is not None:
+            check_arcs(tags, lesson.at(number)["tokens"], known)
+        for i, tag in enumerate(tags or () if lesson.answers != ARCS else ()):
             if tag is not None and tag not in known:
                 raise Problem(422, f"body.tags[{i}]: expected one of the tags {', '.join(known)}, or null; got {tag!r}")
         async with self._writing:
@@ -176,8 +185,6 @@ def _value(reply: Reply) -> Any:
 
 def _last_used(folder: Path) -> float:
     try:
-        return os.stat(folder / TAUGHT).st_mtime
+        return max((each.stat().st_mtime for each in (folder / TAUGHT, folder / TREES) if each.exists()), default=0.0)
     except OSError as error:
-        if not isinstance(error, FileNotFoundError):
-            raise TrellisworkError(f"{folder}: cannot be read: {error.strerror}") from error
-        return 0.0
+        raise TrellisworkError(f"{folder}: cannot be read: {error.strerror}") from error

@@ -6,15 +6,16 @@ import json
 import sys
 from typing import Any
 
+from trelliswork.cli.gold_files import GOLD_FILES
 from trelliswork.data import Choices
-from trelliswork.data.readers import open_tagged
 from trelliswork.models import load
 
 
 def score(folder: str, file: str) -> dict[str, Any]:
     """The score that counts for the model, and its name."""
     model: Any = load(folder)
-    gold, _ = model.readable_gold(list(open_tagged(file, Choices())[1]))
+    _, opened = GOLD_FILES[model.learns_from].open(file, Choices(), None)
+    gold, _ = model.readable_gold(list(opened))
     found = model.evaluate(gold)
     return {"metric": found["metric"], "score": found["score"]}
 

@@ -38,7 +38,7 @@ class Training:
         if self._state["state"] == "running":
             raise Problem(409, "a training is running already; wait for its end")
         self._log.clear()
-        self._state = {"state": "running"}
+        self._state = {"state": "running", "model": lesson.model}
         self._task = asyncio.create_task(self._run(lesson, swapped))
 
     async def stop(self) -> None:

@@ -17,6 +17,7 @@ class BracketShares(NamedTuple):
     labels: Sequence[str]
     of_labels: Array  # [n, n, label]
     of_spans: Array  # [n, n]
+    of_tops: Array = np.zeros((0, 0, 0))  # [n, n, label], of being the topmost; of a grammar alone
 
     def part(self, start: int, end: int, label: str) -> BracketShare:
         share = self.of_labels[start, end - 1, list(self.labels).index(label)] if label in self.labels else 0.0

@@ -6,7 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from trelliswork.data import Sentence
 from trelliswork.data.brackets import tree_of
@@ -45,7 +45,8 @@ class ConstituencyParser(Model):
     """Sentences to learn from have `brackets`, and parts of speech as `tags`; an answer is a `Tree`."""
 
     learns_from = "brackets"
-    explains = True
+    explains, takes_pins = True, True
+    pins_chains: ClassVar[bool] = False  # whether several labels of the same words can be pinned
     next_options = "--format pretty --confidence"
 
     @abstractmethod

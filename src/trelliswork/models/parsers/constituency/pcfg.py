@@ -15,7 +15,6 @@ Charniak (1996), Tree-bank grammars; Johnson (1998), PCFG models of linguistic t
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -34,9 +33,10 @@ from trelliswork.models.parsers.constituency.derivations import Bracket, bracket
 from trelliswork.models.parsers.constituency.expected_brackets import expected_brackets
 from trelliswork.models.parsers.constituency.grammar_storage import counts_from, stored_counts
 from trelliswork.models.parsers.constituency.grammar_words import GrammarWords
-from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins
+from trelliswork.models.parsers.constituency.parser import ConstituencyParser, ParsedTree, Pins, check_pins, listed
 from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig
 from trelliswork.models.parsers.constituency.treebank_rules import RuleCounts, annotated, is_tag, label_of
+from trelliswork.models.part_choices import PartChoices, stacked_choices
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.runtime.bridge import Array
 from trelliswork.structures.grammar.closed import Chart, ClosedGrammar, Known
@@ -69,9 +69,6 @@ class TreebankGrammar(ConstituencyParser):
         self.words = GrammarWords(self.counts, place)
         self.tag_names, self._of_tag = self._columns(lambda symbol: symbol in self.words.symbols)
         self.labels, self._of_label = self._columns(lambda symbol: symbol not in self.words.symbols)
-        self._above: dict[tuple[str | None, str | None], float] = defaultdict(float)  # a label right above another
-        for (a, b), times in self.counts.unary.items():
-            self._above[label_of(a), label_of(b)] += times
 
     def _columns(self, belongs: Callable[[int], bool]) -> tuple[list[str], Array]:
         """The names of some symbols, and for each symbol the place of its name among them, or -1."""
@@ -119,11 +116,27 @@ class TreebankGrammar(ConstituencyParser):
             raise _no_tree(words)
         return self.grammar.entropy(chart, self.words.weights(words))
 
-    def shares(self, sentence: Sentence) -> BracketShares | None:
-        if len(sentence) > self.config.longest or (sums := self.charts(sentence.words)).log_z == -math.inf:
+    def shares(self, sentence: Sentence, known: Known | None = None) -> BracketShares | None:
+        sums = self.charts(sentence.words, known=known) if 0 < len(sentence) <= self.config.longest else None
+        if sums is None or sums.log_z == -math.inf:
             return None
-        tops = summed(sums.full * self.grammar.outside(sums), np.where(self._of_label < 0, -1, 0))[..., 0]
-        return BracketShares(self.labels, summed(self.grammar.posteriors(sums), self._of_label), tops)
+        tops = summed(sums.full * self.grammar.outside(sums), self._of_label)
+        return BracketShares(self.labels, summed(self.grammar.posteriors(sums), self._of_label), tops.sum(-1), tops)
+
+    def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
+        """The labels that some words may have together, each by its exact probability given the pins.
+
+        Labels can be above each other on the same words: they are rivals of the empty label, none at all, alone.
+        """
+        found = []
+        sentences = self.sentences_of(inputs)
+        for sentence, known in zip(sentences, pins or [()] * len(sentences), strict=True):
+            check_pins(sentence, listed(known))
+            shares = self.shares(sentence, self._known(sentence.words, listed(known)))
+            if shares is None and known:
+                raise _no_tree(sentence.words)
+            found.append([] if shares is None else stacked_choices(shares.of_labels, shares.of_tops, self.labels, most))
+        return found
 
     # Answers
 
@@ -178,14 +191,9 @@ class TreebankGrammar(ConstituencyParser):
         brackets = [
             (start, end, label)
             for start, end, labels in expected_brackets(of_labels, list(known))
-            for label in self._in_order([self.labels[i] for i in labels])
+            for label in self.counts.in_order([self.labels[i] for i in labels])
         ]
         return [self.tag_names[i] for i in of_tags.argmax(1).tolist()], brackets
-
-    def _in_order(self, labels: list[str]) -> list[str]:
-        """Labels of the same words, from the top down, as they mostly are in the treebank."""
-        above = self._above
-        return sorted(labels, key=lambda a: (sum(above[b, a] - above[a, b] for b in labels), a))
 
     def log_weight(self, words: Sequence[str], tags: Sequence[str], brackets: Sequence[Bracket]) -> float:
         """log p(tree, words) up to a factor of the words, as charts have it; -inf if the grammar lacks a rule."""
@@ -258,13 +266,8 @@ class TreebankGrammar(ConstituencyParser):
         return word in self.words.lexicon.words
 
     def describe(self, top: int = 20) -> Description:
-        names = sorted({name for name in self.names if name})
-        rules = [*self.counts.binary.items(), *self.counts.unary.items()]
-        common = {
-            f"{a} -> {' '.join(rest)}": f"{n:,.0f}" for (a, *rest), n in sorted(rules, key=lambda rule: -rule[1])[:top]
-        }
-        settings = self.config.to_dict()
-        sections = [("most frequent rules", common), ("grammar", settings)]
+        names, settings = sorted({name for name in self.names if name}), self.config.to_dict()
+        sections = [("most frequent rules", self.counts.most_frequent(top)), ("grammar", settings)]
         return Description("a treebank grammar", {"labels": names}, {"labels": names}, settings, sections)
 
     # Disk

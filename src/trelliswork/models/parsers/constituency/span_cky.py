@@ -62,7 +62,7 @@ class SpanParser(ConstituencyParser, WordNetwork):
     """Inputs, encoder, scores of labelled spans and of tags, and a CRF over trees of any arity."""
 
     CONFIG = SpanConfig
-    takes_pins = True
+    pins_chains = True
     STRUCTURE = "CRF over constituency trees"
 
     def __init__(self, config: SpanConfig, features: TokenFeatures, labels: ChainLabels, tags: Vocabulary):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from trelliswork.models.parsers.constituency.pcfg_config import GrammarConfig, Side
 from trelliswork.structures.grammar.tree import MARKER, Tree
@@ -189,6 +190,24 @@ class RuleCounts:
             else:
                 for rule in self.rules_of(node):
                     self._count(rule, 1)
+
+    def most_frequent(self, n: int) -> dict[str, str]:
+        """The most frequent rules and how often they occur, for people."""
+        rules = sorted([*self.binary.items(), *self.unary.items()], key=lambda rule: -rule[1])[:n]
+        return {f"{a} -> {' '.join(rest)}": f"{times:,.0f}" for (a, *rest), times in rules}
+
+    def in_order(self, labels: Sequence[str]) -> list[str]:
+        """Labels of the same words, from the top down, as they mostly are in the treebank."""
+        above = self._above
+        return sorted(labels, key=lambda a: (sum(above[b, a] - above[a, b] for b in labels), a))
+
+    @cached_property
+    def _above(self) -> Mapping[tuple[str | None, str | None], float]:
+        """How often a label is right above another on the same words."""
+        found: dict[tuple[str | None, str | None], float] = defaultdict(float)
+        for (a, b), times in self.unary.items():
+            found[label_of(a), label_of(b)] += times
+        return found
 
     def _count(self, rule: tuple[str, ...], n: float) -> None:
         if len(rule) == 2:

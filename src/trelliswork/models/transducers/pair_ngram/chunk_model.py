@@ -105,9 +105,9 @@ class ChunkModel:
         best = [(tuple(names[a:b]), p) for a, b, p in zip(offsets, offsets[1:], found.log_probs.tolist(), strict=False)]
         return Targets(best, found.shares.tolist(), found.log_z, found.certain)
 
-    def log_joint(self, source: Symbols) -> float:
-        """log p(source): the sum over all targets and alignments."""
-        return self._lattice(self.positions(source))[1]
+    def log_joint(self, source: Symbols, pins: Sequence[SpanPin] = ()) -> float:
+        """log p(source, pins): the sum over all targets and alignments that agree with the pins."""
+        return self._lattice(self.positions(source, pins))[1]
 
     def align(self, source: Symbols, target: Symbols, pins: Sequence[SpanPin] = ()) -> Alignment:
         """The best alignment with a target, and log p(target | source, pins) by all of them; -inf if there is none.

@@ -22,17 +22,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from trelliswork.data import PairFormat, Sentence
 from trelliswork.errors import ConstraintError, DataError, ModelError, TrellisworkError
 from trelliswork.models.base import Description, PartProbability, count
 from trelliswork.models.card import model_card
 from trelliswork.models.loading import with_kept
+from trelliswork.models.part_choices import PartChoices, entropy_bits
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.models.transducers.pair_ngram.alignment import Limits, Pair, align, needed
 from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel, Chunks, Targets, sums_all
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation
-from trelliswork.models.transducers.pins import SpanPin, Symbols, within
+from trelliswork.models.transducers.pair_ngram.piece_choices import piece_choices
+from trelliswork.models.transducers.pins import NOTHING, SpanPin, Symbols, span_pins, within
 from trelliswork.models.transducers.transducer import Transduced, Transducer
 
 MOST_SHOWN = 5  # targets of an explanation
@@ -81,18 +85,47 @@ class PairNgram(Transducer):
         return [self._one(source, known, top_k, sure) for source, known in zip(batch, pins, strict=True)]
 
     def _one(self, source: Symbols, pins: Sequence[SpanPin], top_k: int, sure: bool) -> Transduced:
-        places = [i for i, symbol in enumerate(source) if symbol in self.model.known]
-        known = source if len(places) == len(source) else tuple(source[i] for i in places)
-        left = within(pins, places)
-        found = None if left is None else self.model.top_k(known, top_k, self.config.widest, left)
-        if left is None or found is None or not found.best:
-            raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
+        places, left, found = self._found(source, pins, top_k)
+        known = tuple(source[i] for i in places)
         certain = found.certain and sums_all(len(known), len(found.best[0][0]))
         if not sure or not known:
             return Transduced(found.best, certain=certain)
         aligned = [(target, self.model.align(known, target, left)) for target, _ in found.best]
         parts = self._parts(found, aligned[0][1].chunks, places)
         return Transduced([(target, each.log_prob) for target, each in aligned], parts, certain)
+
+    def _found(self, source: Symbols, pins: Sequence[SpanPin], top_k: int) -> tuple[list[int], list[SpanPin], Targets]:
+        """The places of symbols that are known, the pins on these, and the best targets."""
+        places = [i for i, symbol in enumerate(source) if symbol in self.model.known]
+        left = within(pins, places)
+        known = tuple(source[i] for i in places)
+        found = None if left is None else self.model.top_k(known, top_k, self.config.widest, left)
+        if left is None or found is None or not found.best:
+            raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
+        return places, left, found
+
+    def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
+        """What each piece of a source may become, by its exact probability given the pins.
+
+        The pieces are those of the best alignment; a label is as `pins` take it, and what is missing to a sum of 1 is
+        that the source is cut elsewhere.
+        """
+        pairs = self.sentences_of(inputs)
+        given = pins or [{}] * len(pairs)
+        spans = [span_pins(known, len(pair), self.pinned) for pair, known in zip(pairs, given, strict=True)]
+        return [self._choices(pair.words, known, most) for pair, known in zip(pairs, spans, strict=True)]
+
+    def _choices(self, source: Symbols, pins: Sequence[SpanPin], most: int | None) -> list[PartChoices]:
+        places, left, targets = self._found(source, pins, 1)
+        found, known = [], tuple(source[i] for i in places)
+        for start, end, shares in piece_choices(self.model, known, targets.best[0][0], left) if known else ():
+            a, b, all_shares = places[start], places[end - 1] + 1, np.array([share for _, share in shares])
+            parts = [
+                PartProbability(a, b, self.format.join_target(symbols) or NOTHING, p) for symbols, p in shares[:most]
+            ]
+            bits = entropy_bits(np.append(all_shares, max(1.0 - all_shares.sum(), 0.0)))
+            found.append(PartChoices(a, b, tuple(parts), float(bits)))
+        return found
 
     def _parts(self, found: Targets, chunks: Chunks, places: Sequence[int]) -> list[PartProbability]:
         """The symbols of the best target where its best alignment has them, each with p(symbol | those before it)."""

@@ -11,7 +11,7 @@ const LABELS = {
   tags: "The text with what was found in it. Arrow keys move between words, Shift selects several, Enter shows what they may be.",
   heads: "Dependency trees. Arrow keys move between words, Enter shows their possible heads.",
   brackets: "Phrase trees. Arrow keys move between constituents, Enter shows their possible labels.",
-  strings: "What each line becomes.",
+  strings: "What each line becomes. Arrow keys move between pieces, Enter shows what they may become.",
 };
 const BLOCKS = { heads: arcsElement, brackets: treeElement, strings: stringElement };
 
