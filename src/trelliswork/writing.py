@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import hashlib
 import os
@@ -19,6 +20,7 @@ from trelliswork.errors import OutputError
 
 PART = ".part"
 LONGEST_STEM = 100  # bytes; file systems allow 143 to 255 in a name
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 
@@ -104,6 +106,15 @@ def removed_at_end(path: Path) -> Iterator[None]:
 
 def _open(file: int | str | Path, mode: str) -> IO[Any]:
     return open(file, "wb") if mode == "wb" else open(file, "w", encoding="utf-8", newline="\n")
+
+
+def exchanged(first: Path, second: Path) -> bool:
+    """Exchange the names of two files or folders at once; False where the system cannot (renameat2 of Linux)."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError, TypeError):
+        return False
+    return call(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0
 
 
 # Temporary names

@@ -27,6 +27,7 @@ from trelliswork.errors import TrellisworkError, TrellisworkWarning, is_out_of_m
 from trelliswork.logs import tell
 
 BAD_INPUT, BROKEN_PIPE = 2, 141
+LONGEST = 2000  # characters of an error
 TRACEBACK = "--traceback"
 
 
@@ -180,4 +181,7 @@ def _usage(error: Any) -> str:
 
 
 def _complain(sentence: str) -> None:
-    tell(" ".join(visible(sentence).split()), level=logging.ERROR)
+    line = " ".join(visible(sentence).split())
+    if len(line) > LONGEST:  # what is quoted from a file may be of any length
+        line = f"{line[: LONGEST - 305]} ... {line[-300:]}"
+    tell(line, level=logging.ERROR)

@@ -19,6 +19,8 @@ from trelliswork.errors import DataError
 Rows: TypeAlias = tuple[tuple[Any, ...], ...]
 MAGIC = b"SQLite format 3\x00"
 SECONDS, ROWS, STEPS = 1.0, 1000, 10_000  # of a query; STEPS of SQLite's machine between looks at the clock
+LONGEST = 1_000_000  # bytes of a value or a query
+READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 
 
 class Database:
@@ -36,7 +38,9 @@ class Database:
 
     @cached_property
     def _connection(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"file:{quote(str(self.file.absolute()))}?mode=ro", uri=True)
+        found = sqlite3.connect(f"file:{quote(str(self.file.absolute()))}?mode=ro", uri=True)
+        found.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+        return found
 
     @cached_property
     def schema(self) -> dict[str, tuple[str, ...]]:
@@ -56,15 +60,22 @@ class Database:
         """The rows of a query in no order, sorted; None if it does not run, takes too long, or has too many rows."""
         ends = time.monotonic() + self.seconds
         self._connection.set_progress_handler(lambda: time.monotonic() > ends, STEPS)
+        self._connection.set_authorizer(_only_reading)
         try:
             found = self._connection.execute(query).fetchmany(self.rows + 1)
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError):
             return None
         finally:
             self._connection.set_progress_handler(None, 0)
+            self._connection.set_authorizer(None)
         if len(found) > self.rows:
             return None
         return tuple(sorted((tuple(map(_plain, row)) for row in found), key=repr))
+
+
+def _only_reading(action: int, *_: object) -> int:
+    """What a query may do: ATTACH would make files, and a connection that only reads does not prevent it."""
+    return sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY
 
 
 def _plain(value: Any) -> Any:

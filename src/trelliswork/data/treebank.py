@@ -34,7 +34,8 @@ TREEBANK = ColumnFormat(
 )
 LEAVE_OUT = "correct it, or leave the sentence out"
 
-_PART = re.compile(r"(\d+)([-.])(\d+)")
+MOST_DIGITS = 18  # of an id or a head
+_PART = re.compile(r"([0-9]{1,18})([-.])([0-9]{1,18})")
 _IDS = tuple(map(str, range(1, 301)))
 
 
@@ -212,7 +213,7 @@ def _interned(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_number(text: str) -> bool:
-    return text.isdecimal() and text.isascii()
+    return text.isdecimal() and text.isascii() and len(text) <= MOST_DIGITS
 
 
 def _is_id(comment: str) -> bool:

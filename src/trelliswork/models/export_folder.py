@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trelliswork.errors import OutputError
-from trelliswork.writing import PART, part_prefix
+from trelliswork.writing import PART, exchanged, part_prefix
 
 
 def check_folder(directory: str | Path, names: set[str], *, force: bool = False) -> None:
@@ -40,9 +40,11 @@ def whole_folder(target: Path) -> Iterator[Path]:
 
 
 def _put(made: Path, target: Path, earlier: Path) -> None:
-    """Put `made` in the place of `target`, which stays if that fails."""
+    """Put `made` in the place of `target`, which stays if that fails; at once, where the system can exchange names."""
     if not target.exists():
         made.rename(target)
+        return
+    if exchanged(made, target):
         return
     target.rename(earlier)
     try:

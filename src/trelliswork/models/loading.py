@@ -11,6 +11,7 @@ from trelliswork.data.attributes.function import FeatureFunction, Function
 from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.errors import ModelError
 from trelliswork.lazy import named
+from trelliswork.models.replacing import finish_replacing
 from trelliswork.models.storage import CONFIG, kind_of_model
 from trelliswork.text import Token
 from trelliswork.training.folder_names import COLUMNS, TOKENISER
@@ -117,6 +118,7 @@ def class_of(kind: str) -> Any:
 def model_folders(directory: str | Path) -> list[Path]:
     """The folders of models in a folder that is none itself, by name."""
     folder = Path(directory)
+    finish_replacing(folder)
     if not folder.is_dir() or (folder / CONFIG).exists():
         return []
     return sorted(each for each in folder.iterdir() if (each / CONFIG).is_file())

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -27,6 +26,7 @@ from trelliswork import __version__
 from trelliswork.data.folder_files import read_object
 from trelliswork.data.weight_files import check_finite, packed, read_arrays
 from trelliswork.errors import ModelError, OutputError
+from trelliswork.models.replacing import CONFIG, finish_replacing, put_in_place
 from trelliswork.models.stored_metrics import check_metrics
 from trelliswork.training.exclusive import exclusive_unless_held
 from trelliswork.training.folder_names import COLUMNS, OF_TRAINING, TOKENISER, is_stray
@@ -34,7 +34,6 @@ from trelliswork.writing import PART, part_prefix, removed_at_end
 
 FORMAT_VERSION = 1
 
-CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
 METRICS = "metrics.json"
 CARD = "MODEL_CARD.md"
@@ -66,8 +65,8 @@ def write_model(directory: str | Path, model: StoredModel) -> None:
         with exclusive_unless_held(target) if target.exists() else nullcontext(), _beside(target) as partial:
             partial.chmod(0o755)
             _write_files(partial, model)
-            _write_kept(target if target.exists() else partial, model.kept)
-            _replace(target, partial)
+            _write_kept(partial, model.kept)
+            put_in_place(partial, target)
     except (OSError, safetensors.SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise OutputError(f"{target}: cannot be written: {reason}; free space or choose another folder") from error
@@ -84,6 +83,7 @@ def _beside(target: Path) -> Iterator[Path]:
 def check_output(directory: str | Path) -> None:
     """Refuse a place where a model cannot or should not be written; cheap, so that it can be asked before training."""
     target = Path(directory)
+    finish_replacing(target)
     nearest = next(path for path in (target, *target.absolute().parents) if path.exists())
     if nearest.is_dir() and not os.access(nearest, os.W_OK):
         raise OutputError(f"{target}: no permission to write in {nearest}; choose another folder")
@@ -115,38 +115,16 @@ def _write_files(folder: Path, model: StoredModel) -> None:
 
 
 def _write_kept(folder: Path, kept: Mapping[str, Any]) -> None:
-    """Keep other models with the model; those of an earlier one go. One that cannot be saved is not kept."""
+    """Keep other models with the model. One that cannot be saved is not kept."""
     for name in (TOKENISER, COLUMNS):
-        place, model = folder / name, kept.get(name)
+        model = kept.get(name)
         if model is not None and hasattr(model, "save"):
-            model.save(place)
-        elif (place / CONFIG).is_file() or any(place.glob(f"*/{CONFIG}")):
-            shutil.rmtree(place)
-
-
-def _replace(target: Path, partial: Path) -> None:
-    """Put `partial` in the place of `target`, or its files among those of an older folder of that name.
-
-    The checkpoint of a run in such a folder must outlive a kill at any moment, so the folder stays where it is. Weights
-    that fit the config there are replaced as they are: the folder is a whole model at any moment. Other weights go
-    first and come last: in between it is a model without weights, never one with those of another. What makes a folder
-    a model, its config, comes first.
-    """
-    if not target.exists():
-        partial.rename(target)
-        return
-    if not _same_content(target / CONFIG, partial / CONFIG):
-        (target / WEIGHTS).unlink(missing_ok=True)
-    for path in sorted(partial.iterdir(), key=lambda path: (path.name == WEIGHTS, path.name != CONFIG)):
-        os.replace(path, target / path.name)
-
-
-def _same_content(first: Path, second: Path) -> bool:
-    return first.is_file() and first.read_bytes() == second.read_bytes()
+            model.save(folder / name)
 
 
 def kind_of_model(directory: str | Path) -> str | None:
     """What a model folder says it is; None if it does not say, which `read_model` then explains."""
+    finish_replacing(directory)
     try:
         return str(read_object(Path(directory) / CONFIG)["kind"])
     except (ModelError, KeyError):
@@ -159,6 +137,7 @@ def read_model(directory: str | Path, kind: str) -> StoredModel:
     if not folder.is_dir():
         found = "a file" if folder.exists() else "nothing"
         raise ModelError(f"{folder}: expected a model folder, got {found}; check the path")
+    finish_replacing(folder)
     config = read_object(folder / CONFIG)
     _check_head(folder, config, kind)
     _check_texts(folder, config)
@@ -192,7 +171,7 @@ def is_newer(config: Mapping[str, Any]) -> bool:
 
 
 def _numbers(version: str) -> list[int]:
-    return [int(part) for part in re.findall(r"\d+", version)]
+    return [int(part) for part in re.findall(r"[0-9]{1,9}", version)]
 
 
 def upgrade(config: Mapping[str, Any]) -> str:

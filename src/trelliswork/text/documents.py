@@ -12,6 +12,7 @@ from trelliswork.errors import DataError
 from trelliswork.text.tokens import Token
 
 BLANK_LINE = "\n\n"
+MOST_DIGITS = 18  # of an id
 # What treebanks write in place of some characters of the text.
 _WRITTEN_FOR = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "``": '"', "''": '"',
@@ -136,9 +137,8 @@ class _Building:
         for number, (ident, form, *_, misc) in lines:
             if "-" in ident:
                 first, last = _range(ident, name, number)
-                words = tuple(
-                    fields[1] for _, fields in lines if fields[0].isdigit() and first <= int(fields[0]) <= last
-                )
+                plain = [(_number(fields[0], name, at), fields[1]) for at, fields in lines if fields[0].isdecimal()]
+                words = tuple(word for i, word in plain if first <= i <= last)
                 covered = last
             elif "." in ident or _number(ident, name, number) <= covered:
                 continue
@@ -161,7 +161,7 @@ def _range(ident: str, name: str, line: int) -> tuple[int, int]:
 
 
 def _number(ident: str, name: str, line: int) -> int:
-    if not ident.isdecimal():
+    if not ident.isdecimal() or len(ident) > MOST_DIGITS:
         raise DataError(name, f"expected an id such as 3, 3-4 or 3.1, got {ident!r}", line=line)
     return int(ident)
 

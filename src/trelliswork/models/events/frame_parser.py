@@ -235,8 +235,10 @@ class FrameParser(WordNetwork):
 
     @classmethod
     def from_stored(cls, config: Mapping[str, Any]) -> Self:
-        settings = cls.CONFIG.from_dict(config["settings"])
-        return cls(settings, TokenFeatures.from_stored(settings, config), Actions.from_list(config["actions"]))
+        settings, actions = cls.CONFIG.from_dict(config["settings"]), config["actions"]
+        if not all(type(part) in (int, str) for row in actions for part in row):
+            raise ValueError("expected whole numbers and texts as parts of actions")
+        return cls(settings, TokenFeatures.from_stored(settings, config), Actions.from_list(actions))
 
 
 def _advance(system: FrameSystem, state: FrameState, decisions: Int[Tensor, "batch"]) -> FrameState:

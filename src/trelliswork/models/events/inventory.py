@@ -42,7 +42,11 @@ class Inventory:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Inventory:
         """The inverse of `to_dict`."""
-        return cls(*(tuple(stored[name]) for name in ("kinds", "types", "roles", "relations")))
+        found = [tuple(stored[name]) for name in ("kinds", "types", "roles", "relations")]
+        for names in found:
+            if not all(isinstance(each, str) for each in names) or len(set(names)) < len(names):
+                raise ValueError("expected texts that differ as names of the inventory")
+        return cls(*found)
 
     @property
     def tags(self) -> list[str]:

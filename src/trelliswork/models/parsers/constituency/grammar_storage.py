@@ -36,6 +36,8 @@ def counts_from(stored: StoredModel) -> RuleCounts:
     """The counts of a folder."""
     counts = RuleCounts(GrammarConfig.from_dict(stored.config["settings"]))
     symbols, words, arrays = stored.config["symbols"], stored.config["words"], stored.weights
+    if not all(isinstance(name, str) and name for name in (*symbols, *words)):
+        raise ValueError("expected texts as symbols and words")
     for (a, b, c), n in zip(arrays["binary"].tolist(), arrays["binary_counts"].tolist(), strict=True):
         counts.binary[symbols[a], symbols[b], symbols[c]] = n
     for (a, b), n in zip(arrays["unary"].tolist(), arrays["unary_counts"].tolist(), strict=True):

@@ -30,7 +30,14 @@ from trelliswork.models.transducers.semantic.constraints import Arities, Bracket
 from trelliswork.models.transducers.semantic.forms import CLOSE, OPEN, Form, form_of
 from trelliswork.models.transducers.semantic.names import Lexicon, NamingGenerator, Opened
 from trelliswork.models.transducers.semantic.question_words import QuestionWords, words_of
-from trelliswork.models.transducers.semantic.trees import form_named, limits_of, opened_pairs, opened_tree, tree_of
+from trelliswork.models.transducers.semantic.trees import (
+    check_limits,
+    form_named,
+    limits_of,
+    opened_pairs,
+    opened_tree,
+    tree_of,
+)
 from trelliswork.models.transducers.transducer import Transduced
 from trelliswork.nn.decoders.base import Decoder, Unrolled
 from trelliswork.nn.decoders.constraints import Constraint
@@ -294,4 +301,5 @@ class Seq2Tree(PairNetwork):
     def from_stored(cls, config: Mapping[str, Any]) -> Self:
         source, target = (Vocabulary.from_list(config[side], unknown=UNKNOWN) for side in ("source", "target"))
         settings, format = cls.CONFIG.from_dict(config["settings"]), PairFormat(**config["format"])
+        check_limits(config["limits"])
         return cls(settings, format, source, target, config["limits"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trelliswork.data import Sentence
@@ -12,6 +12,7 @@ from trelliswork.models.transducers.semantic.forms import CLOSE, FORMS, OPEN, Fo
 from trelliswork.models.transducers.semantic.names import Lexicon, Opened
 from trelliswork.models.transducers.semantic.sql import SqlForm
 
+LARGEST = 10_000  # size of a tree that a model may write
 DEEPER, LONGER = 2, 1.5  # than the deepest and the longest tree of the training data: what may be generated
 
 
@@ -55,6 +56,23 @@ def limits_of(trees: Sequence[Symbols]) -> dict[str, Any]:
         "deepest": max(map(_depth, trees)) + 1 + DEEPER,
         "longest": int(LONGER * max(map(len, trees))) + 1,
     }
+
+
+def check_limits(limits: Mapping[str, Any]) -> None:
+    """Refuse limits of a folder that `limits_of` did not make."""
+    texts = [*limits["alone"], *limits["lexicon"], *limits["lexicon"].values(), *limits["arities"]]
+    texts += [name for table, columns in limits.get("schema", {}).items() for name in (table, *columns)]
+    if not all(isinstance(each, str) for each in texts):
+        raise ValueError("expected texts as names")
+    if not all(_is_size(limits[name]) for name in ("deepest", "longest", "known")):
+        raise ValueError(f"expected sizes of at most {LARGEST:,}")
+    for least, most in limits["arities"].values():
+        if not (_is_size(least) and (most is None or _is_size(most))):
+            raise ValueError("expected numbers of arguments as arities")
+
+
+def _is_size(given: Any) -> bool:
+    return type(given) is int and 0 <= given <= LARGEST
 
 
 def _depth(tree: Symbols) -> int:
