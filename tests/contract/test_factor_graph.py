@@ -101,8 +101,8 @@ class TestFactorGraph(StructureContract):
         return instance.with_scores(**changed)
 
     def forbidding(self, instance: Instance, row: int, plain: Any) -> Instance:
-        unary = instance.scores["unary"].clone()
-        unary.reshape(-1, *unary.shape[-2:])[row, 0, plain[0]] = -INF
+        unary, variable = instance.scores["unary"].clone(), int(graphs.present(instance)[row].int().argmax())
+        unary.reshape(-1, *unary.shape[-2:])[row, variable, plain[variable]] = -INF
         return instance.with_scores(unary=unary)
 
     # --- beyond the contract ---------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from tests.contract import test_linear_chain
 from tests.contract.base import Instance
-from tests.contract.test_linear_chain import TestLinearChain
 from tests.trust.oracle import CONTRACTS, Findings, Measure, compare, queries_of, run, varied
 from trelliswork.distributions.registry import KINDS
 
@@ -43,7 +43,7 @@ class Wrong:
         return self.right.entropy() * (1 + 1e-6)
 
 
-class WrongEntropy(TestLinearChain):
+class WrongEntropy(test_linear_chain.TestLinearChain):
     __test__ = False
 
     def build(self, instance: Instance, backend: str) -> Any:

@@ -219,6 +219,8 @@ def _is_optional(each: Field[Any]) -> bool:
 
 def check_settings(config: type, settings: Mapping[str, Any]) -> None:
     """Refuse stored settings that nobody knows, or of another kind than the dataclass says."""
+    if not isinstance(settings, Mapping):
+        raise TrellisworkError(f"expected settings of {config.__name__} by their names; got {_shown(settings)}")
     unknown = sorted(set(settings) - set(kinds_of(config)))
     if unknown:
         raise TrellisworkError(f"expected settings of {config.__name__}; got {', '.join(unknown)}; remove them")

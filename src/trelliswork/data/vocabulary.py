@@ -22,9 +22,9 @@ class Vocabulary:
         self._items = tuple(items)
         self._index = {item: i for i, item in enumerate(self._items)}
         self.unknown = unknown
-        strange = next((item for item in self._items if not isinstance(item, str)), None)
-        if strange is not None:
-            raise TrellisworkError(f"items of a vocabulary must be texts; got {strange!r}")
+        strange = [item for item in self._items if not isinstance(item, str)]
+        if strange:
+            raise TrellisworkError(f"items of a vocabulary must be texts; got {strange[0]!r}")
         if len(self._index) < len(self._items):
             twice = next(item for item, n in Counter(self._items).items() if n > 1)
             raise TrellisworkError(f"items of a vocabulary must differ; got {twice!r} more than once")

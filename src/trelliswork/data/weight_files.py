@@ -20,6 +20,7 @@ from trelliswork.data.folder_files import check_regular
 from trelliswork.errors import ModelError
 
 Array = np.ndarray[Any, Any]
+LARGEST = 1e8  # size of a weight; the product of four is still a float32
 CHECKSUM = "sha256"
 
 
@@ -66,13 +67,15 @@ def read_arrays(path: Path, known: tuple[str, ...] = ()) -> tuple[dict[str, Arra
 
 
 def check_finite(arrays: Mapping[str, Array], path: Path) -> None:
-    """Refuse weights that are NaN or infinite: every answer would be wrong, if it came at all."""
+    """Refuse weights that are NaN, infinite, or so large that products of them are: no answer would come of them."""
     for name, array in arrays.items():
-        if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
+        if array.dtype.kind == "f" and not bool((np.abs(array) <= LARGEST).all()):
+            expected = "finite weights"
             found = "NaN" if bool(np.isnan(array).any()) else "infinite"
-            raise ModelError(
-                f"{path}: expected finite weights, got {found} values in {name!r}; copy the model again or train again"
-            )
+            if bool(np.isfinite(array).all()):
+                expected, found = f"weights of at most {LARGEST:g}", "larger"
+            problem = f"expected {expected}, got {found} values in {name!r}"
+            raise ModelError(f"{path}: {problem}; copy the model again or train again")
 
 
 def _array(weights: Any) -> Array:

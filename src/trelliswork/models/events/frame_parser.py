@@ -60,6 +60,9 @@ class _Hypothesis:
     probability: float
 
 
+LARGEST = 1000  # number in an action: a length, or how far back a frame is
+
+
 class FrameParser(WordNetwork):
     """An encoder, and a unit that reads the states of the frame system.
 
@@ -236,8 +239,9 @@ class FrameParser(WordNetwork):
     @classmethod
     def from_stored(cls, config: Mapping[str, Any]) -> Self:
         settings, actions = cls.CONFIG.from_dict(config["settings"]), config["actions"]
-        if not all(type(part) in (int, str) for row in actions for part in row):
-            raise ValueError("expected whole numbers and texts as parts of actions")
+        numbers = [part for row in actions for part in row if not isinstance(part, str)]
+        if not all(type(each) is int and -1 <= each <= LARGEST for each in numbers):
+            raise ValueError(f"expected texts and whole numbers of at most {LARGEST} as parts of actions")
         return cls(settings, TokenFeatures.from_stored(settings, config), Actions.from_list(actions))
 
 

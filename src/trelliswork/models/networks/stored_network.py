@@ -75,6 +75,7 @@ class StoredNetwork(Model, nn.Module):
         A network has no feature function: `features` is not used.
         """
         stored = read_model(directory, cls.__name__)
+        _check_layers(directory, stored)
         weights = {name: torch.tensor(array) for name, array in stored.weights.items()}
         try:
             # Initial values are overwritten: leave the caller's seed alone.
@@ -99,3 +100,12 @@ class StoredNetwork(Model, nn.Module):
     def restore_weights(self, weights: Mapping[str, Tensor]) -> None:
         """The inverse of `stored_weights`."""
         self.load_state_dict(dict(weights))
+
+
+def _check_layers(directory: str | Path, stored: StoredModel) -> None:
+    """Refuse settings with more layers than there are weights, before lists of that length are made."""
+    settings = stored.config.get("settings")
+    layers = settings.get("layers") if isinstance(settings, dict) else None
+    if isinstance(layers, int) and layers > max(len(stored.weights), 100):
+        problem = f"{layers:,} layers, {len(stored.weights)} weights"
+        raise ModelError(f"{directory}: config.json and weights do not fit ({problem}); copy it again")

@@ -288,7 +288,7 @@ class TreebankGrammar(ConstituencyParser):
         try:
             counts = counts_from(stored)
             model = cls(counts.config, counts)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         model.metrics = dict(stored.metrics)
         found: Self = with_kept(model, directory)

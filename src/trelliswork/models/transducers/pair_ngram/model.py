@@ -217,8 +217,10 @@ class PairNgram(Transducer):
         try:
             settings = PairNgramConfig.from_dict(stored.config["settings"])
             chunks = [(tuple(source), tuple(target)) for source, target in stored.config["chunks"]]
+            if not all(isinstance(symbol, str) for chunk in chunks for side in chunk for symbol in side):
+                raise ValueError("expected texts as symbols of chunks")
             model = cls(settings, PairFormat(**stored.config["format"]), ChunkModel.from_arrays(chunks, stored.weights))
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise ModelError(f"{directory}: config.json and weights do not fit ({error}); copy it again") from error
         model.metrics = dict(stored.metrics)
         found: Self = with_kept(model, directory)
