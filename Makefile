@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test quick lint ruff portability bench accuracy clean
+.PHONY: help demo test quick lint ruff portability oracle trust bench accuracy clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -43,6 +43,16 @@ ruff: $(READY)
 
 portability: $(READY) ## make demo and make test in fresh clones, in both orders, under other processors and threads
 	$(BIN)/python -m tests.portability
+
+oracle: $(READY) ## 100,000 random cases of every structure, query, number format and backend against enumeration
+	$(BIN)/python -m tests.trust.oracle
+
+trust: $(READY)  ## fuzz, faults and oracle in full, an hour or two; writes docs/results/trust.md
+	-$(BIN)/python -m tests.fuzz.harness --keep
+	-$(BIN)/python -m tests.faults.checking
+	-$(BIN)/python -m tests.trust.oracle
+	TRELLISWORK_FUZZ=10000 TRELLISWORK_KILLS=100 $(BIN)/python -m pytest tests/web/test_faults.py tests/web/test_teaching.py
+	$(BIN)/python -m tests.trust.report
 
 BENCHMARKS := chain segments constituency dependency ctc edit automata beam features tagging neural calls
 

@@ -64,3 +64,14 @@ def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
     broken.write_bytes(b"SQLite format 3\x00" + b"x" * 4000)
     with pytest.raises(DataError, match="one that is broken"):
         Database(broken)
+
+
+def test_a_query_only_reads(file: Path) -> None:
+    """A connection that only reads still makes files by ATTACH, which a model's queries must not."""
+    database, other = Database(file), file.with_name("made.sqlite")
+    for query in (f"ATTACH DATABASE '{other}' AS more", "PRAGMA journal_mode = WAL", "CREATE TEMP TABLE t (x)"):
+        assert database.answer(query) is None, query
+    assert database.answer("SELECT LENGTH(zeroblob(100000000))") is None
+    assert not other.exists()
+    counted = "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i + 1 FROM n WHERE i < 3) SELECT SUM(i) FROM n"
+    assert database.answer(counted) == ((6,),)

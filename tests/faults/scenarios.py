@@ -142,7 +142,7 @@ def convert(folder: Path) -> int:
 
 def of_converted(folder: Path) -> Hashable:
     model: Any = load(folder / "model")
-    return type(model).__name__, tuple(model.labels)
+    return type(model).__name__, tuple(model.labels.vocabulary.to_list())
 
 
 def exported(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The table of what was tried and what was found: `python -m tests.trust.report` writes docs/results/trust.md and .json.
+"""What was tried and what was found: `python -m tests.trust.report` writes docs/results/trust.md and trust.json.
 
 It reads what the oracle, the fuzz and the faults left in runs/trust.
 """
