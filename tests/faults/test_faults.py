@@ -18,7 +18,7 @@ from tests.faults.checking import Trial, all_faults, kill_at_steps
 from tests.faults.scenarios import OLD, SCENARIOS, Scenario
 from tests.faults.teaching import killed_lessons
 
-KILLS = int(os.environ.get("TRELLISWORK_KILLS", "3"))
+KILLS = int(os.environ.get("TRELLISWORK_KILLS", "2"))
 
 
 @pytest.fixture

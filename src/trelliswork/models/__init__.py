@@ -1,6 +1,12 @@
 """Models: features, network and structure put together, with a folder format.
 
 Names are imported when first used: a feature CRF is trained without torch, which takes more memory than its data.
+
+base.py, part_choices.py, examined.py, batched.py    what every model answers
+storage.py, replacing.py, stored_metrics.py, card.py, export_folder.py    folders of models and of exports
+loading.py                  any model from its folder
+recipe.py, families.py      how models are trained by name
+networks/, taggers/, parsers/, transducers/, events/, tokenisers/    the models
 """
 
 from __future__ import annotations
