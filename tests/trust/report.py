@@ -26,7 +26,7 @@ def oracle_part(found: Mapping[str, Any]) -> str:
         "## Numbers",
         "",
         f"{found['cases']:,} random cases (seed {found['seed']}, `make oracle`, {found['seconds']:,} s of one core), "
-        f"**{len(found['failures'])} beyond the tolerance** (1e-10 in float64, 1e-5 in float32).",
+        f"**{len(found['failures'])} that failed** (tolerance 1e-10 in float64, 1e-5 in float32).",
         "A case is one query of one random instance in one number format by one backend: every row and every value of "
         "it is compared with enumeration in float64. Differences are relative to the largest number involved.",
     ]
