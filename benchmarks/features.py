@@ -22,8 +22,8 @@ from benchmarks.timing import Candidate
 from trelliswork.data import Choices, Sentence, open_conll
 from trelliswork.data.attributes import AttributeRows, KeyIndex, Templates
 from trelliswork.data.attributes.key_index import keys_of
-from trelliswork.models.taggers.features.corpus import columns_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.encoding import columns_of
 from trelliswork.models.taggers.features.learners.likelihood import Likelihood
 from trelliswork.training.lbfgs import LBFGS
 

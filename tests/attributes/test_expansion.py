@@ -33,9 +33,14 @@ def test_blocks_are_the_whole(skip_outside: bool, tokens_at_a_time: int, monkeyp
     assert keys_of(templates.names(listed, LENGTHS, data)).tolist() == keys.tolist()
 
 
-def test_first_entries() -> None:
+def test_pieces_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = AttributeRows(np.array([3]), np.array([0, 2, 2, 5]), np.array([3, 0, 3, 1, 0], np.int32))
-    assert rows.first_entries(5).tolist() == [1, 3, 5, 0, 5]
+    for at_a_time in (1, 2, 100):
+        monkeypatch.setattr("trelliswork.data.attributes.rows.ENTRIES_AT_A_TIME", at_a_time)
+        pieces = list(rows.pieces())
+        assert [e for entries, _ in pieces for e in range(entries.start, entries.stop)] == [0, 1, 2, 3, 4]
+        assert np.concatenate([tokens for _, tokens in pieces]).tolist() == rows.tokens().tolist() == [0, 0, 2, 2, 2]
+        assert rows.counts(5).tolist() == [2, 1, 0, 2, 0]
 
 
 def test_strangers_are_left_out() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated, Any, get_args
 
 import typer
@@ -38,6 +39,20 @@ Threads = Annotated[
     typer.Option(
         help="Number of CPU threads. More than one helps large networks on an idle machine.", min=1, max=MOST_THREADS
     ),
+]
+
+
+class DeviceName(StrEnum):
+    """What networks compute on."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+    mps = "mps"
+
+
+Device = Annotated[
+    DeviceName, typer.Option(help="Device that networks compute on; auto is the first CUDA GPU, or the CPU.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and the result.")]
 

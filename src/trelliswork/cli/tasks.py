@@ -6,22 +6,33 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from trelliswork.cli.messages import say
 from trelliswork.data import Choices, Sentence
 from trelliswork.data.attributes import FeatureFunction
 from trelliswork.errors import ModelError, TrellisworkError
 from trelliswork.models import load
+from trelliswork.models.placing import place
 from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 
 
-def load_reader(folder: str, features: FeatureFunction | None) -> Any:
+def load_reader(folder: str, features: FeatureFunction | None, device: str = "auto") -> Any:
     """The model in a folder, unless it reads something else than words, which no file of sentences has."""
-    model = load(folder, features=features)
+    model = load_on(folder, features, device)
     if model.reads not in ("words", "attributes", "text"):
         kind = type(model).__name__
         raise ModelError(
             f"{folder}: expected a model that reads words, got one that reads {model.reads}; "
             f'use it from Python: {kind}.load("{folder}").predict(sequences)'
         )
+    return model
+
+
+def load_on(folder: str, features: FeatureFunction | None, device: str) -> Any:
+    """The model in a folder, on a device, which is told unless it is the CPU."""
+    model: Any = load(folder, features=features)
+    found = place(model, device)
+    if found != "cpu":
+        say(f"{folder}: on {found}")
     return model
 
 

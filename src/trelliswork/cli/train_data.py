@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from trelliswork.cli.config_file import CONFIG_FILE
 from trelliswork.cli.gold_files import GoldFiles
@@ -20,6 +20,7 @@ from trelliswork.cli.tokenising import given_tokeniser, known_texts, learned_tok
 from trelliswork.data import Choices, ColumnFormat, CsvFormat, Sentence, atomic_write
 from trelliswork.data.choices import CONLLU_NAMES
 from trelliswork.data.pairs import PairColumns
+from trelliswork.data.spilled import held
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Options
@@ -27,6 +28,7 @@ from trelliswork.models.storage import CONFIG, check_output
 from trelliswork.models.taggers.column_taggers import predicted_columns
 from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 from trelliswork.models.tokenisers.recipe import hold_out as hold_out_texts
+from trelliswork.runtime.scratch import Scratch
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.folder_names import HISTORY, CheckpointFolder
 
@@ -94,14 +96,15 @@ def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
     format, stream = files.open(train_file, choices, None)
     if choices.detail != "labels" and (format is not None or kind_of(train_file) not in ("brackets", "conll")):
         raise DataError(train_file, "--detail is for trees in brackets, got a file without; leave it out")
-    train = list(stream)
+    scratch = Scratch.at(options.get("scratch"))
+    train = held(stream, scratch)
     again = columns_of(format, choices)
     if dev_file is not None:
         dev = list(files.open(dev_file, again, None)[1])
     else:
         train, dev = hold_out(train, train_file)
     least = options.get("min_tag_count", 1)
-    n_all, train = len(train), without_rare_tags(train, least, options)
+    n_all, train = len(train), without_rare_tags(train, least, options, scratch)
     say(f"{train_file}: {layout(format, kind_of(train_file))}", quiet=quiet)
     if dev_file is None:
         say(f"dev: the last {len(dev):,} of the sentences (10%), as there is no --dev", quiet=quiet)
@@ -117,7 +120,8 @@ def read_data(options: Options, choices: Choices, files: GoldFiles) -> Material:
     scheme = choices.scheme or (format.scheme if format is not None else None)
     about = _provenance(options, train, dev, format, choices)
     tokeniser = tokeniser or learned_tokeniser(options, format)
-    material = Material(train, dev, format, scheme, again, about, tokeniser=tokeniser)
+    listed = cast("list[Sentence]", train)  # on disk, it is a sequence of which nobody changes anything
+    material = Material(listed, dev, format, scheme, again, about, tokeniser=tokeniser)
     return _with_predicted_columns(material, options) if predicted else material
 
 
@@ -173,15 +177,17 @@ def columns_of(format: ColumnFormat | None, choices: Choices) -> Choices:
     return replace(columns, delimiter=choices.delimiter, fields=choices.fields, tokeniser=choices.tokeniser)
 
 
-def hold_out(sentences: list[Sentence], file: str) -> tuple[list[Sentence], list[Sentence]]:
+def hold_out(sentences: Sequence[Sentence], file: str) -> tuple[Sequence[Sentence], list[Sentence]]:
     """All but the last tenth, and the last tenth."""
     if len(sentences) < 2:
         raise DataError(file, "expected at least 2 sentences to hold one out; add sentences or name a --dev file")
     n_dev = max(1, len(sentences) // HELD_OUT)
-    return sentences[:-n_dev], sentences[-n_dev:]
+    return sentences[:-n_dev], list(sentences[-n_dev:])
 
 
-def without_rare_tags(sentences: list[Sentence], least: int, options: Options) -> list[Sentence]:
+def without_rare_tags(
+    sentences: Sequence[Sentence], least: int, options: Options, scratch: Scratch
+) -> Sequence[Sentence]:
     """The sentences all of whose tags occur at least `least` times, counted before any is left out.
 
     Whole sentences go: an unknown tag inside of one is more than most models can learn from.
@@ -194,7 +200,7 @@ def without_rare_tags(sentences: list[Sentence], least: int, options: Options) -
         unfit = "--partial" if options.get("partial") else f"--model {MULTI_TASK}"
         raise TrellisworkError(f"--min-tag-count needs one known tag for each token, got {unfit}; leave one out")
     seen = Counter(tag for sentence in sentences for tag in sentence.tags or ())
-    kept = [sentence for sentence in sentences if all(seen[tag] >= least for tag in sentence.tags or ())]
+    kept = held((each for each in sentences if all(seen[tag] >= least for tag in each.tags or ())), scratch)
     if not kept:
         problem = f"expected sentences whose tags are seen at least {least} times, got none"
         raise DataError(options["train"], f"{problem}; lower --min-tag-count")

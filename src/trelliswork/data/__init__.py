@@ -8,6 +8,7 @@ jsonl.py, json_*.py         JSON records of several shapes
 crfsuite.py, crfsuite_*.py  CRFsuite's data and models
 raw_sentences.py, cutting.py, kept_lines.py    raw text; tokens cut smaller; a file given back with one column replaced
 vocabulary.py, vectors.py, batching.py, baseline.py    for taggers
+spilled.py                  sentences in a temporary file, for data larger than memory
 settings.py, folder_files.py, weight_files.py    settings as fields of dataclasses; folders of models
 attributes/, corpus/        attributes of tokens by templates; the built-in corpora
 """

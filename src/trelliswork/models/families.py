@@ -75,7 +75,10 @@ class Machine(Settings):
 
     PANEL = TrainingConfig.PANEL
 
-    device: str = setting("cpu", "Device to train on", choices=("cpu", "cuda", "mps"), option=True)
+    device: str = setting(
+        "auto", "Device to train on; auto is the first CUDA GPU, or the CPU", choices=("auto", "cpu", "cuda", "mps"),
+        option=True,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,10 @@ class AttributeSources(Settings):
     partial: bool = setting(
         False, "Partial labels: read the tag ? as unknown and A|B as either of the two.", option=True
     )
+    scratch: str | None = setting(
+        None, "Keep the training data in temporary files in this directory instead of memory: for data larger than "
+        "memory.", option=True, metavar="DIR",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ progress.py, tensorboard.py, result.py,            what is shown and told
 seeds_result.py, search_result.py
 seeds.py, trials.py, search_space.py               several seeds, the search for settings
 lbfgs.py, vector_kernels.py                        L-BFGS and OWL-QN over numpy arrays
+processes.py, shares.py                            several processes train one network
+together.py, process_arrays.py                     the same over numpy arrays, for models without a network
 trainable.py                                       what the loop asks of a model
 
 What needs torch is imported when first used.

@@ -36,6 +36,9 @@ class LBFGS:
 
     Stops when ‖gradient‖ < epsilon · max(1, ‖w‖), when the loss fell by less than `delta` (relative) over the last
     `period` iterations, or after `max_iterations`.
+
+    Several processes that each look after a part of the weights share it out: the objective is given and returns parts,
+    and `total` sums a number over all processes.
     """
 
     l2: float = 0.0
@@ -46,6 +49,7 @@ class LBFGS:
     period: int = 10
     max_iterations: int = 10_000
     max_line_search: int = 20
+    total: Callable[[float], float] = float
 
     def minimise(self, objective: Objective, weights: Array) -> Iterator[Step]:
         """One `Step` an iteration; the last one is the result."""
@@ -54,10 +58,10 @@ class LBFGS:
         losses = [point.loss]
         evaluations = 1
         for iteration in range(1, self.max_iterations + 1):
-            direction = _two_loops(pairs, point.slope)
+            direction = self._two_loops(pairs, point.slope)
             if self.l1:
                 vectors.keep_descent(direction, point.slope)  # stay in the orthant that the slope points into
-            first = 1.0 / max(_norm(point.slope), 1e-300) if not pairs else 1.0
+            first = 1.0 / max(self._norm(point.slope), 1e-300) if not pairs else 1.0
             after, tries = self._search(objective, point, direction, first)
             evaluations += tries
             if after is None and pairs:  # a stale curvature: start again along the slope
@@ -68,10 +72,10 @@ class LBFGS:
             self._remember(pairs, point, after)
             point = after
             losses.append(point.loss)
-            norm = _norm(point.slope)
-            n_active = int(np.count_nonzero(point.weights))
+            norm = self._norm(point.slope)
+            n_active = int(self.total(float(np.count_nonzero(point.weights))))
             yield Step(iteration, point.weights, point.loss, norm, n_active, evaluations)
-            if norm < self.epsilon * max(1.0, _norm(point.weights)):
+            if norm < self.epsilon * max(1.0, self._norm(point.weights)):
                 return
             if len(losses) > self.period and losses[-1 - self.period] - losses[-1] < self.delta * abs(losses[-1]):
                 return
@@ -82,7 +86,7 @@ class LBFGS:
         s, y = pairs.popleft()[:2] if full else (np.empty(n, np.float32), np.empty(n, np.float32))
         vectors.difference(after.weights, point.weights, s)
         vectors.difference(after.gradient, point.gradient, y)
-        if (curvature := dot(s, y)) > 1e-300:
+        if (curvature := self.dot(s, y)) > 1e-300:
             pairs.append((s, y, curvature))
 
     def _search(self, objective: Objective, point: _Point, direction: Array, step: float) -> tuple[_Point | None, int]:
@@ -90,7 +94,7 @@ class LBFGS:
 
         Without L1 a step that is too short for the curvature condition (Wolfe) is lengthened.
         """
-        descent = dot(point.slope, direction)
+        descent = self.dot(point.slope, direction)
         if descent >= 0:
             return None, 0
         low, high = 0.0, np.inf
@@ -100,19 +104,38 @@ class LBFGS:
             if self.l1:
                 vectors.stay_in_orthant(weights, point.weights, point.slope)
             after = _Point(self, objective, weights)
-            wanted = dot(point.slope, weights) - dot(point.slope, point.weights) if self.l1 else descent * step
+            wanted = (
+                self.dot(point.slope, weights) - self.dot(point.slope, point.weights) if self.l1 else descent * step
+            )
             if not after.loss <= point.loss + 1e-4 * wanted:
                 high = step
-            elif not self.l1 and dot(after.gradient, direction) < 0.9 * descent:
+            elif not self.l1 and self.dot(after.gradient, direction) < 0.9 * descent:
                 low = step
             else:
                 return after, tries
             step = (low + high) / 2 if high < np.inf else 2 * step
         return None, tries
 
+    def dot(self, a: Array, b: Array) -> float:
+        """The inner product of whole vectors, given the parts of this process."""
+        return self.total(dot(a, b))
 
-def _norm(a: Array) -> float:
-    return math.sqrt(dot(a, a))
+    def _norm(self, a: Array) -> float:
+        return math.sqrt(self.dot(a, a))
+
+    def _two_loops(self, pairs: deque[Pair], slope: Array) -> Array:
+        """-H · slope, H the inverse Hessian that the last pairs (s, y) suggest."""
+        direction: Array = -slope
+        alphas = []
+        for s, y, curvature in reversed(pairs):
+            alphas.append(self.dot(s, direction) / curvature)
+            vectors.add_scaled(direction, -alphas[-1], y)
+        if pairs:
+            _, y, curvature = pairs[-1]
+            direction *= curvature / self.dot(y, y)
+        for (s, y, curvature), alpha in zip(pairs, reversed(alphas), strict=True):
+            vectors.add_scaled(direction, alpha - self.dot(y, direction) / curvature, s)
+        return direction
 
 
 class _Point:
@@ -121,25 +144,12 @@ class _Point:
     def __init__(self, settings: LBFGS, objective: Objective, weights: Array) -> None:
         loss, gradient = objective(weights)
         self.weights = weights
-        self.loss = loss + settings.l2 * dot(weights, weights) + settings.l1 * float(np.abs(weights).sum())
+        self.loss = loss + settings.l2 * settings.dot(weights, weights)
+        if settings.l1:
+            self.loss += settings.l1 * settings.total(float(np.abs(weights).sum()))
         if settings.l2:
             vectors.add_scaled(gradient, 2 * settings.l2, weights)
         self.gradient = self.slope = gradient
         if settings.l1:
             self.slope = np.empty_like(gradient)
             vectors.pseudo_gradient(weights, gradient, settings.l1, self.slope)
-
-
-def _two_loops(pairs: deque[Pair], slope: Array) -> Array:
-    """-H · slope, H the inverse Hessian that the last pairs (s, y) suggest."""
-    direction: Array = -slope
-    alphas = []
-    for s, y, curvature in reversed(pairs):
-        alphas.append(dot(s, direction) / curvature)
-        vectors.add_scaled(direction, -alphas[-1], y)
-    if pairs:
-        _, y, curvature = pairs[-1]
-        direction *= curvature / dot(y, y)
-    for (s, y, curvature), alpha in zip(pairs, reversed(alphas), strict=True):
-        vectors.add_scaled(direction, alpha - dot(y, direction) / curvature, s)
-    return direction

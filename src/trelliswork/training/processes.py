@@ -99,18 +99,19 @@ class Processes:
             return
         moved = [each for each in parameters if each.requires_grad]
         present, rows = self._touched(moved)
-        buffers = [_gradient(each)[mask] if mask is not None else _gradient(each)
+        buffers = [_gradient(each)[mask.to(each.device)] if mask is not None else _gradient(each)
                    for each, mask, there in zip(moved, rows, present, strict=True) if there]  # fmt: skip
         if not buffers:
             return
-        flat = torch.cat([each.reshape(-1) for each in buffers])
+        flat = torch.cat([each.reshape(-1).cpu() for each in buffers])  # where gloo adds
         dist.all_reduce(flat)
         sums = iter(flat.split([each.numel() for each in buffers]))
         for each, mask, there in zip(moved, rows, present, strict=True):
             if there and mask is None:
-                each.grad = next(sums).view_as(each).clone()
-            elif there:
-                each.grad = _gradient(each).index_put((mask,), next(sums).view(-1, *each.shape[1:]))
+                each.grad = next(sums).view_as(each).clone().to(each.device)
+            elif there and mask is not None:
+                total = next(sums).view(-1, *each.shape[1:]).to(each.device)
+                each.grad = _gradient(each).index_put((mask.to(each.device),), total)
 
     def _touched(self, parameters: Sequence[nn.Parameter]) -> tuple[list[bool], list[Tensor | None]]:
         """Which parameters have a gradient in any process, and which rows of the large ones."""
@@ -131,7 +132,7 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
 
 
 def _nonzero_rows(parameter: nn.Parameter) -> Tensor:
-    return (_gradient(parameter) != 0).any(1).to(torch.uint8)
+    return (_gradient(parameter) != 0).any(1).to("cpu", torch.uint8)
 
 
 class SharedInterrupts(Interrupts):

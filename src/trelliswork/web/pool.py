@@ -59,10 +59,11 @@ class Pool:
         *,
         workers: int = 1,
         threads: int = 1,
+        device: str = "auto",
         seconds: float = 30.0,
     ) -> None:
         self.folders, self.measures = dict(models), measures
-        self.n_workers, self.threads, self.seconds = workers, threads, seconds
+        self.n_workers, self.threads, self.device, self.seconds = workers, threads, device, seconds
         self.models: list[dict[str, Any]] = []  # what the list of models says
         self.ready = 0  # workers that can answer
         self._generation = self._current = 0  # of workers that are started, and the least that may answer
@@ -194,7 +195,7 @@ class Pool:
         reader, writer = await asyncio.open_connection(sock=ours, limit=1 << 20)
         worker = Worker(process, reader, writer, [], self._generation)
         try:
-            writer.write(packed_json({"models": self.folders, "threads": self.threads}))
+            writer.write(packed_json({"models": self.folders, "threads": self.threads, "device": self.device}))
             told = json.loads(await read_frame(reader))
         except (OSError, asyncio.IncompleteReadError) as error:
             await worker.end()

@@ -41,6 +41,7 @@ class Settings:
     open_page: bool = False
     teach: str = "teaching"  # folder of what is taught
     data: Mapping[str, str | None] = field(default_factory=dict)  # files `train` and `dev` to train on again
+    device: str = "auto"
 
 
 def serve(folders: Sequence[str], settings: Settings) -> None:
@@ -103,7 +104,8 @@ class _Server(uvicorn.Server):
 async def _serve(models: dict[str, str], settings: Settings, bound: socket.socket) -> None:
     measures = Measures()
     pool = Pool(
-        models, measures, workers=settings.workers, threads=settings.threads, seconds=settings.limits.seconds
+        models, measures, workers=settings.workers, threads=settings.threads, device=settings.device,
+        seconds=settings.limits.seconds,
     )  # fmt: skip
     await pool.start()
     host, port = bound.getsockname()[:2]

@@ -16,6 +16,7 @@ from typing import Any
 
 from trelliswork.errors import ConstraintError, ScoreError, TrellisworkError, is_out_of_memory
 from trelliswork.models import load
+from trelliswork.models.placing import place
 from trelliswork.runtime.threads import use_threads
 from trelliswork.web.asking import Asked, Body, asked, predictions
 from trelliswork.web.describing import described, require_servable
@@ -111,12 +112,14 @@ def _json(found: Any) -> bytes:
     return json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
 
 
-def loaded(folders: Mapping[str, str]) -> dict[str, Any]:
-    """The models by name, each having answered once, so that its kernels are compiled."""
+def loaded(folders: Mapping[str, str], device: str) -> dict[str, Any]:
+    """The models by name, on a device, each having answered once, so that its kernels are compiled."""
     found = {}
     for name, folder in folders.items():
         model: Any = load(folder)
         require_servable(folder, model)
+        if (place_of_model := place(model, device)) != "cpu":
+            print(f"{name}: on {place_of_model}", file=sys.stderr, flush=True)
         body = {"tokens": [list(WARM)], "top_k": 2, "confidences": True, "choices": 0}
         replies(model, [{"op": "predict", "body": {**body, "top_k": k}} for k in (0, 2)])
         found[name] = model
@@ -132,7 +135,7 @@ def main() -> None:
         return
     use_threads(told["threads"])
     try:
-        models = loaded(told["models"])
+        models = loaded(told["models"], told["device"])
     except (TrellisworkError, OSError) as error:
         connection.sendall(packed_json({"error": str(error)}))
         return

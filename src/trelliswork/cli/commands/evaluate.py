@@ -16,7 +16,7 @@ from trelliswork.cli.inputs import choices_of, kind_of, layout
 from trelliswork.cli.judging import Compared, Judged, compared, comparison_record, comparison_text
 from trelliswork.cli.kernels import announce_compiling
 from trelliswork.cli.messages import say
-from trelliswork.cli.options import Features, ModelFolder, Quiet, Threads, Threshold, layout_in
+from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Quiet, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_COMPARE, with_options
 from trelliswork.cli.report.evaluation import evaluation_page
 from trelliswork.cli.tasks import load_reader
@@ -61,6 +61,7 @@ def evaluate(
     ] = False,
     threshold: Threshold = None,
     threads: Threads = 1,
+    device: Device = DeviceName.auto,
     quiet: Quiet = False,
     features: Features = None,
     **columns: Any,
@@ -95,7 +96,7 @@ def evaluate(
     if against is not None and file == "-":
         raise TrellisworkError("--against reads FILE twice, and standard input can be read once; give a file")
     function = given_function(features)
-    columns |= {"raw": raw, "from_text": from_text}
+    columns |= {"raw": raw, "from_text": from_text, "device": device}
     judged, sizes = _judge(model, file, threshold, function, columns, quiet)
     print(f"{sizes}\n\n{visible(judged.report.text)}")
     both: list[Compared] = []
@@ -117,7 +118,7 @@ def _judge(
     folder: str, file: str, threshold: float | None, function: Any, columns: dict[str, Any], quiet: bool
 ) -> tuple[Judged, str]:
     """The report of a model on a file, and how large that is."""
-    loaded = load_reader(folder, function)
+    loaded = load_reader(folder, function, columns["device"])
     if columns["from_text"] and (threshold is not None or file == "-" or loaded.reads != "words"):
         problem = "--from-text is for models that read words and for files, without --threshold"
         raise TrellisworkError(f"{problem}; leave one of them out")

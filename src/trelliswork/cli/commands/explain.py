@@ -11,15 +11,15 @@ import typer
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import choices_of, kind_of, open_new
 from trelliswork.cli.messages import say
-from trelliswork.cli.options import Features, ModelFolder, layout_in
+from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.report.explanation import explanation_page
+from trelliswork.cli.tasks import load_on
 from trelliswork.cli.visible import visible
 from trelliswork.data import atomic_write
 from trelliswork.data.attributes.hashing import HINT
 from trelliswork.data.files import name_of
 from trelliswork.errors import ModelError
-from trelliswork.models import load
 
 
 @with_options(TO_READ)
@@ -31,6 +31,7 @@ def explain(
         str | None, typer.Option(metavar="FILE", help="Write an HTML page instead of printing text.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of sentences.")] = 10,
+    device: Device = DeviceName.auto,
     features: Features = None,
     **columns: Any,
 ) -> None:
@@ -58,7 +59,7 @@ def explain(
       trelliswork explain chunker new.conll --html votes.html
       trelliswork explain parser new.txt --text
     """
-    tagger: Any = load(model, features=given_function(features))
+    tagger: Any = load_on(model, given_function(features), device)
     if not tagger.explains:
         problem = f"expected a model over features, a parser or a pair n-gram, got {type(tagger).__name__}"
         raise ModelError(f"{model}: {problem}; train one with --model crf, biaffine or pair-ngram")

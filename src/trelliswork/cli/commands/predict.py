@@ -20,7 +20,7 @@ from trelliswork.cli.bulk.shards import is_bulk, shards_of
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.inputs import kind_of
 from trelliswork.cli.kernels import announce_compiling
-from trelliswork.cli.options import Features, ModelFolder, Threads, Threshold, layout_in
+from trelliswork.cli.options import Device, DeviceName, Features, ModelFolder, Threads, Threshold, layout_in
 from trelliswork.cli.panels import TO_READ, with_options
 from trelliswork.cli.pins import parse_pins
 from trelliswork.cli.predicting import Job, write_answers
@@ -129,6 +129,7 @@ def predict(
     ] = None,
     threshold: Threshold = None,
     threads: Threads = 1,
+    device: Device = DeviceName.auto,
     features: Features = None,
     **columns: Any,
 ) -> None:
@@ -178,7 +179,10 @@ def predict(
       trelliswork predict ner 'in/*.jsonl.gz' --out annotated/ --workers 8
     """
     use_threads(threads)
-    loaded = load_reader(model, given_function(features))
+    bulk = is_bulk(file, out)
+    if bulk and engine is not Engine.ray:
+        device = _shared_device(device)
+    loaded = load_reader(model, given_function(features), device)
     wanted, typed = _read_as(read_as, text, lines, pretokenised), file == "-" and sys.stdin.isatty()
     output = output_of(_format(format, lexicon, loaded), out)
     question = Question(confidence, top_k, _pins(pin, loaded), threshold)
@@ -188,7 +192,7 @@ def predict(
     if loaded.reads == "text":
         _refuse_bulk_options(engine, workers)
         _write_tokens(file, loaded, out, job)
-    elif is_bulk(file, out):
+    elif bulk:
         shards = shards_of(file, out, output)
         n_workers = workers or os.cpu_count() or 1
         by_ray = partial(named(RAY), folder=model, features=features) if engine is Engine.ray else None
@@ -199,6 +203,14 @@ def predict(
         binary = is_binary(output, kind_of(file, wanted, loaded))
         with _target(out, binary=binary) as target:  # answers line by line to someone who types
             write_answers(loaded, file, job, target, batch=1 if typed else BATCH)
+
+
+def _shared_device(device: DeviceName) -> DeviceName:
+    """The device of processes that share the memory of a model."""
+    if device not in (DeviceName.auto, DeviceName.cpu):
+        problem = f"--device {device}: processes that share a model in memory compute on the CPU"
+        raise TrellisworkError(f"{problem}; leave it out, give one file, or --engine ray")
+    return DeviceName.cpu
 
 
 def _refuse_bulk_options(engine: Engine | None, workers: int | None) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from trelliswork.cli.options import Threads
+from trelliswork.cli.options import Device, DeviceName, Threads
 from trelliswork.lazy import named, optional
 
 
@@ -47,6 +47,7 @@ def serve(
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     threads: Threads = 1,
+    device: Device = DeviceName.auto,
 ) -> None:
     """Serve models to a web page and to programs.
 
@@ -70,6 +71,6 @@ def serve(
     limits = named("trelliswork.web.limits:Limits")(seconds=timeout, at_once=at_once)
     settings = named("trelliswork.web.server:Settings")(
         host, port, token or os.environ.get("TRELLISWORK_TOKEN") or None, tuple(allow_host or ()), workers, threads,
-        limits, open_page, teach, {"train": train, "dev": dev},
+        limits, open_page, teach, {"train": train, "dev": dev}, device,
     )  # fmt: skip
     named("trelliswork.web.server:serve")(models, settings)

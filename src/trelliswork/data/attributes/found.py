@@ -44,11 +44,3 @@ class Found:
         if pairs is not None:
             pairs = np.concatenate([pairs, np.zeros(len(more_keys), np.bool_)])[order]
         return Found(counts, keys, values, names_of, pairs)
-
-    def on_pairs(self, ids: Array, n_attributes: int) -> Array | None:
-        """True for the attributes that score neighbouring labels, given the attribute of each entry; None if none."""
-        if self.looks_at_pairs is None:
-            return None
-        found = np.zeros(n_attributes, np.bool_)
-        found[ids[self.looks_at_pairs]] = True
-        return found

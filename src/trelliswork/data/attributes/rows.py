@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from trelliswork.data.attributes.key_kernels import first_entries
-
 Array = np.ndarray[Any, Any]
+ENTRIES_AT_A_TIME = 1 << 22
 
 
 def offsets_of(counts: Array) -> Array:
@@ -64,11 +64,22 @@ class AttributeRows:
         """The token of each entry."""
         return owners_of(self.offsets)
 
-    def first_entries(self, n_attributes: int) -> Array:
-        """Where each attribute occurs first among the entries; their number for one that does not."""
-        first = np.full(n_attributes, len(self.ids), np.int64)
-        first_entries(self.ids, first)
-        return first
+    def counts(self, n_attributes: int) -> Array:
+        """How many entries each attribute has."""
+        found = np.zeros(n_attributes, np.int64)
+        for first in range(0, len(self.ids), ENTRIES_AT_A_TIME):
+            found += np.bincount(self.ids[first : first + ENTRIES_AT_A_TIME], minlength=n_attributes)
+        return found
+
+    def pieces(self) -> Iterator[tuple[slice, Array]]:
+        """Entries that follow one another, and the token of each: not all at once, as they may not fit into memory."""
+        first = 0
+        while first < self.n_tokens:
+            end = int(np.searchsorted(self.offsets, self.offsets[first] + ENTRIES_AT_A_TIME, side="right")) - 1
+            last = min(max(first + 1, end), self.n_tokens)
+            counts = np.diff(self.offsets[first : last + 1])
+            yield slice(int(self.offsets[first]), int(self.offsets[last])), np.repeat(np.arange(first, last), counts)
+            first = last
 
     def first(self, n: int) -> AttributeRows:
         """The first n sentences."""

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import torch
-
 from trelliswork.data import WordVectors, read_vectors
 from trelliswork.data.crfsuite import is_crfsuite
 from trelliswork.data.settings import settings_given
@@ -17,6 +15,7 @@ from trelliswork.models.base import count
 from trelliswork.models.loading import class_of
 from trelliswork.models.networks.preset import Preset
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
+from trelliswork.runtime.devices import device_for
 from trelliswork.training.config import TrainingConfig
 from trelliswork.training.finished import finished_run
 from trelliswork.training.loop import carry_out
@@ -39,7 +38,8 @@ class NetworkRecipe(Recipe):
         self.kind: Any = class_of(self.preset.kind)
         self.network = self.kind.CONFIG(**{**self.basis(), **settings_given(options, self.kind.CONFIG)})
         self.training = TrainingConfig(**{**self.preset.learning, **settings_given(options, TrainingConfig)})
-        self.device = available(options.get("device") or "cpu")
+        alone = self.preset.kind if self.kind.ON_CPU_ALONE else ""
+        self.device = device_for(options.get("device") or "auto", on_cpu_alone=alone)
         self._model: Any = None
 
     def basis(self) -> Mapping[str, Any]:
@@ -75,7 +75,7 @@ class NetworkRecipe(Recipe):
             note(text)
         if material.files is not None:
             self._describe_vectors(material.files, note)
-        note(f"model: {self._model.size}")
+        note(f"model: {self._model.size}, on {self.device}")
 
     def _choose_batches(self, note: Note) -> None:
         """Smaller batches for few sentences, unless their size is given."""
@@ -144,17 +144,6 @@ def batch_tokens_for(n_tokens: int) -> int:
     (100, 400)
     """
     return max(FEWEST_TOKENS, n_tokens // FEWEST_BATCHES)
-
-
-def available(device: str) -> str:
-    """A device that torch can use here; others are an error."""
-    found = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}[device]
-    if not found:
-        raise TrellisworkError(
-            f"--device {device}: torch {torch.__version__} finds no such device here; leave it out for the CPU, or "
-            "install a torch that is built for it"
-        )
-    return device
 
 
 def _finished(folder: Path, done: TrainingResult, training: TrainingConfig) -> str:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,8 @@ from trelliswork.models.storage import StoredModel, check_output, is_newer, read
 
 class StoredNetwork(Model, nn.Module):
     """Weights, scores and settings; a subclass says what of it goes into config.json and how it comes back."""
+
+    ON_CPU_ALONE: ClassVar[bool] = False  # whether it answers by kernels that read arrays in memory
 
     def __init__(self) -> None:
         super().__init__()

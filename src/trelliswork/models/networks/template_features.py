@@ -14,7 +14,7 @@ from trelliswork.data.attributes import KeyIndex, Templates
 from trelliswork.data.attributes.defaults import default_templates
 from trelliswork.data.attributes.key_index import keys_of
 from trelliswork.errors import TrellisworkError
-from trelliswork.models.taggers.features.corpus import columns_of
+from trelliswork.models.taggers.features.encoding import columns_of
 from trelliswork.runtime.shapes import Int
 
 Array = np.ndarray[Any, Any]

@@ -61,7 +61,7 @@ class Scored(NamedTuple):
 class SpanParser(ConstituencyParser, WordNetwork):
     """Inputs, encoder, scores of labelled spans and of tags, and a CRF over trees of any arity."""
 
-    CONFIG = SpanConfig
+    CONFIG, ON_CPU_ALONE = SpanConfig, True
     pins_chains = True
     STRUCTURE = "CRF over constituency trees"
 

@@ -1,7 +1,8 @@
 """Taggers over sparse attributes, without a network.
 
 tagger.py, attribute_tagger.py   from sentences to tags: attributes by templates, or given with the data
-corpus.py, names.py, stored.py   numbered attributes, their names, the model on disk
+encoding.py, corpus.py           numbered attributes, block by block and in several processes; what is learned from
+names.py, stored.py              the names of attributes, the model on disk
 votes.py                         which attributes voted for which label
 averaged_tagger.py               answers averaged over several chains
 crf/                             the model: which weights there are, and the distribution that they give

@@ -22,6 +22,7 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.taggers.features.corpus import TaggedData
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.encoding import blocks_of
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.models.taggers.labels import Labels
@@ -67,7 +68,8 @@ class AttributeTagger(FeatureTagger):
             given = "template" if templates is not None else "function"
             raise TrellisworkError(f"the attributes come with the data; leave the {given} out or give CoNLL columns")
         data = TaggedData.of(train)
-        attributes_of_all(data.sentences)  # what is wrong with them is told with file and line
+        for block in blocks_of(data.sentences):
+            attributes_of_all(block)  # what is wrong with them is told with file and line
         tagger = super().fit(data, config, templates=TRANSITIONS_ONLY, features=attributes_of, **options)
         tagger.features = None
         return tagger

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain as chained
 from typing import Any, NamedTuple
@@ -10,11 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trelliswork.data import Sentence
-from trelliswork.data.attributes import AttributeRows, Conjunctions, FeatureFunction, HashedIndex, KeyIndex, Templates
-from trelliswork.data.attributes.expansion import expand
-from trelliswork.data.attributes.found import Found
-from trelliswork.data.attributes.hashing import HashedNames, new_index
-from trelliswork.data.attributes.rows import offsets_of
+from trelliswork.data.attributes import AttributeRows, Conjunctions, HashedIndex, KeyIndex, Templates
+from trelliswork.data.attributes.hashing import HashedNames
 from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import ConstraintError, DataError, ScoreError, TrellisworkError
 from trelliswork.models.taggers.features.crf.kinds import kind_of
@@ -22,6 +19,7 @@ from trelliswork.models.taggers.features.crf.legality import FIX, first_impossib
 from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
 from trelliswork.models.taggers.features.crf.parameters import Parameters
+from trelliswork.models.taggers.features.encoding import Encoded, Source
 from trelliswork.models.taggers.features.hidden_units.model import HiddenUnitCRF
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
 from trelliswork.models.taggers.features.hidden_units.pretraining import Pretraining
@@ -34,32 +32,9 @@ from trelliswork.models.taggers.features.learners.learning import hidden_unit_le
 from trelliswork.models.taggers.labels import Labels, missing_roles, tags_of_gold
 from trelliswork.models.taggers.partial_tags import partial_gold, scheme_of
 from trelliswork.tags.schemes import canonical, infer_scheme, repaired
+from trelliswork.training.together import ALONE, OneProcess, Where
 
 Array = np.ndarray[Any, Any]
-
-
-def columns_of(sentences: Sequence[Sentence]) -> tuple[Array, list[Column]]:
-    """Lengths, and the words and further columns of all tokens."""
-    n_columns = len(sentences[0].features) if sentences else 0
-    for sentence in sentences:
-        if len(sentence.features) != n_columns:
-            got = f"expected {n_columns} columns beside the words, got {len(sentence.features)}"
-            raise DataError(sentence.file or "sentence", got, line=sentence.line)
-    lengths = np.array([len(sentence) for sentence in sentences], np.int64)
-    words = Column.of(chained.from_iterable(sentence.words for sentence in sentences))
-    others = [Column.of(chained.from_iterable(each.features[c] for each in sentences)) for c in range(n_columns)]
-    return lengths, [words, *others]
-
-
-def attributes_of(templates: Templates, lengths: Array, columns: Sequence[Column]) -> Found:
-    """The attributes that templates make."""
-    every = templates.templates
-    wanted = [row for row, template in enumerate(every) if template.references or not template.pairs]
-    keys, counts, places = expand(templates, wanted, lengths, columns)
-    on_pairs = None
-    if any(template.pairs and template.references for template in every):
-        on_pairs = np.array([template.pairs for template in every])[places.templates]
-    return Found(counts, keys, None, lambda entries: templates.names(places[entries], lengths, columns), on_pairs)
 
 
 class TaggedData(NamedTuple):
@@ -67,7 +42,8 @@ class TaggedData(NamedTuple):
 
     `scheme` is that of the tags, found out if it is None. With `partial`, the tag ? is unknown and B-NP|B-VP is one of
     these. A sentence counts as often as its entry of `weights` says. Hidden units may be pre-trained on `untagged`
-    sentences.
+    sentences. `where` says which processes share out the sentences, all of which each of them is given, and where what
+    is encoded is kept.
     """
 
     sentences: Sequence[Sentence]
@@ -75,6 +51,7 @@ class TaggedData(NamedTuple):
     partial: bool = False
     weights: Sequence[float] | Array | None = None
     untagged: Sequence[Sentence] = ()
+    where: Where = ALONE
 
     @classmethod
     def of(cls, given: Sequence[Sentence] | TaggedData) -> TaggedData:
@@ -89,15 +66,39 @@ class TaggedData(NamedTuple):
 
         If `constrained`, tags that break their scheme are read as conlleval reads them.
         """
-        tags: list[Sequence[str]] = [tags_of_gold(sentence) for sentence in self.sentences]
         if self.partial:
-            return _partly_known(self.sentences, tags, self.scheme, constrained)
+            return _partly_known(self.sentences, [*_Tags(self.sentences)], self.scheme, constrained)
+        tags = self._tags()
         found = canonical(self.scheme) if self.scheme is not None else infer_scheme(tags)
         if constrained and found != "plain":
-            tags = [repaired(each, found) for each in tags]
+            tags = self._tags(found)
         labels = Labels.as_written(tags, found)
-        gold = np.concatenate([labels.vocabulary.indices(each) for each in tags]).astype(np.int64)
-        return Gold(labels, gold, None, legal_of(labels.vocabulary.to_list(), found) if constrained else None)
+        codes = self.where.scratch.growing(np.int64)
+        for each in tags:
+            codes.add(np.array(labels.vocabulary.indices(each), np.int64))
+        return Gold(labels, codes.whole(), None, legal_of(labels.vocabulary.to_list(), found) if constrained else None)
+
+    def _tags(self, scheme: str | None = None) -> Sequence[Sequence[str]]:
+        """The tags of all sentences, repaired if a scheme is given; on disk they are made again each time."""
+        tags = _Tags(self.sentences, scheme)
+        return tags if self.where.scratch.on_disk else [*tags]
+
+
+class _Tags(Sequence[Sequence[str]]):
+    """The tags of sentences, as they are written or without what breaks a scheme."""
+
+    def __init__(self, sentences: Sequence[Sentence], scheme: str | None = None) -> None:
+        self._sentences, self._scheme = sentences, scheme
+
+    def __len__(self) -> int:
+        return len(self._sentences)
+
+    def __getitem__(self, i: Any) -> Any:
+        tags = tags_of_gold(self._sentences[i])
+        return tags if self._scheme is None else repaired(tags, self._scheme)
+
+    def __iter__(self) -> Iterator[Sequence[str]]:
+        return map(self.__getitem__, range(len(self)))
 
 
 class Gold(NamedTuple):
@@ -107,6 +108,14 @@ class Gold(NamedTuple):
     codes: Array
     sets: Array | None
     legal: Legal | None = None
+
+    def share(self, sentences: Sequence[Sentence], together: OneProcess) -> Gold:
+        """What is known of the tokens of every n-th sentence, those of this process."""
+        if together.alone:
+            return self
+        own = np.arange(len(sentences)) % together.size == together.rank
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+        return self._replace(codes=self.codes[np.repeat(own, lengths)])
 
 
 def _partly_known(
@@ -135,59 +144,56 @@ class FeatureCorpus:
 
     rows: AttributeRows
     crf: FeatureCRF
-    names_of: Callable[[Array], list[str]]
-    first: Array  # where each atomic attribute occurs first
-    words: Array  # the number of each token's word
+    encoded: Encoded
 
     @classmethod
     def of(
         cls,
         sentences: Sequence[Sentence],
-        templates: Templates,
-        function: FeatureFunction | None,
+        source: Source,
         gold: Gold,
         config: LearningConfig,
         on_round: Callable[[Round], bool] | None = None,
+        where: Where = ALONE,
     ) -> FeatureCorpus:
-        lengths, columns = columns_of(sentences)
-        found = attributes_of(templates, lengths, columns).and_by(function, sentences)
-        index, labels, kind = new_index(config.hash_bits), tuple(gold.labels.vocabulary), kind_of(config.model)
-        offsets = offsets_of(found.counts)
-        atomic = AttributeRows(lengths, offsets, index.add(found.keys), found.values)
-        on_pairs, names_of = found.on_pairs(atomic.ids, len(index)), found.names_of
-        if on_pairs is not None and isinstance(index, HashedIndex):
+        encoded = Encoded.of(sentences, source, config.hash_bits, where)
+        index, labels, kind = encoded.index, tuple(gold.labels.vocabulary), kind_of(config.model)
+        if encoded.on_pairs is not None and isinstance(index, HashedIndex):
             raise ScoreError("hash_bits needs templates that look at single tags; got one such as B01:%x[0,1]")
-        first = atomic.first_entries(len(index))
-        del found  # as large as the rows
         if config.hidden_units:
-            atomic, index, first = _on_enough_tokens(atomic, index, first, config.min_count)
-            crf = _with_units(labels, index, config.hidden_units, gold.legal)
-            return cls(atomic, crf, names_of, first, columns[0].codes)
-        arcs = kind.transitions and has_b(templates)
-        corpus = Corpus(atomic, gold.codes, sets=gold.sets, on_pairs=on_pairs, legal=gold.legal)
+            _leave_out_rare(encoded, config.min_count)
+            return cls(encoded.rows, _with_units(labels, encoded.index, config.hidden_units, gold.legal), encoded)
+        arcs = kind.transitions and has_b(source.templates)
+        corpus = Corpus(encoded.rows, gold.codes, None, gold.sets, encoded.on_pairs, gold.legal, where)
         conjunctions = induce(corpus, len(index), len(labels), config, arcs=arcs, on_round=on_round)
         corpus = extended_corpus(corpus, conjunctions)
         parameters = _parameters(corpus, index, conjunctions.n_attributes, len(labels), config, arcs=arcs)
         weights = np.zeros(len(parameters))
         crf = FeatureCRF(labels, index, parameters, weights, kind.normalised, conjunctions)
-        return cls(corpus.rows, crf, names_of, first, columns[0].codes)
+        return cls(corpus.rows, crf, encoded)
+
+    def forget_rows(self) -> None:
+        """Only the names are needed any more."""
+        del self.rows, self.encoded.rows
 
     def names(self, crf: FeatureCRF, kept: Array) -> Sequence[str]:
         """The names of the attributes that were kept, each as it was first found; numbers for hashed ones."""
         if isinstance(crf.index, HashedIndex):
             return HashedNames(crf.conjunctions)
-        n_atomic = len(self.first)
-        named = crf.conjunctions.names(self.names_of(self.first[kept[kept < n_atomic]]))
+        n_atomic = len(self.encoded.places)
+        atomic = self.encoded.names(kept[kept < n_atomic])
+        named = crf.conjunctions.names(atomic) if len(crf.conjunctions) else atomic
         if crf.normalised != "jointly":
             return named
         return [*named, *(MARKS[mark] for mark in kept[kept >= n_atomic] - n_atomic)]
 
-    def pretrained(self, config: LearningConfig) -> Array:
-        """The weights that hidden units begin with: those of a model of clusters of words."""
+    def pretrained(self, sentences: Sequence[Sentence], config: LearningConfig) -> Array:
+        """The weights that hidden units begin with: those of a model of clusters of the words of all sentences."""
         parameters = self.crf.parameters
         assert isinstance(parameters, HiddenParameters), "checked by check_units"
         learner = hidden_unit_learner(config)
-        return Pretraining(seed=config.seed).first_weights(self.rows, self.words, parameters, learner)
+        words = Column.of(chained.from_iterable(sentence.words for sentence in sentences)).codes
+        return Pretraining(seed=config.seed).first_weights(self.rows, words, parameters, learner)
 
 
 def check_units(templates: Templates, config: LearningConfig, pretrain: Sequence[Sentence]) -> None:
@@ -208,14 +214,13 @@ def _with_units(
     return HiddenUnitCRF(labels, index, parameters, weights, conjunctions=Conjunctions.none(len(index)))
 
 
-def _on_enough_tokens(
-    rows: AttributeRows, index: KeyIndex | HashedIndex, first: Array, min_count: float
-) -> tuple[AttributeRows, KeyIndex, Array]:
-    """Without the attributes that are on fewer than `min_count` tokens."""
+def _leave_out_rare(encoded: Encoded, min_count: float) -> None:
+    """Leave out the attributes that are on fewer than `min_count` tokens."""
+    rows, index = encoded.rows, encoded.index
     assert isinstance(index, KeyIndex), "hidden units have names for their attributes"
-    often = np.bincount(rows.ids, minlength=len(index)) >= min_count
-    kept = rows.kept(often[rows.ids], np.cumsum(often) - 1)
-    return kept, KeyIndex.of(index.keys()[often]), first[often]
+    often = rows.counts(len(index)) >= min_count
+    encoded.rows = rows.kept(often[rows.ids], np.cumsum(often) - 1)
+    encoded.index, encoded.places = KeyIndex.of(index.keys()[often]), encoded.places[often]
 
 
 def has_b(templates: Templates) -> bool:
@@ -239,4 +244,6 @@ def _parameters(
     if config.order == 2 and not arcs:
         raise DataError("template", "expected the template B, which order 2 needs, got none; add a line B")
     found = parameters_of(corpus, n_attributes, n_labels, config, arcs=arcs).with_latent(config.latent)
-    return found.with_second_order(corpus.rows, corpus.gold, corpus.sets) if config.order == 2 else found
+    if config.order == 2:
+        found = found.with_second_order(corpus.rows, corpus.gold, corpus.sets).united(corpus.where.together.union)
+    return found

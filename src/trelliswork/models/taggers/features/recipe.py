@@ -12,6 +12,7 @@ from trelliswork.data.crfsuite import ATTRIBUTES, is_crfsuite
 from trelliswork.data.readers import file_kind, open_untagged
 from trelliswork.data.settings import options_of, settings_given
 from trelliswork.errors import DataError, TrellisworkError
+from trelliswork.lazy import named
 from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
@@ -22,7 +23,10 @@ from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.induction import Round
 from trelliswork.models.taggers.features.tagger import FeatureTagger
 from trelliswork.models.taggers.partial_tags import is_known
+from trelliswork.runtime.scratch import Scratch
 from trelliswork.training.interrupts import Interrupts
+from trelliswork.training.shares import n_processes, sharing
+from trelliswork.training.together import OneProcess, Where
 
 SCORED_EVERY = 10  # iterations; scoring the dev sentences takes longer than one of them
 
@@ -102,9 +106,11 @@ class FeatureRecipe(Recipe):
     def learn(self, run: Run) -> tuple[FeatureTagger, LearningResult]:
         material, sources, config = self.material, self.material.files, self.config
         scheme = self.options["scheme"] if self.options["partial"] else material.scheme
-        with run.progress, Interrupts(wait=True) as interrupts:
-            report = _Report(run, interrupts, material.dev, config.max_iterations)
-            data = TaggedData(material.train, scheme, self.options["partial"], untagged=sources.untagged)
+        where = Where(all_together(), Scratch.at(self.options.get("scratch")))
+        shared = sharing(where.together.in_shares)
+        with run.progress, Interrupts(wait=True) as interrupts, shared:
+            report = _Report(run, interrupts, material.dev, config.max_iterations, where.together)
+            data = TaggedData(material.train, scheme, self.options["partial"], untagged=sources.untagged, where=where)
             tagger = self.kind.fit(
                 data, config, templates=sources.templates, features=sources.features, on_progress=report.step,
                 on_round=report.round,
@@ -119,7 +125,7 @@ class FeatureRecipe(Recipe):
             if run.folder is not None:
                 tagger.save(run.folder)
         result.best_score, result.metric = scores["score"], scores["metric"]
-        result.size, result.interrupted = tagger.size, interrupts.pending
+        result.size, result.interrupted = tagger.size, report.interrupted
         return tagger, result
 
 
@@ -130,18 +136,25 @@ _OF_NETWORKS = {
 }
 
 
+def all_together() -> OneProcess:
+    """The processes that torchrun has started; torch is imported only if there are several."""
+    return named("trelliswork.training.process_arrays:all_processes")() if n_processes() > 1 else OneProcess()
+
+
 class _Report:
     """Tells how learning goes; Ctrl-C ends it after the iteration."""
 
-    def __init__(self, run: Run, interrupts: Interrupts, dev: list[Sentence], most: int | None) -> None:
-        self.run, self.interrupts, self.dev, self.most = run, interrupts, dev, most
-        self.result = LearningResult()
+    def __init__(
+        self, run: Run, interrupts: Interrupts, dev: list[Sentence], most: int | None, together: OneProcess
+    ) -> None:
+        self.run, self.interrupts, self.dev, self.most, self.together = run, interrupts, dev, most, together
+        self.wanted = together.from_first(run.progress.shows or run.on_score is not None)  # all evaluate, or none
+        self.result, self.interrupted = LearningResult(), False
         self._began = self._last = time.perf_counter()
 
     def step(self, step: Step, tagger: FeatureTagger) -> bool:
         text = f"{step.line()}, {time.perf_counter() - self._last:.2f} s"
-        wanted = self.run.progress.shows or self.run.on_score is not None
-        scored = wanted and step.iteration % SCORED_EVERY == 0 and step.iteration != self.result.best_epoch
+        scored = self.wanted and step.iteration % SCORED_EVERY == 0 and step.iteration != self.result.best_epoch
         fields: dict[str, Any] = {"loss": step.loss, "score": None}
         if scored:
             found = tagger.evaluate(self.dev)
@@ -152,13 +165,18 @@ class _Report:
         self.run.progress.iteration(step.iteration, text, most=self.most, stays=scored, **fields)
         self._last = time.perf_counter()
         self.result.best_epoch, self.result.seconds = step.iteration, self._last - self._began
-        return self.interrupts.pending
+        return self._ends()
 
     def round(self, found: Round) -> bool:
         gains = f", gains {found.gains[0]:.3g} to {found.gains[-1]:.3g}" if len(found.gains) else ""
         added = f"loss {found.loss:.6g}, {len(found.conjunctions)} conjunctions{gains}"
         self.run.progress.note(f"round {found.number} of {found.n_rounds}: {added}")
-        return self.interrupts.pending
+        return self._ends()
+
+    def _ends(self) -> bool:
+        """Whether Ctrl-C was pressed in any process."""
+        self.interrupted = self.together.any(self.interrupts.pending)
+        return self.interrupted
 
 
 def _fully_tagged(dev: list[Sentence], file: str, note: Note) -> list[Sentence]:

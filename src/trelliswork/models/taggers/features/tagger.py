@@ -32,16 +32,17 @@ from trelliswork.models.storage import StoredModel, check_output, read_model, wr
 from trelliswork.models.taggers.chain_tagger import ChainTagger
 from trelliswork.models.taggers.explanation import Confidences, confidences_of
 from trelliswork.models.taggers.features import crf as parts
-from trelliswork.models.taggers.features.corpus import FeatureCorpus, TaggedData, attributes_of, check_units, columns_of
+from trelliswork.models.taggers.features.corpus import FeatureCorpus, TaggedData, check_units
 from trelliswork.models.taggers.features.crf.kinds import kind_of
 from trelliswork.models.taggers.features.crf.legality import legal_of
 from trelliswork.models.taggers.features.crf.marks import MARKS
 from trelliswork.models.taggers.features.crf.model import FeatureCRF
+from trelliswork.models.taggers.features.encoding import Source, attributes_of, columns_of
 from trelliswork.models.taggers.features.hidden_units.parameters import HiddenParameters
-from trelliswork.models.taggers.features.learners.base import Progress
+from trelliswork.models.taggers.features.learners.base import Corpus, Progress
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.induction import Round
-from trelliswork.models.taggers.features.learners.learning import check_weights, learn
+from trelliswork.models.taggers.features.learners.learning import check_together, check_weights, learn_from
 from trelliswork.models.taggers.features.names import NAMES, names_text, read_names
 from trelliswork.models.taggers.features.stored import crf_arrays, crf_of_arrays
 from trelliswork.models.taggers.features.votes import Explanation, explain
@@ -99,7 +100,8 @@ class FeatureTagger(ChainTagger):
         one returns True, that was the last.
         """
         config, data = config or LearningConfig(), TaggedData.of(train)
-        sentences, untagged = data.sentences, data.untagged
+        sentences, untagged, together = data.sentences, data.untagged, data.where.together
+        check_together(config, together)
         gold = data.gold(config.constrained)
         shares = None if data.weights is None else check_weights(data.weights, len(sentences))
         function = None if features is None else FeatureFunction.of(features)
@@ -108,13 +110,18 @@ class FeatureTagger(ChainTagger):
             templates = default_templates(1 + n_columns) if function is None else Templates.parse(["B"])
         templates.check(1 + n_columns)
         check_units(templates, config, untagged)
-        corpus = FeatureCorpus.of([*sentences, *untagged], templates, function, gold, config, on_round)
+        every, source = [*sentences, *untagged] if untagged else sentences, Source(templates, function, n_columns)
+        labels, gold = gold.labels, gold.share(sentences, together)
+        corpus = FeatureCorpus.of(every, source, gold, config, on_round, data.where)
         crf, samples = corpus.crf, None
-        start = corpus.pretrained(config) if untagged else None
+        start = corpus.pretrained(every, config) if untagged else None
         rows = corpus.rows.first(len(sentences)) if untagged else corpus.rows
-        tagger = cls(templates, gold.labels, crf, config, features=function, columns_seen=n_columns)
-        steps = learn(rows, gold.codes, crf.parameters, config, sentence_weights=shares, sets=gold.sets, start=start)
-        del rows, corpus.rows, gold  # learners keep what they need
+        tagger = cls(templates, labels, crf, config, features=function, columns_seen=n_columns)
+        own = None if shares is None else shares[together.rank :: together.size]
+        given = Corpus(rows, gold.codes, own, gold.sets, where=data.where)
+        steps = learn_from(given, crf.parameters, config, start)
+        corpus.forget_rows()
+        del rows, gold, given  # learners keep what they need
         for progress in steps:
             tagger.crf, samples = replace(crf, weights=progress.weights), progress.samples
             if on_progress is not None and on_progress(progress, tagger):

@@ -6,13 +6,17 @@ there is one row, with every label: -1 is then an unknown label.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from trelliswork.data.attributes import AttributeRows
+from trelliswork.models.taggers.features.kernels.plan import mark_pairs
 
 Array = np.ndarray[Any, Any]
+MOST_MARKS = 1 << 28  # bytes; above, the data is read several times
+TOKENS_AT_A_TIME = 1 << 18
 
 
 def all_labels(n_labels: int) -> Array:
@@ -60,3 +64,68 @@ def triples(ids: Array, before: Array, here: Array, sets: Array) -> Array:
 
 def _merged(found: list[Array]) -> Array:
     return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+
+
+def observed_states(rows: AttributeRows, gold: Array, n_attributes: int, n_labels: int) -> Array:
+    """attribute · labels + label of the pairs that occur, sorted; every label is known."""
+    codes, at_a_time = gold.astype(np.int64, copy=False), max(MOST_MARKS // n_labels, 1)
+    seen, found = np.zeros((min(n_attributes, at_a_time), n_labels), np.bool_), list[Array]()
+    for first in range(0, n_attributes, at_a_time):
+        seen[:] = False
+        mark_pairs(rows.offsets, rows.ids, codes, first, seen)
+        found.append(np.flatnonzero(seen) + first * n_labels)
+    return np.concatenate([np.empty(0, np.int64), *found])
+
+
+def pair_entries(rows: AttributeRows, gold: Array, on_pairs: Array) -> tuple[Array, Array, Array, Array]:
+    """Attribute, label before, label and value of each entry that looks at two neighbours."""
+    tokens = rows.tokens()
+    wanted = on_pairs[rows.ids] & follows(rows)[tokens]
+    at = tokens[wanted]
+    values = np.ones(len(at)) if rows.values is None else rows.values[wanted]
+    return rows.ids[wanted], gold[at - 1], gold[at], values
+
+
+def summed_up(places: Array, ids: Array, before: Array, here: Array, values: Array, sets: Array, n_cells: int) -> Array:
+    """Values summed up by place, attribute · cells + label before · labels + label; places are sorted."""
+    n_labels, total, known = sets.shape[1], np.zeros(len(places)), (before >= 0) & (here >= 0)
+    if not len(places):
+        return total
+
+    def add(chosen: Array, cells: Array | int) -> None:
+        found = ids[chosen].astype(np.int64) * n_cells + cells
+        at = np.minimum(np.searchsorted(places, found), len(places) - 1)
+        hit = places[at] == found
+        total[:] += np.bincount(at[hit], values[chosen][hit], minlength=len(places))
+
+    add(known, before[known] * n_labels + here[known])
+    for left, right in np.unique(np.stack([before[~known], here[~known]], 1), axis=0).tolist():
+        chosen = (before == left) & (here == right)
+        for cell in np.add.outer(members(left, sets) * n_labels, members(right, sets)).ravel().tolist():
+            add(chosen, cell)
+    return total
+
+
+def neighbours(rows: AttributeRows) -> Iterator[Array]:
+    """The tokens that have one before them in their sentence, not all at once."""
+    starts = rows.starts[:-1][rows.lengths > 0]
+    for first in range(0, rows.n_tokens, TOKENS_AT_A_TIME):
+        last = min(first + TOKENS_AT_A_TIME, rows.n_tokens)
+        inside = np.ones(last - first, np.bool_)
+        inside[starts[np.searchsorted(starts, first) : np.searchsorted(starts, last)] - first] = False
+        yield first + np.flatnonzero(inside)
+
+
+def arcs_of(rows: AttributeRows, gold: Array, sets: Array) -> Array:
+    """label before · labels + label of the pairs of neighbours in all sentences, sorted."""
+    found = [arc_pairs(gold[inside - 1], gold[inside], sets) for inside in neighbours(rows)]
+    return _merged(found) if found else np.empty(0, np.int64)
+
+
+def arc_counts(arcs: Array, rows: AttributeRows, gold: Array, sets: Array) -> Array:
+    """How often neighbours are one of these pairs, given as `arcs_of` gives them."""
+    found, n_cells = np.zeros(len(arcs)), sets.shape[1] ** 2
+    for inside in neighbours(rows):
+        nothing, ones = np.zeros(len(inside), np.int64), np.ones(len(inside))
+        found += summed_up(arcs, nothing, gold[inside - 1], gold[inside], ones, sets, n_cells)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,18 +14,26 @@ from trelliswork.data.attributes.rows import offsets_of, owners_of
 from trelliswork.models.taggers.features.crf.legality import copied, everything
 from trelliswork.models.taggers.features.crf.observed import (
     all_labels,
+    arc_counts,
     arc_pairs,
+    arcs_of,
     follows,
     members,
+    observed_states,
+    pair_entries,
     state_pairs,
+    summed_up,
     triples,
 )
-from trelliswork.models.taggers.features.kernels.plan import mark_pairs
 from trelliswork.models.taggers.features.kernels.records import Legal, WeightIndex
 
 Array = np.ndarray[Any, Any]
-MOST_MARKS = 1 << 28  # bytes; above, pairs are sorted instead
+Sum = Callable[[Array], Array]
 ANY = -1  # in arcs of second order: whatever the label two tokens before
+
+
+def _same(numbers: Array) -> Array:
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -83,12 +92,11 @@ class Parameters:
         `gold` and `sets` are as in `observed`.
         """
         some = all_labels(n_labels) if sets is None else sets
-        inside = np.flatnonzero(follows(rows))
-        found = np.arange(n_labels**2) if all_transitions else arc_pairs(gold[inside - 1], gold[inside], some)
+        found = np.arange(n_labels**2) if all_transitions else arcs_of(rows, gold, some)
         if all_states:
             states = np.arange(n_attributes * n_labels)
         elif not len(gold) or gold.min() >= 0:
-            states = _observed_states(rows, gold, n_attributes, n_labels)
+            states = observed_states(rows, gold, n_attributes, n_labels)
         else:
             states = state_pairs(rows.ids, gold[rows.tokens()], some)
         offsets = offsets_of(np.bincount(states // n_labels, minlength=n_attributes))
@@ -112,7 +120,7 @@ class Parameters:
             arcs = self.arcs[:, 0] * self.n_labels + self.arcs[:, 1]
             listed = np.add.outer(np.flatnonzero(on_pairs) * n_arcs, arcs).ravel()
         else:
-            ids, before, here, _ = _pair_entries(rows, gold, on_pairs)
+            ids, before, here, _ = pair_entries(rows, gold, on_pairs)
             listed = triples(ids, before, here, all_labels(self.n_labels) if sets is None else sets)
         single, counts = ~on_pairs, np.diff(self.offsets)
         return replace(
@@ -137,40 +145,58 @@ class Parameters:
                 raise ValueError(f"arcs of pairs must be whole numbers of 32 bits, got {pairs.arcs.dtype}")
             _check_listed("arcs of pairs", pairs.offsets, pairs.arcs, n_attributes, self.n_labels**2)
 
-    def frequent(self, rows: AttributeRows, gold: Array, min_frequency: float, sets: Array | None = None) -> Parameters:
+    def united(self, union: Callable[[Array], Array]) -> Parameters:
+        """With the weights that any of several processes has: `union` gives all of sorted numbers that they have."""
+        n, pairs = self.n_labels, self.pairs
+        states = union(self.owners() * n + self.labels)
+        offsets = offsets_of(np.bincount(states // n, minlength=len(self.offsets) - 1))
+        if pairs is not None:
+            pairs = PairWeights.of(union(pairs.listed(n * n)), len(self.offsets) - 1, n * n)
+        first, rest = self.arcs[:, :-2], self.arcs[:, -2] * n + self.arcs[:, -1]
+        codes = union(rest if self.order == 1 else (first[:, 0] - ANY) * n * n + rest)
+        arcs = np.stack([codes // n % n, codes % n], 1)
+        if self.order == 2:
+            arcs = np.concatenate([codes[:, None] // (n * n) + ANY, arcs], 1)
+        return replace(self, offsets=offsets, labels=(states % n).astype(np.int32), arcs=arcs, pairs=pairs)
+
+    def frequent(
+        self, rows: AttributeRows, gold: Array, min_frequency: float, sets: Array | None = None, total: Sum = _same
+    ) -> Parameters:
         """Without the (attribute, label) pairs whose values sum up to less than `min_frequency` in the data, and the
         (label, label) pairs that occur less often: CRFsuite's feature.minfreq.
 
-        A token whose label is not known counts for each label that it may have.
+        A token whose label is not known counts for each label that it may have. `total` sums numbers up over all
+        processes that have a share of the data.
         """
         if min_frequency <= 0:
             return self
         sets = all_labels(self.n_labels) if sets is None else sets
         owner = owners_of(self.offsets)
-        codes, zeros = gold[rows.tokens()], np.zeros(len(rows.ids), np.int64)
-        values = np.ones(len(rows.ids)) if rows.values is None else rows.values
         places = owner * self.n_labels + self.labels
-        keep = _sums(places, rows.ids, zeros, codes, values, sets, self.n_labels) >= min_frequency
+        found = np.zeros(len(places))
+        for entries, tokens in rows.pieces():
+            values = np.ones(len(tokens)) if rows.values is None else rows.values[entries]
+            nothing = np.zeros(len(tokens), np.int64)
+            found += summed_up(places, rows.ids[entries], nothing, gold[tokens], values, sets, self.n_labels)
+        keep = total(found) >= min_frequency
         offsets = offsets_of(np.bincount(owner[keep], minlength=len(self.offsets) - 1))
         pairs = self.pairs
         if pairs is not None:
             n_arcs, on_pairs = self.n_labels**2, np.diff(pairs.offsets) > 0
-            entries = _pair_entries(rows, gold, on_pairs)
+            on_neighbours = pair_entries(rows, gold, on_pairs)
             listed = pairs.listed(n_arcs)
-            often = _sums(listed, *entries, sets, n_arcs) >= min_frequency
+            often = total(summed_up(listed, *on_neighbours, sets, n_arcs)) >= min_frequency
             pairs = PairWeights.of(listed[often], len(self.offsets) - 1, n_arcs)
-        inside = np.flatnonzero(follows(rows))
-        ones, nothing = np.ones(len(inside)), np.zeros(len(inside), np.int64)
-        listed = self.arcs[:, 0] * self.n_labels + self.arcs[:, 1]
-        often = _sums(listed, nothing, gold[inside - 1], gold[inside], ones, sets, self.n_labels**2) >= min_frequency
+        seen = arc_counts(self.arcs[:, 0] * self.n_labels + self.arcs[:, 1], rows, gold, sets)
+        often = total(seen) >= min_frequency
         return replace(self, offsets=offsets, labels=self.labels[keep], arcs=self.arcs[often], pairs=pairs)
 
-    def common(self, rows: AttributeRows, cutoff: int) -> Parameters:
+    def common(self, rows: AttributeRows, cutoff: int, total: Sum = _same) -> Parameters:
         """Without the weights of attributes that occur less than `cutoff` times, with whatever label: CRF++'s -f."""
         if cutoff <= 1:
             return self
         n_attributes, pairs = len(self.offsets) - 1, self.pairs
-        often = np.bincount(rows.ids, minlength=n_attributes) >= cutoff
+        often = total(rows.counts(n_attributes)) >= cutoff
         counts = np.where(often, np.diff(self.offsets), 0)
         if pairs is not None:
             listed = pairs.listed(self.n_labels**2)
@@ -278,47 +304,9 @@ def _check_listed(name: str, offsets: Array, listed: Array, n_attributes: int, n
         raise ValueError(f"{name} must lie in 0..{n_kinds - 1}")
 
 
-def _observed_states(rows: AttributeRows, gold: Array, n_attributes: int, n_labels: int) -> Array:
-    """attribute · labels + label of the pairs that occur, sorted; every label is known."""
-    if n_attributes * n_labels <= MOST_MARKS:
-        seen = np.zeros((n_attributes, n_labels), np.bool_)
-        mark_pairs(rows.offsets, rows.ids, gold.astype(np.int64, copy=False), seen)
-        return np.flatnonzero(seen)
-    return state_pairs(rows.ids, gold[rows.tokens()], all_labels(n_labels))
-
-
 def _copied(arcs: Array, n_labels: int, latent: int) -> Array:
     """Arcs between all copies of their labels, flat: those of the first arc, then those of the second, ..."""
     before, label = np.divmod(arcs.astype(np.int64), n_labels)
     copies, wide = np.arange(latent), n_labels * latent
     from_copy = np.add.outer(before * latent, copies)[:, :, None] * wide
     return (from_copy + np.add.outer(label * latent, copies)[:, None, :]).ravel()
-
-
-def _pair_entries(rows: AttributeRows, gold: Array, on_pairs: Array) -> tuple[Array, Array, Array, Array]:
-    """Attribute, label before, label and value of each entry that looks at two neighbours."""
-    tokens = rows.tokens()
-    wanted = on_pairs[rows.ids] & follows(rows)[tokens]
-    at = tokens[wanted]
-    values = np.ones(len(at)) if rows.values is None else rows.values[wanted]
-    return rows.ids[wanted], gold[at - 1], gold[at], values
-
-
-def _sums(places: Array, ids: Array, before: Array, here: Array, values: Array, sets: Array, n_cells: int) -> Array:
-    """Values summed up by place, attribute · cells + label before · labels + label; places are sorted."""
-    n_labels, total, known = sets.shape[1], np.zeros(len(places)), (before >= 0) & (here >= 0)
-    if not len(places):
-        return total
-
-    def add(chosen: Array, cells: Array | int) -> None:
-        found = ids[chosen].astype(np.int64) * n_cells + cells
-        at = np.minimum(np.searchsorted(places, found), len(places) - 1)
-        hit = places[at] == found
-        total[:] += np.bincount(at[hit], values[chosen][hit], minlength=len(places))
-
-    add(known, before[known] * n_labels + here[known])
-    for left, right in np.unique(np.stack([before[~known], here[~known]], 1), axis=0).tolist():
-        chosen = (before == left) & (here == right)
-        for cell in np.add.outer(members(left, sets) * n_labels, members(right, sets)).ravel().tolist():
-            add(chosen, cell)
-    return total

@@ -20,9 +20,12 @@ from trelliswork.data.attributes.rows import offsets_of
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.plan import count_entries, lay_out
 from trelliswork.models.taggers.features.kernels.records import PlannedRows, PlannedWeights
+from trelliswork.runtime.scratch import Scratch
 from trelliswork.runtime.threads import row_ranges, side_by_side
 
 Array = np.ndarray[Any, Any]
+IN_MEMORY = Scratch()
+SENTENCES_AT_A_TIME = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -39,23 +42,23 @@ class Plan:
     width: int
 
     @classmethod
-    def of(cls, rows: AttributeRows, parameters: Parameters) -> Plan:
+    def of(cls, rows: AttributeRows, parameters: Parameters, scratch: Scratch = IN_MEMORY) -> Plan:
         c = parameters.n_labels
         width = (c + 7) // 8 * 8
         n_of = np.diff(parameters.offsets)
         is_dense = n_of >= max(4, c // 4)
         number = np.where(is_dense, np.cumsum(is_dense) - 1, -1)
         order = np.argsort(rows.lengths, kind="stable")
-        tokens, starts = _tokens_of(rows, order)
+        tokens, starts = _tokens_of(rows, order, scratch)
         attribute_of = np.repeat(np.arange(len(n_of), dtype=np.int32), n_of)
         in_table = is_dense[attribute_of]
         cells = number[attribute_of[in_table]] * width + parameters.labels[in_table]
-        frequency = np.bincount(rows.ids, minlength=len(n_of))
+        frequency = rows.counts(len(n_of))
         loose = np.flatnonzero(~in_table)
         loose = loose[np.argsort(-frequency[attribute_of[loose]], kind="stable")]
         place = np.empty(parameters.n_states, np.int32)
         place[loose] = np.arange(len(loose))
-        entries = _laid_out(rows, tokens, number.astype(np.int32), parameters, place)
+        entries = _laid_out(rows, tokens, number.astype(np.int32), (parameters, place), scratch)
         planned = PlannedRows(rows.lengths[order], starts, *entries)
         return cls(planned, order, tokens, cells, np.flatnonzero(in_table), loose, int(is_dense.sum()), width)
 
@@ -96,20 +99,34 @@ class Plan:
         return loss, gradient
 
 
-def _tokens_of(rows: AttributeRows, order: Array) -> tuple[Array, Array]:
+def _tokens_of(rows: AttributeRows, order: Array, scratch: Scratch) -> tuple[Array, Array]:
     lengths, starts = rows.lengths[order], offsets_of(rows.lengths[order])
-    return np.arange(starts[-1]) + np.repeat(rows.starts[:-1][order] - starts[:-1], lengths), starts
+    tokens = scratch.array(int(starts[-1]), np.int64)
+    for first in range(0, len(order), SENTENCES_AT_A_TIME):
+        last = min(first + SENTENCES_AT_A_TIME, len(order))
+        begin, end = starts[first], starts[last]
+        shifts = rows.starts[order[first:last]] - starts[first:last]
+        tokens[begin:end] = np.arange(begin, end) + np.repeat(shifts, lengths[first:last])
+    return tokens, starts
 
 
 def _laid_out(
-    rows: AttributeRows, tokens: Array, dense_row: Array, parameters: Parameters, place: Array
+    rows: AttributeRows, tokens: Array, dense_row: Array, weights: tuple[Parameters, Array], scratch: Scratch
 ) -> list[Array]:
     """Dense and loose entries in the order of `tokens`: the last seven fields of `PlannedRows`."""
-    valued = rows.values is not None
-    dense_counts, loose_counts = np.empty(len(tokens), np.int64), np.empty(len(tokens), np.int64)
+    (parameters, place), valued = weights, rows.values is not None
+    dense_counts, loose_counts = scratch.array(len(tokens), np.int64), scratch.array(len(tokens), np.int64)
     count_entries(tokens, rows.arrays, dense_row, parameters.offsets, dense_counts, loose_counts)
     n_dense, n_loose = int(dense_counts.sum()), int(loose_counts.sum())
-    dense = np.empty(n_dense, np.int32), np.empty(n_dense * valued)
-    loose = np.empty(n_loose, np.int32), np.empty(n_loose, np.uint16), np.empty(n_loose * valued)
-    lay_out(tokens, rows.arrays, dense_row, parameters.weight_index, place, dense, loose)
-    return [offsets_of(dense_counts), *dense, offsets_of(loose_counts), *loose]
+    dense = scratch.array(n_dense, np.int32), scratch.array(n_dense * valued, np.float64)
+    loose = scratch.array(n_loose, np.int32), scratch.array(n_loose, np.uint16)
+    loose_values = scratch.array(n_loose * valued, np.float64)
+    lay_out(tokens, rows.arrays, dense_row, parameters.weight_index, place, dense, (*loose, loose_values))
+    return [_offsets(dense_counts, scratch), *dense, _offsets(loose_counts, scratch), *loose, loose_values]
+
+
+def _offsets(counts: Array, scratch: Scratch) -> Array:
+    found = scratch.array(len(counts) + 1, np.int64)
+    found[0] = 0
+    np.cumsum(counts, out=found[1:])
+    return found

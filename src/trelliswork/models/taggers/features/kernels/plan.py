@@ -44,9 +44,11 @@ def lay_out(tokens, rows, dense_row, index, place, dense, loose):
 
 
 @kernel(EXACT)
-def mark_pairs(entries, ids, gold, seen):
-    """seen[attribute, label] = True for the pairs that occur; tokens whose label is below 0 are passed over."""
+def mark_pairs(entries, ids, gold, first, seen):
+    """seen[attribute - first, label] = True for the pairs that occur; tokens whose label is below 0 are passed over."""
     for t in range(gold.shape[0]):
         if gold[t] >= 0:
             for e in range(entries[t], entries[t + 1]):
-                seen[ids[e], gold[t]] = True
+                a = ids[e] - first
+                if 0 <= a < seen.shape[0]:
+                    seen[a, gold[t]] = True

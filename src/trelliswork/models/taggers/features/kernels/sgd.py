@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trelliswork.models.taggers.features.kernels.decoding import score_tokens
+from trelliswork.models.taggers.features.kernels.decoding import add_change, score_tokens
 from trelliswork.models.taggers.features.kernels.records import Arcs
 from trelliswork.models.taggers.features.kernels.sets import add_pairs, sentence_loss, spread_arcs, zero
 from trelliswork.runtime.compilation import FAST, kernel
@@ -27,42 +27,102 @@ class Clock(NamedTuple):
 @kernel(FAST)
 def sgd_epoch(order, rows, index, edges, observed, room, weights, clock, l2):
     """One pass [S4.134-135]; returns (Σ_s shares_s · -log p of the sentences as they were met, the clock after it)."""
-    c, n_states, scale, now, loss = index.places.shape[0], index.labels.shape[0], clock.scale, clock.now, 0.0
-    width, by_position = (c + 7) // 8 * 8, edges.ids.shape[0] > 0
-    pair_weights = weights[n_states + index.arcs.shape[0] :]
-    transitions, d_transitions = index.legal.arcs.copy().reshape((1, 1, c, c)), np.empty((1, 1, c, c))
-    exp_transitions, shared_shifts = np.empty((1, 1, c, width)), np.empty((1, 1))
+    scale, now, loss = clock.scale, clock.now, 0.0
+    by_position, shared = edges.ids.shape[0] > 0, _shared_arcs(index.legal)
+    pair_weights = weights[index.labels.shape[0] + index.arcs.shape[0] :]
     for s in order:
         n, first = rows.lengths[s], rows.starts[s]
-        emissions, d_emissions = room.emissions[: n * c].reshape(1, n, c), room.d_emissions[: n * c].reshape(1, n, c)
-        score_tokens(first, first + n, rows, index, weights, emissions[0])
-        for i in range(n):
-            for j in range(c):
-                emissions[0, i, j] *= scale
-        for a in range(index.arcs.shape[0]):
-            transitions[0, 0, index.arcs[a, 0], index.arcs[a, 1]] = scale * weights[n_states + a]
-        scores, d_scores, exp_scores, shifts = transitions, d_transitions, exp_transitions, shared_shifts
-        if by_position:
-            m = max(n - 1, 1)
-            scores = room.transitions[: m * c * c].reshape(1, m, c, c)
-            add_pairs(first, n, scale, edges, pair_weights, transitions, scores)
-            exp_scores, shifts = room.arcs[: m * c * width].reshape(1, m, c, width), room.shifts[:m].reshape(1, m)
-            d_scores = room.d_transitions[: m * c * c].reshape(1, m, c, c)
-        zero(d_scores.ravel())
-        chain.exp_arcs(scores, exp_scores, shifts)
-        arcs = Arcs(scores, exp_scores, shifts, index.legal.start, index.legal.end)
-        loss += sentence_loss(first, observed, observed.shares[s], emissions, arcs, room, d_emissions, d_scores)
+        found = _sentence_gradient(s, rows, index, edges, observed, room, weights, scale, shared)
+        loss += found[0]
         rate = 1.0 / (2.0 * l2 * (clock.first + now))
         scale *= 1.0 - 2.0 * l2 * rate
         step = rate / scale
-        _descend(first, rows, index, weights, step, d_emissions[0], d_scores[0])
+        _descend(first, rows, index, weights, step, found[1][0], found[2][0])
         if by_position:
-            spread_arcs(first, n, -step, edges, d_scores, pair_weights)
+            spread_arcs(first, n, -step, edges, found[2], pair_weights)
         now += 1.0
         if scale < 1e-9:
             weights *= scale
             scale = 1.0
     return loss, Clock(scale, now, clock.first)
+
+
+@kernel(FAST)
+def add_sentences(order, rows, index, edges, observed, room, weights, scale, change):
+    """Add the gradient of these sentences, all at the weights scale · weights, to a sparse change; returns the loss."""
+    loss, shared = 0.0, _shared_arcs(index.legal)
+    n_states, first_pair = index.labels.shape[0], index.labels.shape[0] + index.arcs.shape[0]
+    for s in order:
+        found = _sentence_gradient(s, rows, index, edges, observed, room, weights, scale, shared)
+        loss += found[0]
+        _add_states(rows.starts[s], rows, index, found[1][0], change)
+        d_scores = found[2]
+        for a in range(index.arcs.shape[0]):
+            amount = 0.0
+            for t in range(d_scores.shape[1]):
+                amount += d_scores[0, t, index.arcs[a, 0], index.arcs[a, 1]]
+            add_change(n_states + a, amount, change)
+        if edges.ids.shape[0] > 0:
+            _add_edges(rows.starts[s], rows.lengths[s], edges, first_pair, d_scores, change)
+    return loss
+
+
+@kernel(FAST)
+def _add_states(first, rows, index, d_emissions, change):
+    valued = rows.values.shape[0] > 0
+    for i in range(d_emissions.shape[0]):
+        for e in range(rows.offsets[first + i], rows.offsets[first + i + 1]):
+            a, value = rows.ids[e], rows.values[e] if valued else 1.0
+            for p in range(index.offsets[a], index.offsets[a + 1]):
+                add_change(p, value * d_emissions[i, index.labels[p]], change)
+
+
+@kernel(FAST)
+def _add_edges(first, n, edges, first_pair, d_scores, change):
+    """Pair weights: as `spread_arcs`, into a sparse change."""
+    c, valued = d_scores.shape[2], edges.values.shape[0] > 0
+    for i in range(n - 1):
+        for e in range(edges.offsets[first + i + 1], edges.offsets[first + i + 2]):
+            value = edges.values[e] if valued else 1.0
+            for p in range(edges.pair_offsets[edges.ids[e]], edges.pair_offsets[edges.ids[e] + 1]):
+                arc = edges.pair_arcs[p]
+                add_change(first_pair + p, value * d_scores[0, i, arc // c, arc % c], change)
+
+
+@kernel(FAST)
+def _shared_arcs(legal):
+    """Room for transitions that are the same at all tokens: scores, their gradient, both in exp space."""
+    c = legal.arcs.shape[0]
+    width = (c + 7) // 8 * 8
+    transitions, d_transitions = legal.arcs.copy().reshape((1, 1, c, c)), np.empty((1, 1, c, c))
+    return transitions, d_transitions, np.empty((1, 1, c, width)), np.empty((1, 1))
+
+
+@kernel(FAST)
+def _sentence_gradient(s, rows, index, edges, observed, room, weights, scale, shared):
+    """The loss of sentence s at the weights scale · weights, and its gradients by emissions and transitions."""
+    transitions, d_transitions, exp_transitions, shared_shifts = shared
+    c, n_states, by_position = index.places.shape[0], index.labels.shape[0], edges.ids.shape[0] > 0
+    n, first, width = rows.lengths[s], rows.starts[s], exp_transitions.shape[3]
+    emissions, d_emissions = room.emissions[: n * c].reshape(1, n, c), room.d_emissions[: n * c].reshape(1, n, c)
+    score_tokens(first, first + n, rows, index, weights, emissions[0])
+    for i in range(n):
+        for j in range(c):
+            emissions[0, i, j] *= scale
+    for a in range(index.arcs.shape[0]):
+        transitions[0, 0, index.arcs[a, 0], index.arcs[a, 1]] = scale * weights[n_states + a]
+    scores, d_scores, exp_scores, shifts = transitions, d_transitions, exp_transitions, shared_shifts
+    if by_position:
+        m = max(n - 1, 1)
+        scores = room.transitions[: m * c * c].reshape(1, m, c, c)
+        add_pairs(first, n, scale, edges, weights[n_states + index.arcs.shape[0] :], transitions, scores)
+        exp_scores, shifts = room.arcs[: m * c * width].reshape(1, m, c, width), room.shifts[:m].reshape(1, m)
+        d_scores = room.d_transitions[: m * c * c].reshape(1, m, c, c)
+    zero(d_scores.ravel())
+    chain.exp_arcs(scores, exp_scores, shifts)
+    arcs = Arcs(scores, exp_scores, shifts, index.legal.start, index.legal.end)
+    loss = sentence_loss(first, observed, observed.shares[s], emissions, arcs, room, d_emissions, d_scores)
+    return loss, d_emissions, d_scores
 
 
 @kernel(FAST)

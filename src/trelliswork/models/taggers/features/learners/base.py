@@ -11,6 +11,7 @@ import numpy as np
 from trelliswork.data.attributes import AttributeRows
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels.records import Legal
+from trelliswork.training.together import ALONE, Where
 
 Array = np.ndarray[Any, Any]
 SPREAD = 0.1  # of the first weights of latent states
@@ -21,6 +22,7 @@ class Corpus:
     """What there is to learn from; `gold` with `sets`, and `sentence_weights`, are as for `Likelihood`.
 
     Attributes that are True in `on_pairs` look at neighbouring labels; `legal` is what the tag scheme allows.
+    Of several processes, each has its share: every n-th sentence.
     """
 
     rows: AttributeRows
@@ -29,6 +31,7 @@ class Corpus:
     sets: Array | None = None
     on_pairs: Array | None = None
     legal: Legal | None = None
+    where: Where = ALONE
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,10 @@ class LearningConfig(Settings):
     all_transitions: bool = setting(
         False, "Also create features for tag pairs not seen in training.", option=True, goes_with={"model": _LEARNED}
     )
+    batch_sentences: int = setting(
+        0, "Number of sentences per step of sgd (0: 1, or with several processes 64 for each).", at_least=0,
+        option=True, metavar="N", goes_with={"algorithm": ("sgd",), "model": ("crf",)},
+    )  # fmt: skip
     seed: int = setting(0, "Random seed; the same seed gives the same model.", option=None)
     latent: int = setting(
         1, "Number of latent states per tag.", at_least=1, option=True,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
 
 from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.learners.base import Corpus, Progress, first_weights
@@ -11,6 +14,9 @@ from trelliswork.models.taggers.features.learners.likelihood import Likelihood
 from trelliswork.models.taggers.features.learners.local_likelihood import LocalLikelihood
 from trelliswork.models.taggers.features.learners.posterior import Posterior, curvature
 from trelliswork.training.lbfgs import LBFGS, Objective
+from trelliswork.training.together import OneProcess
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -23,12 +29,14 @@ class LikelihoodLearner:
     seed: int = 0
 
     def learn(self, corpus: Corpus, parameters: Parameters) -> Iterator[Progress]:
-        objective = self._objective(corpus, parameters)
+        together = corpus.where.together
+        objective = Shared(self._objective(corpus, parameters), len(parameters), together)
         rows = corpus.rows if self.posterior is not None else None
         del corpus  # the objective has its own
-        progress = Progress(0, first_weights(parameters, self.seed), float("nan"))
-        for step in self.minimiser.minimise(objective, progress.weights):
-            progress = Progress(step.iteration, step.weights, step.loss, step.gradient_norm)
+        first = first_weights(parameters, self.seed)
+        progress, minimiser = Progress(0, first, float("nan")), replace(self.minimiser, total=together.total)
+        for step in minimiser.minimise(objective, together.own(first)):
+            progress = Progress(step.iteration, objective.weights, step.loss, step.gradient_norm)
             yield progress
         if self.posterior is not None and rows is not None:
             curved = curvature(rows, parameters, progress.weights)
@@ -36,6 +44,29 @@ class LikelihoodLearner:
             yield replace(progress, samples=samples)
 
     def _objective(self, corpus: Corpus, parameters: Parameters) -> Objective:
+        scratch = corpus.where.scratch
         if self.local:
-            return LocalLikelihood(corpus.rows, corpus.gold, parameters)
-        return Likelihood(corpus.rows, corpus.gold, parameters, corpus.sentence_weights, corpus.sets)
+            return LocalLikelihood(corpus.rows, corpus.gold, parameters, scratch)
+        return Likelihood(corpus.rows, corpus.gold, parameters, corpus.sentence_weights, corpus.sets, scratch)
+
+
+class Shared:
+    """An objective over the data of all processes, each of which looks after its own part of the weights.
+
+    `weights` are the whole ones that were asked for last. If the objective fails in one process, it fails in all.
+    """
+
+    def __init__(self, own: Objective, n_weights: int, together: OneProcess) -> None:
+        self._own, self._together, self.weights = own, together, np.empty(n_weights)
+
+    def __call__(self, part: Array) -> tuple[float, Array]:
+        self.weights = self._together.joined(part, len(self.weights))
+        gradients = list[Array]()
+        losses = self._together.gathered(lambda: self._loss(gradients))
+        return sum(losses), self._together.own_sum(gradients.pop())
+
+    def _loss(self, gradients: list[Array]) -> float:
+        """The loss of this process, whose gradient is added to the list."""
+        loss, gradient = self._own(self.weights)
+        gradients.append(gradient)
+        return loss

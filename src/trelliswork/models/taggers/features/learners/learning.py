@@ -23,6 +23,7 @@ from trelliswork.models.taggers.features.learners.online import OnlineLearner
 from trelliswork.models.taggers.features.learners.posterior import Posterior
 from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
+from trelliswork.training.together import OneProcess
 
 Array = np.ndarray[Any, Any]
 ON_PAIRS = ("lbfgs", "sgd", "perceptron", "pa", "arow")  # know weights of (attribute, label before, label)
@@ -35,14 +36,36 @@ def learn(
     config: LearningConfig,
     *,
     sentence_weights: Array | None = None,
-    sets: Array | None = None,
-    start: Array | None = None,
 ) -> Iterator[Progress]:
-    """One `Progress` an iteration; the last has the weights that were learned. Hidden units may have a `start`."""
-    corpus = Corpus(rows, gold, sentence_weights, sets)
+    """One `Progress` an iteration; the last has the weights that were learned."""
+    return learn_from(Corpus(rows, gold, sentence_weights), parameters, config)
+
+
+def learn_from(
+    corpus: Corpus, parameters: Parameters, config: LearningConfig, start: Array | None = None
+) -> Iterator[Progress]:
+    """The same from a corpus. Hidden units may have a `start`."""
     _check_fit(config, corpus, parameters)
     learner: Learner = learner_of(config) if start is None else replace(hidden_unit_learner(config), start=start)
     return learner.learn(corpus, parameters)
+
+
+def check_together(config: LearningConfig, together: OneProcess) -> None:
+    """Refuse what several processes cannot learn together."""
+    if together.alone:
+        return
+    kind = kind_of(config.model)
+    refused = {
+        f"--model {config.model}": kind.counted,
+        "hidden units": config.hidden_units > 0,
+        f"--algorithm {config.algorithm}": config.algorithm not in PROBABILISTIC,
+        "--samples": config.samples > 0,
+        "--induce": config.induce > 0,
+    }
+    for what, is_asked in refused.items():
+        if is_asked:
+            fix = "start one process, or choose --algorithm lbfgs or sgd without samples, hidden units and induction"
+            raise ScoreError(f"{what} cannot be learned by several processes, got {together.size}; {fix}")
 
 
 def learner_of(config: LearningConfig) -> Learner:
@@ -61,7 +84,9 @@ def _lbfgs(config: LearningConfig) -> LikelihoodLearner:
 
 _LEARNERS: dict[Algorithm, Callable[[LearningConfig], Learner]] = {
     "lbfgs": _lbfgs,
-    "sgd": lambda c: StochasticDescent(l2=c.c2, max_epochs=c.max_iterations or 100, seed=c.seed),
+    "sgd": lambda c: StochasticDescent(
+        l2=c.c2, max_epochs=c.max_iterations or 100, seed=c.seed, batch=c.batch_sentences
+    ),
     "perceptron": lambda c: OnlineLearner("perceptron", max_epochs=c.max_iterations or 50, seed=c.seed),
     "pa": lambda c: OnlineLearner("pa-1", max_epochs=c.max_iterations or 50, seed=c.seed),
     "arow": lambda c: OnlineLearner("arow", max_epochs=c.max_iterations or 50, seed=c.seed),
@@ -80,12 +105,13 @@ def parameters_of(
     corpus: Corpus, n_attributes: int, n_labels: int, config: LearningConfig, *, arcs: bool = True
 ) -> Parameters:
     """The weights that the settings ask for, for labels as they are seen; without `arcs` none between neighbours."""
-    rows, gold, sets, every = corpus.rows, corpus.gold, corpus.sets, config.all_states
+    rows, gold, sets, every, together = corpus.rows, corpus.gold, corpus.sets, config.all_states, corpus.where.together
     found = Parameters.of(
         rows, gold, n_attributes, n_labels, all_states=every, all_transitions=config.all_transitions, sets=sets
     )
-    found = found.with_pairs(rows, gold, corpus.on_pairs, every=every, sets=sets)
-    found = found.frequent(rows, gold, config.min_count, sets).common(rows, config.cutoff)
+    found = found.with_pairs(rows, gold, corpus.on_pairs, every=every, sets=sets).united(together.union)
+    found = found.frequent(rows, gold, config.min_count, sets, together.sums)
+    found = found.common(rows, config.cutoff, together.sums)
     found = found.within(corpus.legal)
     return found if arcs else replace(found, arcs=found.arcs[:0])
 

@@ -12,12 +12,13 @@ from trelliswork.models.taggers.features.crf.edges import edge_rows
 from trelliswork.models.taggers.features.crf.listed import Listed
 from trelliswork.models.taggers.features.crf.observed import follows
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.plan import Plan
+from trelliswork.models.taggers.features.crf.plan import IN_MEMORY, Plan
 from trelliswork.models.taggers.features.crf.states import StateSpace
 from trelliswork.models.taggers.features.kernels import likelihood as kernels
 from trelliswork.models.taggers.features.kernels import sets as set_kernels
 from trelliswork.models.taggers.features.kernels import sparse_likelihood as sparse_kernels
 from trelliswork.models.taggers.features.kernels.records import Observed, PlannedWeights
+from trelliswork.runtime.scratch import Scratch
 
 Array = np.ndarray[Any, Any]
 
@@ -27,7 +28,7 @@ class Likelihood:
 
     `gold` has one label a token, or codes for labels that are not known, with `sets` (see `observed`): the loss is
     Σ_s weights_s (log Z_s - log Z_s of the labels that gold allows) [S4.131]. So it is with latent variables, where
-    gold allows every state of its label [S4.128-133].
+    gold allows every state of its label [S4.128-133]. What grows with the data is in `scratch`.
     """
 
     def __init__(
@@ -37,11 +38,14 @@ class Likelihood:
         parameters: Parameters,
         sentence_weights: Array | None = None,
         sets: Array | None = None,
+        scratch: Scratch = IN_MEMORY,
     ) -> None:
-        self.parameters, self.plan, self._space = parameters, Plan.of(rows, parameters), StateSpace.of(parameters)
+        self.parameters, self._space = parameters, StateSpace.of(parameters)
+        self.plan = Plan.of(rows, parameters, scratch)
         codes, sets = self._space.gold(gold, sets, follows(rows))
         weights = np.ones(len(rows.lengths)) if sentence_weights is None else sentence_weights.astype(np.float64)
-        self._observed = Observed(codes[self.plan.tokens].astype(np.int64), sets, weights[self.plan.order])
+        known = scratch.taken(codes, self.plan.tokens).astype(np.int64, copy=False)
+        self._observed = Observed(known, sets, weights[self.plan.order])
         self._edges = edge_rows(rows, parameters, self.plan.tokens)
         self.listed = Listed.of(parameters) if len(codes) and int(codes.min()) >= 0 else None
         self._plain = self._space.is_plain and not parameters.n_pairs and (not len(codes) or int(codes.min()) >= 0)

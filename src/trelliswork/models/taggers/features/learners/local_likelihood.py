@@ -14,9 +14,10 @@ from trelliswork.data.attributes import AttributeRows
 from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.observed import all_labels
 from trelliswork.models.taggers.features.crf.parameters import Parameters
-from trelliswork.models.taggers.features.crf.plan import Plan
+from trelliswork.models.taggers.features.crf.plan import IN_MEMORY, Plan
 from trelliswork.models.taggers.features.kernels.local import local_loss_and_gradient
 from trelliswork.models.taggers.features.kernels.records import Observed
+from trelliswork.runtime.scratch import Scratch
 
 Array = np.ndarray[Any, Any]
 
@@ -28,11 +29,11 @@ class LocalLikelihood:
     logistic regression, the conditional twin of naive Bayes [S4.68, 70].
     """
 
-    def __init__(self, rows: AttributeRows, gold: Array, parameters: Parameters) -> None:
+    def __init__(self, rows: AttributeRows, gold: Array, parameters: Parameters, scratch: Scratch = IN_MEMORY) -> None:
         if len(gold) and gold.min() < 0:
             raise ScoreError("this model needs a label for every token; some are unknown; learn a crf from those")
-        self.parameters, self.plan = parameters, Plan.of(rows, parameters)
-        known = gold[self.plan.tokens].astype(np.int64)
+        self.parameters, self.plan = parameters, Plan.of(rows, parameters, scratch)
+        known = scratch.taken(gold, self.plan.tokens).astype(np.int64, copy=False)
         self._observed = Observed(known, all_labels(parameters.n_labels), np.ones(len(rows.lengths)))
         self._ranges = self.plan.shares(16 * parameters.n_labels)
 

@@ -1,0 +1,276 @@
+"""What a second process gains, and how much memory training on more data takes.
+
+    python -m benchmarks.scale /path/to/conll2000            # about 7 minutes, on a quiet machine with two cores
+    python -m benchmarks.scale /path/to/conll2000 --quick    # a tenth of the data: whether it runs
+
+Runs the commands that a user would run, each process with one thread, one process and two in turn, and takes the
+faster of two rounds. Speed-ups are those of learning (its own clock: from the data in memory to the weights) and of
+whole commands that annotate. Larger data is made from CoNLL-2000 by repeating it with one word in ten changed, so that
+the number of different words keeps growing. Memory is the peak of what a process itself holds (RssAnon); mapped files,
+which the system may drop, are not counted. Writes docs/results/scale.{json,md} and the figures in docs/scale.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.report import RESULTS
+from benchmarks.scale_plan import plan
+from trelliswork.writing import atomic_write
+
+ROUNDS, N, ITERATIONS = 2, 2, 80
+CHANGED = 0.1  # share of the words of a copy that are new
+TRAIN = [sys.executable, "-m", "trelliswork", "train"]
+TOGETHER = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(N), "-m", "trelliswork", "train"]
+FEW = ["--model", "crf", "--max-iterations", "3", "--hash-bits", "12"]  # weights that are soon all there
+MANY = ["--model", "crf", "--max-iterations", "3", "--hash-bits", "20"]
+TARGETS = {"features": 1.7, "annotation": 1.7, "bilstm-crf": 1.5}
+PAGE = RESULTS.parent / "scale.md"
+MARKS = "<!-- figures: python -m benchmarks.scale -->", "<!-- end of figures -->"
+Row = dict[str, Any]
+
+
+class Ran(NamedTuple):
+    """Seconds of a command, the peak of memory of each of its processes that computes, in MB, and what it printed."""
+
+    seconds: float
+    memory: list[int]
+    printed: str
+
+    @property
+    def n_weights(self) -> int:
+        """Of the model over features that was trained."""
+        found = re.search(r"([\d,]+) weights? of", self.printed)
+        return int(found[1].replace(",", "")) if found else 0
+
+
+def run(command: list[str]) -> Ran:
+    """Run a command to its end."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    began, peaks, stop = time.perf_counter(), dict[int, int](), threading.Event()
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+        watch = threading.Thread(target=_watch, args=(process.pid, peaks, stop))
+        watch.start()
+        code = process.wait()
+        stop.set()
+        watch.join()
+        seconds = time.perf_counter() - began
+        log.seek(0)
+        printed = log.read()
+    if code != 0:
+        raise SystemExit(f"{' '.join(command)}: exit code {code}\n{printed[-2000:]}")
+    return Ran(seconds, sorted(peaks.values(), reverse=True), printed)
+
+
+def _watch(root: int, peaks: dict[int, int], stop: threading.Event) -> None:
+    """Look at the memory of a process and of those that it started until it ends."""
+    while not stop.wait(0.1):
+        for pid in _family(root):
+            peaks[pid] = max(peaks.get(pid, 0), _status(pid).get("RssAnon", 0) // 1024)
+
+
+def _family(root: int) -> Iterator[int]:
+    parents = {pid: _status(pid).get("PPid", 0) for pid in map(int, filter(str.isdigit, os.listdir("/proc")))}
+    wanted = {root}
+    while more := {pid for pid, parent in parents.items() if parent in wanted} - wanted:
+        wanted |= more
+    yield from wanted
+
+
+def _status(pid: int) -> dict[str, int]:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return {}
+    pairs = (line.split()[:2] for line in lines if line.startswith(("RssAnon:", "PPid:")))
+    return {name.rstrip(":"): int(value) for name, value in pairs}
+
+
+def enlarged(source: Path, target: Path, n_tokens: int) -> Path:
+    """A file of about so many tokens: `source` again and again, in each copy some words changed."""
+    blocks, chance, n, copy = source.read_text().strip().split("\n\n"), random.Random(0), 0, 0
+    with target.open("w") as file:
+        while n < n_tokens:
+            for block in blocks:
+                lines = block.split("\n")
+                n += len(lines)
+                if copy:
+                    lines = [_changed(line, f"x{copy}", chance) for line in lines]
+                file.write("\n".join(lines) + "\n\n")
+                if n >= n_tokens:
+                    break
+            copy += 1
+    return target
+
+
+def _changed(line: str, mark: str, chance: random.Random) -> str:
+    """A line of columns, its word now and then changed into one that no other copy has."""
+    word, space, rest = line.partition(" ")
+    return f"{word}{mark}{space}{rest}" if chance.random() < CHANGED else line
+
+
+def learning_seconds(model: Path) -> float:
+    """What the clock of learning says."""
+    history = model / "history.jsonl"
+    if history.is_file():
+        return sum(json.loads(line)["seconds"] for line in history.read_text().splitlines())
+    return float(json.loads((model / "metrics.json").read_text())["training"]["seconds"])
+
+
+def trainings(task: str, options: list[str], work: Path, n_tokens: int) -> Row:
+    """The faster of some rounds with one process, and with two; `n_tokens` are learned from, passes multiplied."""
+    found: dict[int, list[tuple[float, Ran]]] = {1: [], N: []}
+    for _ in range(ROUNDS):
+        for n, command in ((1, TRAIN), (N, TOGETHER)):
+            out = work / f"{task}-{n}"
+            ran = run([*command, *options, "--force", "--out", str(out)])
+            found[n].append((learning_seconds(out), ran))
+    best = {n: min(runs, key=lambda each: each[0]) for n, runs in found.items()}
+    scores = {n: json.loads((work / f"{task}-{n}" / "metrics.json").read_text())["dev"]["score"] for n in best}
+    return {
+        "task": task, "command": " ".join(["train", *options]), "seconds": {n: best[n][0] for n in best},
+        "whole": {n: best[n][1].seconds for n in best}, "scores": scores, "target": TARGETS[task],
+        "tokens": n_tokens, "speed_up": best[1][0] / best[N][0], "memory": {n: best[n][1].memory[:n] for n in best},
+    }  # fmt: skip
+
+
+def annotation(model: Path, folder: Path, work: Path, n_tokens: int) -> Row:
+    """The faster of some rounds with one worker, and with two."""
+    found: dict[int, list[Ran]] = {1: [], N: []}
+    for i in range(ROUNDS):
+        for n in found:
+            out = work / f"annotated-{n}-{i}"
+            command = ["predict", str(model), f"{folder}/*.txt", "--out", str(out), "--workers", str(n)]
+            found[n].append(run([sys.executable, "-m", "trelliswork", *command]))
+    best = {n: min(runs, key=lambda each: each.seconds) for n, runs in found.items()}
+    seconds = {n: each.seconds for n, each in best.items()}
+    return {
+        "task": "annotation", "command": "predict CRF 'in/*.txt' --out DIR --workers N", "seconds": seconds,
+        "whole": seconds, "tokens": n_tokens, "target": TARGETS["annotation"], "speed_up": seconds[1] / seconds[N],
+        "memory": {n: each.memory[: n + 1] for n, each in best.items()},
+    }  # fmt: skip
+
+
+def memory_rows(train: Path, dev: Path, work: Path, sizes: tuple[int, int]) -> Iterator[Row]:
+    """Peaks of memory for two sizes of data; with few weights, what is more is that of tokens."""
+    files = [enlarged(train, work / f"large-{n}.txt", n) for n in sizes]
+    scratch = ["--scratch", str(work / "scratch")]
+    kinds = [
+        ("4,096 hashed attributes, in memory", 1, FEW), ("4,096 hashed attributes, in memory", N, FEW),
+        ("4,096 hashed attributes, scratch", 1, [*FEW, *scratch]),
+        ("1,048,576 hashed attributes, scratch", 1, [*MANY, *scratch]),
+    ]  # fmt: skip
+    for kind, n, options in kinds:
+        command, out = TRAIN if n == 1 else TOGETHER, work / "memory"
+        ran, seconds = list[Ran](), list[float]()
+        for file in files:
+            ran.append(run([*command, str(file), "--dev", str(dev), *options, "--force", "--out", str(out)]))
+            seconds.append(learning_seconds(out))
+        yield {
+            "kind": kind, "processes": n, "tokens": sizes, "mb": [max(each.memory[:n]) for each in ran],
+            "weights": [each.n_weights for each in ran], "seconds": seconds,
+            "reading": [each.seconds - own for each, own in zip(ran, seconds, strict=True)],
+        }  # fmt: skip
+
+
+def measured(data: Path, work: Path, part: float) -> dict[str, Any]:
+    """Everything, on a part of the data."""
+    train, dev = data / "train.txt", data / "test.txt"
+    if part < 1:
+        train = enlarged(train, work / "train.txt", int(211_727 * part))
+        dev = enlarged(data / "test.txt", work / "dev.txt", int(47_377 * part))
+    files = [str(train), "--dev", str(dev)]
+    each = int(211_727 * part)
+    crf = [*files, "--model", "crf", "--max-iterations", str(ITERATIONS)]
+    rows, folder = [trainings("features", crf, work, ITERATIONS * each)], work / "in"
+    folder.mkdir()
+    for i in range(8):
+        enlarged(train, folder / f"{i}.txt", each)
+    rows.append(annotation(work / "features-1", folder, work, 8 * each))
+    rows.append(trainings("bilstm-crf", [*files, "--model", "bilstm-crf", "--epochs", "1"], work, each))
+    sizes = int(300_000 * part), int(1_200_000 * part)
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    memory = list(memory_rows(train, dev, work, sizes))
+    return {"machine": machine, "part": part, "speed": rows, "memory": memory}
+
+
+def figures(found: dict[str, Any]) -> str:
+    """The figures, and the plan that follows from them."""
+    lines = [
+        "Made by `python -m benchmarks.scale`. Each process has one thread; the faster of two rounds, one process and",
+        "two in turn. Memory is the peak of what a process holds itself, in MB; mapped files are not counted.", "",
+        f"{found['machine']}.", "",
+        "| task | 1 process, s | 2 processes, s | speed-up | wanted | memory of 1 | memory of each of 2 |",
+        "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for row in found["speed"]:
+        one, two = row["seconds"].values()
+        peaks = [", ".join(map(str, each)) for each in row["memory"].values()]
+        cells = row["task"], f"{one:.1f}", f"{two:.1f}", f"{row['speed_up']:.2f}", row["target"], *peaks
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    lines += ["", *(f"- {row['task']}: `{_short(row['command'])}`{_score(row)}" for row in found["speed"]), ""]
+    lines += [
+        "Memory of learning by L-BFGS, three iterations, at two sizes of data:", "",
+        "| data | processes | tokens | weights | MB | seconds |", "|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for row in found["memory"]:
+        cells = [" and ".join(f"{each:,.0f}" for each in row[name]) for name in ("tokens", "weights", "mb", "seconds")]
+        lines.append(f"| {row['kind']} | {row['processes']} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", *plan(found)])
+
+
+def with_figures(page: str, found: dict[str, Any]) -> str:
+    """A page with the figures between its marks."""
+    before, _, rest = page.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    return f"{before}{MARKS[0]}\n\n{figures(found)}\n{MARKS[1]}{after}"
+
+
+def _short(command: str) -> str:
+    return " ".join(Path(part).name if part.startswith("/") else part for part in command.split())
+
+
+def _score(row: Row) -> str:
+    if "scores" not in row:
+        return f", {row['tokens']:,} tokens, CoNLL columns with part of speech"
+    return "; score on the dev file " + " and ".join(f"{100 * each:.2f}" for each in row["scores"].values())
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder with train.txt and test.txt of CoNLL-2000")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the data")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        found = measured(given.data, Path(work), 0.1 if given.quick else 1.0)
+    write(given.out / "scale.json", json.dumps(found, indent=1) + "\n")
+    write(given.out / "scale.md", f"# Several processes, and data larger than memory\n\n{figures(found)}")
+    if given.out == RESULTS:
+        write(PAGE, with_figures(PAGE.read_text(encoding="utf-8"), found))
+    print(figures(found))
+
+
+def write(path: Path, text: str) -> None:
+    """Write a whole file."""
+    with atomic_write(path) as file:
+        file.write(text)
+
+
+if __name__ == "__main__":
+    main()

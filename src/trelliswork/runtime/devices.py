@@ -1,0 +1,32 @@
+"""The device that a network computes on, as users name it."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from trelliswork.errors import TrellisworkError
+
+
+def device_for(wanted: str, *, on_cpu_alone: str = "") -> str:
+    """A device that torch can use here, `auto` being the first GPU of CUDA if there is one; others are an error.
+
+    Of several processes on one machine each takes a GPU of its own. Apple's mps lacks float64 and is used only if it is
+    asked for. `on_cpu_alone` names a model that computes nowhere else.
+    """
+    if on_cpu_alone and wanted not in ("auto", "cpu"):
+        raise TrellisworkError(f"--device {wanted}: a {on_cpu_alone} computes on the CPU; leave it out")
+    if wanted == "cpu" or on_cpu_alone or (wanted == "auto" and not torch.cuda.is_available()):
+        return "cpu"
+    if wanted == "mps":
+        found = torch.backends.mps.is_available()
+    else:
+        wanted, found = "cuda", torch.cuda.is_available()
+    if not found:
+        raise TrellisworkError(
+            f"--device {wanted}: torch {torch.__version__} finds no such device here; leave it out for the CPU, or "
+            "install a torch that is built for it"
+        )
+    n = torch.cuda.device_count() if wanted == "cuda" else 1
+    return f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % n}" if n > 1 else wanted

@@ -1,0 +1,104 @@
+"""Arrays between the processes of a training run: sums, parts of vectors, and what one process alone knows.
+
+A vector of weights is divided: each process looks after its own part, so that an optimizer that holds several vectors
+of this size holds a share of each (as Rajbhandari et al. 2020, ZeRO: memory optimizations toward training trillion
+parameter models).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from trelliswork.training.processes import Processes, join
+from trelliswork.training.together import Array, OneProcess, Part
+
+T = TypeVar("T")
+
+
+class ManyProcesses(OneProcess):
+    """What `OneProcess` does alone, done by all processes of a run."""
+
+    def __init__(self, processes: Processes) -> None:
+        self.rank, self.size, self._processes = processes.rank, processes.size, processes
+
+    def any(self, flag: bool) -> bool:
+        return self._processes.any(flag)
+
+    def from_first(self, value: T) -> T:
+        return self._processes.from_first(value)
+
+    def to_first(self, value: T) -> list[T]:
+        found: list[Any] | None = [None] * self.size if self.rank == 0 else None
+        dist.gather_object(value, found)
+        return found or []
+
+    def gathered(self, compute: Callable[[], T]) -> list[T]:
+        return self._processes.gathered(compute)
+
+    def in_shares(self, answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
+        return self._processes.in_shares(answer, inputs)
+
+    def total(self, number: float) -> float:
+        return float(self.sums(np.array([number], np.float64))[0])
+
+    def sums(self, numbers: Array) -> Array:
+        found = torch.from_numpy(numbers.copy())
+        dist.all_reduce(found)
+        return found.numpy()
+
+    def each(self, numbers: Array) -> list[Array]:
+        sizes = self._sizes(len(numbers))
+        return self._each(numbers, sizes)
+
+    def _sizes(self, n: int) -> list[int]:
+        counts = np.zeros(self.size, np.int64)
+        counts[self.rank] = n
+        return self.sums(counts).tolist()
+
+    def _each(self, numbers: Array, sizes: list[int]) -> list[Array]:
+        if not any(sizes):
+            return [numbers for _ in sizes]
+        own = torch.zeros(max(sizes) * numbers.itemsize, dtype=torch.uint8)  # bytes: torch lacks some kinds of numbers
+        own[: numbers.nbytes] = torch.from_numpy(np.ascontiguousarray(numbers).view(np.uint8))
+        found = [torch.empty_like(own) for _ in sizes]
+        dist.all_gather(found, own)
+        return [each.numpy().view(numbers.dtype)[:n] for each, n in zip(found, sizes, strict=True)]
+
+    def own(self, vector: Array) -> Array:
+        return self._padded(vector)[self.rank].copy()
+
+    def own_sum(self, vector: Array) -> Array:
+        sent = torch.from_numpy(self._padded(vector))
+        found = torch.empty_like(sent)
+        dist.all_to_all_single(found, sent)
+        return found.numpy().sum(0)
+
+    def joined(self, part: Array, n: int) -> Array:
+        found = torch.empty(self.size, len(part), dtype=torch.float64)
+        dist.all_gather(list(found), torch.from_numpy(part))
+        return found.numpy().reshape(-1)[:n]
+
+    def _padded(self, vector: Array) -> Array:
+        """[processes, numbers of each], 0 after the end."""
+        width = -(-len(vector) // self.size)
+        found = np.zeros(self.size * width)
+        found[: len(vector)] = vector
+        return found.reshape(self.size, width)
+
+    def parts(self, places: Array, amounts: Array, n: int) -> list[Part]:
+        sizes = self._sizes(len(places))
+        if max(sizes) * self.size * (places.itemsize + amounts.itemsize) < 2 * n * amounts.itemsize:
+            return list(zip(self._each(places, sizes), self._each(amounts, sizes), strict=True))
+        whole = np.zeros(n)
+        whole[places] = amounts
+        return [(slice(None), self.sums(whole))]
+
+
+def all_processes() -> OneProcess:
+    """The processes that torchrun has started together with this one."""
+    return ManyProcesses(join())

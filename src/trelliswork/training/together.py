@@ -1,0 +1,91 @@
+"""The processes that learn one model without a network. Needs no torch: a single process does everything by itself.
+
+`process_arrays.py` has those that torchrun starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from trelliswork.runtime.scratch import Scratch
+
+T = TypeVar("T")
+Array = np.ndarray[Any, Any]
+Part = tuple[Array | slice, Array]  # places in a vector, and what is added there
+
+
+class OneProcess:
+    """The only process; the methods say what several of them do together. All must call them in the same order."""
+
+    rank, size = 0, 1
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is no other."""
+        return self.size == 1
+
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is set in any process."""
+        return flag
+
+    def from_first(self, value: T) -> T:
+        """The value of the first process, in all of them."""
+        return value
+
+    def to_first(self, value: T) -> list[T]:
+        """What each process has, in the first one; nothing in the others."""
+        return [value]
+
+    def gathered(self, compute: Callable[[], T]) -> list[T]:
+        """What `compute` returns in each process. If it fails in one, it fails in all, with the same message."""
+        return [compute()]
+
+    def in_shares(self, answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
+        """`answer(inputs)`, an answer for each input, every process answering its share."""
+        return list(answer(inputs))
+
+    def total(self, number: float) -> float:
+        """The sum over all processes."""
+        return number
+
+    def sums(self, numbers: Array) -> Array:
+        """The sum over all processes of each number."""
+        return numbers
+
+    def each(self, numbers: Array) -> list[Array]:
+        """The numbers of each process, which may be more in one than in another."""
+        return [numbers]
+
+    def union(self, numbers: Array) -> Array:
+        """The numbers that any process has, sorted; given sorted and without repetition."""
+        found = self.each(numbers)
+        return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+
+    def own(self, vector: Array) -> Array:
+        """The part of a vector that this process looks after."""
+        return vector
+
+    def own_sum(self, vector: Array) -> Array:
+        """The own part of the sum over all processes."""
+        return vector
+
+    def joined(self, part: Array, n: int) -> Array:
+        """The vector of n numbers, of which each process has its own part."""
+        return part
+
+    def parts(self, places: Array, amounts: Array, n: int) -> list[Part]:
+        """What each process adds to a vector of n numbers, at different places; as one part if that is smaller."""
+        return [(places, amounts)]
+
+
+class Where(NamedTuple):
+    """Which processes learn together, and where they keep their share of the data."""
+
+    together: OneProcess = OneProcess()
+    scratch: Scratch = Scratch()
+
+
+ALONE = Where()
