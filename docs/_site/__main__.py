@@ -1,8 +1,9 @@
-"""`python docs/_site [--quick]` builds the site strictly and checks every link in it: what `make docs` does."""
+"""`python docs/_site` builds the site strictly and checks every link in it: what `make docs` does."""
 
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
 from sphinx.cmd.build import main as sphinx
@@ -22,5 +23,13 @@ def build(out: Path, *options: str) -> int:
     return int(status != 0 or bool(broken))
 
 
+def main() -> int:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="without the pages of source code")
+    parser.add_argument("--out", type=Path, default=DOCS / "_build")
+    given = parser.parse_args()
+    return build(given.out, *(["-t", "quick"] if given.quick else []))
+
+
 if __name__ == "__main__":
-    sys.exit(build(DOCS / "_build", *(["-t", "quick"] if "--quick" in sys.argv else [])))
+    sys.exit(main())

@@ -48,7 +48,7 @@ class Reader:
     """Reads tokens from left to right; an atom takes the scripts that follow it."""
 
     def __init__(self, found: list[Token]) -> None:
-        self.tokens, self.place = found, 0
+        self.tokens, self.place, self.marked = found, 0, -1
 
     def peek(self, ahead: int = 0) -> Token:
         place = self.place + ahead
@@ -68,6 +68,7 @@ class Reader:
     def space(self) -> str:
         """Blanks count between things that stand beside each other; around an operator MathML has its own."""
         before = self.tokens[self.place - 1] if self.place else Token("end", "")
+        before = Token("close", "") if self.place == self.marked else before
         width = len(self.take().text)
         if width > 2:
             return '<mspace width="1.5em"/>'
@@ -88,7 +89,7 @@ class Reader:
                 found = self.script()
                 lower, upper = (lower + found, upper) if token.text == "_" else (lower, upper + found)
             else:
-                upper += f"<mo>{SIGNS.get(token.text, token.text)}</mo>"
+                upper, self.marked = upper + f"<mo>{SIGNS.get(token.text, token.text)}</mo>", self.place
         return attached(base, atom, lower, upper)
 
     def is_mark(self) -> bool:

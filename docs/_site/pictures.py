@@ -18,7 +18,8 @@ RULE = re.compile(r"(\.trelliswork [^{]*)\{([^}]*)\}")
 def in_page(svg: str, caption: str = "") -> str:
     """A drawing as part of a page, without its own rule for dark screens."""
     note = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    return f'<figure class="drawing">{STYLE.sub("", svg).strip()}{note}</figure>'
+    one_line = " ".join(STYLE.sub("", svg).split("\n"))  # an empty line would end HTML in Markdown
+    return f'<figure class="drawing">{one_line.strip()}{note}</figure>'
 
 
 def style_sheet(svg: str) -> str:

@@ -14,6 +14,7 @@ from tests.docs.tutorials import (
     INDEX,
     is_exact,
     n_exact,
+    other_pages,
     pages,
     pictures_of,
     run,
@@ -24,6 +25,7 @@ from tests.docs.tutorials import (
 )
 
 NEEDS = {"training": "optuna"}
+EXTRAS = {"training": ("optuna",), "sklearn": ("sklearn",), "switching": ("sklearn",)}  # pages beside the tutorials
 WITHOUT_PICTURE = ("parser-training",)  # its neighbours draw the trees
 
 
@@ -43,6 +45,17 @@ def test_a_page_runs_and_shows_what_comes_out(page: Path, tmp_path: Path) -> Non
         drawn, kept = (tmp_path / picture).read_text("utf-8"), (FOLDER / picture).read_text("utf-8")
         same = drawn == kept or (not is_exact(picture, text) and same_up_to_rounding(kept, drawn))
         assert same, f"{picture} is not what the page draws; python -m tests.docs.refresh_tutorials {page.stem}"
+
+
+@pytest.mark.parametrize("page", other_pages(), ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_a_page_of_the_site_runs_and_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
+    for module in EXTRAS.get(page.stem, ()):
+        pytest.importorskip(module, reason="an extra of the package is not installed")
+    text = page.read_text(encoding="utf-8")
+    printed, exact = run(page, tmp_path), n_exact(text)
+    for i, (step, said, found) in enumerate(zip(steps_of(text), shown(text), printed, strict=True)):
+        same = (said or "") == found or (i >= exact and same_up_to_rounding(said or "", found))
+        assert same, f"{page.name}:{step.line}: prints something else: {found}"
 
 
 def test_the_index_lists_every_page_and_nothing_else() -> None:

@@ -10,6 +10,7 @@ import contextlib
 import io
 import math
 import re
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from tests.docs.documents import ROOT
 DOCS = ROOT / "docs"
 FOLDER = DOCS / "tutorials"
 INDEX = FOLDER / "README.md"
-OTHERS = ("start", "guides", "reference", ".")
+OTHERS = ("start/*", "guides/*", "reference/*", "gallery")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 PICTURE = re.compile(r"!\[[^\]]+\]\(([^)]+)\)")
 TRAINS = re.compile(r"trelliswork\(f?\"train |\.fit\(|\btrain\(|torch\.optim|\.backward\(\)")
@@ -39,7 +40,7 @@ def pages() -> list[Path]:
 
 def other_pages() -> list[Path]:
     """Pages outside the tutorials that have Python blocks."""
-    found = [page for folder in OTHERS for page in sorted((DOCS / folder).glob("*.md"))]
+    found = [page for pattern in OTHERS for page in sorted(DOCS.glob(f"{pattern}.md"))]
     return [page for page in found if steps_of(page.read_text(encoding="utf-8"))]
 
 
@@ -51,7 +52,7 @@ def page_named(name: str) -> Path:
 def steps_of(text: str) -> list[Step]:
     blocks = list(BLOCK.finditer(text))
     steps = []
-    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, after in zip_longest(blocks, blocks[1:]):
         if block[1] == "python":
             is_output = after is not None and after[1] == "text" and not text[block.end() : after.start()].strip()
             line = text.count("\n", 0, block.start(2))
