@@ -15,9 +15,9 @@ sys.path[:1] = [str(DOCS), str(DOCS.parent), str(DOCS.parent / "src")]
 from _site.checks import broken_links  # noqa: E402, as docs/conf.py imports it
 
 
-def build(out: Path, *options: str) -> int:
+def build(out: Path) -> int:
     """Exit status 0 if there was no warning and no broken link; what is wrong is printed."""
-    status = sphinx(["-W", "-n", "--keep-going", "-q", "-d", str(out / "doctrees"), *options, str(DOCS), str(out / "html")])
+    status = sphinx(["-W", "-n", "--keep-going", "-q", "-d", str(out / "doctrees"), str(DOCS), str(out / "html")])
     broken = broken_links(out / "html")
     print("\n".join(broken) or f"site: {out / 'html' / 'index.html'}")
     return int(status != 0 or bool(broken))
@@ -25,10 +25,8 @@ def build(out: Path, *options: str) -> int:
 
 def main() -> int:
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="without the pages of source code")
     parser.add_argument("--out", type=Path, default=DOCS / "_build")
-    given = parser.parse_args()
-    return build(given.out, *(["-t", "quick"] if given.quick else []))
+    return build(parser.parse_args().out)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,9 @@ def added(text: str, name: str) -> str:
 def chart_of(name: str, found: Any) -> Chart | None:
     if name.startswith("bench-"):
         rows = [(f"{each['task']}: {peer}", [ratio]) for each in first_sizes(found) for peer, ratio in peers(each)]
-        return Chart("Times as long as Trelliswork takes, at the first size of each task", rows, "{:,.1f}x".format, log=True)
+        return Chart(
+            "Times as long as Trelliswork takes, at the first size of each task", rows, "{:,.1f}x".format, log=True
+        )
     return CHARTS[name](found) if name in CHARTS else None
 
 
@@ -89,12 +91,20 @@ def parsing(found: list[dict[str, Any]]) -> Chart:
 
 
 def transduction(found: list[dict[str, Any]]) -> Chart:
-    rows = [(each["name"], [100 * each["test"]["word_error_rate"]]) for each in found if "word_error_rate" in each.get("test", {})]
+    rows = [
+        (each["name"], [100 * each["test"]["word_error_rate"]])
+        for each in found
+        if "word_error_rate" in each.get("test", {})
+    ]
     return Chart("Word error rate on the test set in per cent; less is better", rows, "{:.1f}".format)
 
 
 def parser_speed(found: list[dict[str, Any]]) -> Chart:
-    rows = [(f"{each['contest']}: {name}", [speed]) for each in found for name, speed in each["sentences_per_second"].items()]
+    rows = [
+        (f"{each['contest']}: {name}", [speed])
+        for each in found
+        for name, speed in each["sentences_per_second"].items()
+    ]
     return Chart("Sentences per second", rows, "{:,.0f}".format, log=True)
 
 
@@ -142,10 +152,13 @@ def svg(chart: Chart) -> str:
     for i, (label, row) in enumerate(chart.rows):
         y = ROW * i + ROW / 2 + 2
         parts.append(text(LEFT - 10, y + 4, short(label), "end"))
-        parts.append(bar(x(max(low, min(1.0, high))), x(row[0]), y) if chart.log else dots([x(value) for value in row], y))
+        parts.append(
+            bar(x(max(low, min(1.0, high))), x(row[0]), y) if chart.log else dots([x(value) for value in row], y)
+        )
         parts.append(text(max(map(x, row)) + 9, y + 4, chart.shape(sum(row) / len(row)), "start", "value"))
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     return (
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" font-size="12">'
+        f'<svg class="chart" {size} role="img" font-size="12">'
         f"<title>{escape(chart.title)}</title>{''.join(parts)}</svg>"
     )
 

@@ -17,7 +17,9 @@ def broken_links(site: Path) -> list[str]:
     found = []
     for page in sorted(site.rglob("*.html")):
         text, name = page.read_text(encoding="utf-8"), page.relative_to(site).as_posix()
-        found += [f"{name}: {problem}" for link in sorted(set(LINK.findall(text))) if (problem := wrong(link, page, site))]
+        found += [
+            f"{name}: {problem}" for link in sorted(set(LINK.findall(text))) if (problem := wrong(link, page, site))
+        ]
         found += [f"{name}: loads from another host: {match}" for match in LOADS.findall(text)]
     return found
 

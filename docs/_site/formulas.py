@@ -170,7 +170,9 @@ def is_operator(token: Token) -> bool:
 NUMBER = re.compile(r"\s+\((\d+[a-z]?)\)\s*$")
 CITED = re.compile(r"\s*\[(S\d[^\[\]]*)\]\s*")
 LOOKS = re.compile(r"[ΣΠ⊕⊗∂∈αβγδπρ]|exp|argmax|\bp\(|[a-z]_[a-z{0-9]|→ \(")
-PROGRAM = re.compile(r"^\s*(trelliswork|make|python|pip|torchrun|docker|echo|git|\$|curl|server|upstream|limit|>>>)\b", re.M)
+PROGRAM = re.compile(
+    r"^\s*(trelliswork|make|python|pip|torchrun|docker|echo|git|\$|curl|server|upstream|limit|>>>)\b", re.M
+)
 BLOCK = re.compile(r"(?:(?<=\n\n)|\A)((?:    .*\n)+)")
 INLINE = re.compile(
     r"(?<![\w`\\/.])([A-Za-zΑ-Ωα-ωℓ][\u0302\u0307]?'?(?:_\{[^}\n]+\}|_[A-Za-z0-9]+\b|\^\{[^}\n]+\}|\^[A-Za-z]\b)+"
@@ -231,5 +233,7 @@ def symbols(text: str) -> str:
     if text.startswith(('<div class="formulas"', "    ")):
         return text
     parts = re.split(r"(`[^`]*`|\]\([^)]*\))", text)
-    parts[::2] = [INLINE.sub(lambda match: formula(match[1]).replace(' displaystyle="true"', ""), part) for part in parts[::2]]
+    parts[::2] = [
+        INLINE.sub(lambda match: formula(match[1]).replace(' displaystyle="true"', ""), part) for part in parts[::2]
+    ]
     return "".join(parts)

@@ -1,12 +1,14 @@
 """How pages are read: texts from outside this folder, links between them, formulas, citations.
 
-A line `<!-- text: ../../ARCHITECTURE.md -->` is replaced by that file. Links of a text are relative to its file, so that
-they work where the file is; here they lead to the page that shows their target, or to its source page.
+A line `<!-- text: ../../ARCHITECTURE.md -->` is replaced by that file. Links of a text are relative to its file, so
+that they work where the file is; here they lead to the page that shows their target.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -18,7 +20,9 @@ ROOT = DOCS.parent
 TEXT = re.compile(r"^<!-- text: (\S+) -->$", re.M)
 RATIO = re.compile(r"<!-- ratio: (.+?) -->")
 LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(#[^)\s]*)?(?=\))")
-CODE_NAME = re.compile(r"`((?:tests|structures|semirings|nn|models|training|distributions|data|metrics|text|terms|cli)/[\w/.]+\.py(?:::?[\w.:]+)?)`")
+CODE_NAME = re.compile(
+    r"`((?:tests|structures|semirings|nn|models|training|distributions|data|metrics|text|terms|cli)/[\w/.]+\.py(?:::?[\w.:]+)?)`"
+)
 ROW = re.compile(r"^\| \[(S\d[^\]]*)\] \|", re.M)
 CITATION = re.compile(r"\[(S\d[^\[\]]*)\](?!\()")
 WITH_FORMULAS = ("math/", "tutorials/", "errata", "equations", "guides/")
@@ -41,7 +45,9 @@ def read(app: Sphinx, docname: str, content: list[str]) -> None:
     if docname.startswith(WITH_FORMULAS):
         text = formulas.with_formulas(text, f"{up}equations.html")
     if docname.startswith("math/") or docname == "errata":
-        text = outside_code(text, lambda part: CITATION.sub(lambda m: formulas.citation(m[1], f"{up}equations.html"), part))
+        text = outside_code(
+            text, lambda part: CITATION.sub(lambda m: formulas.citation(m[1], f"{up}equations.html"), part)
+        )
     content[0] = text
 
 
@@ -51,7 +57,7 @@ def included(app: Sphinx, page: Path, name: str) -> str:
     return links(path.read_text(encoding="utf-8"), path)
 
 
-def outside_code(text: str, change) -> str:  # noqa: ANN001
+def outside_code(text: str, change: Callable[[str], str]) -> str:
     """A text with its prose changed and its code and tags as they are."""
     parts = re.split(r"(^```.*?^```$|`[^`\n]*`|<div class=\"formulas\">.*?$)", text, flags=re.M | re.S)
     parts[::2] = [change(part) for part in parts[::2]]
@@ -75,7 +81,9 @@ def links(text: str, file: Path) -> str:
 def page_of(target: Path) -> str | None:
     """The page that shows a file of the repository, from the root of the site; None for pictures and the like."""
     if target.is_dir():
-        target = next((target / name for name in ("README.md", "index.md", "__init__.py") if (target / name).exists()), target)
+        target = next(
+            (target / name for name in ("README.md", "index.md", "__init__.py") if (target / name).exists()), target
+        )
     if shown := shown_elsewhere().get(target):
         return f"/{shown}"
     if target.suffix == ".md" and target.is_relative_to(DOCS):
@@ -85,6 +93,7 @@ def page_of(target: Path) -> str | None:
     return None
 
 
+@cache
 def shown_elsewhere() -> dict[Path, str]:
     """Files outside this folder, and the pages that show them."""
     found = {}

@@ -78,7 +78,9 @@ def members_of(found: type) -> Iterator[tuple[str, Any]]:
 
 
 def unwrapped(value: Any) -> Any:
-    return getattr(value, "func", None) or getattr(value, "__func__", value) if not isinstance(value, property) else value
+    return (
+        getattr(value, "func", None) or getattr(value, "__func__", value) if not isinstance(value, property) else value
+    )
 
 
 def is_cached(value: Any) -> bool:

@@ -12,7 +12,6 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 from sphinx.application import Sphinx
-
 from tests.docs.documents import equations_of
 
 __all__ = ["equations_of", "link", "write"]
@@ -51,7 +50,7 @@ def tree_of(file: str) -> ast.Module:
 
 @cache
 def extent(file: str, names: tuple[str, ...]) -> tuple[int, int]:
-    """First and last line of a definition; of the class where a method is inherited, of the file where there is none."""
+    """First and last line of a definition; of the class if a method is inherited, of the file if there is none."""
     body: list[ast.stmt] = tree_of(file).body
     place = (1, body[-1].end_lineno or 1)
     for name in names:

@@ -13,9 +13,10 @@ from trelliswork.cli.commands import COMMANDS, function_of
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 HEAD = """# Commands
 
-Every command of `trelliswork` with its arguments and options, as `trelliswork COMMAND --help` has them. Options of `train` and
-`tune` that are settings of a model are described with their keys on the page of [settings](settings.md). Exit status: 0;
-1 from `check --strict` if a tag or tree is invalid; 2 for bad input, with one sentence; 130 after Ctrl-C. This page is written by `python -m tests.docs.commands_page`; a test keeps it so.
+Every command of `trelliswork` with its arguments and options, as `trelliswork COMMAND --help` has them. Options of
+`train` and `tune` that are settings of a model are described with their keys on the page of [settings](settings.md).
+Exit status: 0; 1 from `check --strict` if a tag or tree is invalid; 2 for bad input, with one sentence; 130 after
+Ctrl-C. This page is written by `python -m tests.docs.commands_page`; a test keeps it so.
 """
 
 

@@ -23,10 +23,12 @@ pytest.importorskip("sphinx", reason="the extra docs is not installed")
 pytest.importorskip("sklearn", reason="an extra of the package is not installed")
 sys.path.insert(0, str(DOCS))
 
-from _site import reference  # noqa: E402, found by the line above
+from _site import reference
 
 PAGES = [page for page in other_pages() if page.parent.name == "reference"]
-NAMES = sorted({(reference.shortest(module, name), name) for module in reference.MODULES for name in reference.public(module)})
+NAMES = sorted(
+    {(reference.shortest(module, name), name) for module in reference.MODULES for name in reference.public(module)}
+)
 
 
 def shown_modules() -> set[str]:
@@ -39,7 +41,11 @@ def test_every_public_module_is_shown() -> None:
 
 
 def test_every_module_of_the_top_level_is_public() -> None:
-    modules = {getattr(trelliswork, name).__name__ for name in trelliswork.__all__ if inspect.ismodule(getattr(trelliswork, name))}
+    modules = {
+        getattr(trelliswork, name).__name__
+        for name in trelliswork.__all__
+        if inspect.ismodule(getattr(trelliswork, name))
+    }
     assert modules <= set(reference.MODULES)
 
 

@@ -16,13 +16,13 @@ from tests.docs.tutorials import DOCS
 pytest.importorskip("furo", reason="the extra docs is not installed")
 sys.path.insert(0, str(DOCS))
 
-from _site import charts, checks, formulas, pictures, sources  # noqa: E402, found by the line above
+from _site import charts, checks, formulas, pictures, sources
 
-from trelliswork import draw  # noqa: E402
+from trelliswork import draw
 
 
 def test_the_site_builds_without_a_warning_or_a_broken_link(tmp_path: Path) -> None:
-    command = [sys.executable, str(DOCS / "_site"), "--quick", "--out", str(tmp_path)]
+    command = [sys.executable, str(DOCS / "_site"), "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     html = tmp_path / "html"
@@ -91,7 +91,10 @@ def test_an_equation_leads_to_its_function_and_its_test() -> None:
     lines = (PACKAGE / "structures/chain/structure.py").read_text("utf-8").splitlines()
     assert lines[first - 1].startswith("def forward(") and last - first > 5
     inherited = sources.extent("tests/contract/test_linear_chain.py", ("TestLinearChain", "test_log_partition"))
-    assert "class TestLinearChain" in (ROOT / "tests/contract/test_linear_chain.py").read_text().splitlines()[inherited[0] - 1]
+    assert (
+        "class TestLinearChain"
+        in (ROOT / "tests/contract/test_linear_chain.py").read_text().splitlines()[inherited[0] - 1]
+    )
 
 
 # --- pictures, charts, links ---------------------------------------------------------------------------------
@@ -110,7 +113,11 @@ def test_a_chart_shows_each_stored_figure() -> None:
     shown = charts.svg(chart)
     assert shown.count('class="dot"') == 3 and "93.50" in shown and "90.50" in shown
     assert charts.ratio("bench-chain", "loss + gradient", "CRFsuite").endswith("x")
-    charted = [path.stem for path in charts.RESULTS.glob("*.json") if charts.added("# A\n\n## B\n", path.stem) != "# A\n\n## B\n"]
+    charted = [
+        path.stem
+        for path in charts.RESULTS.glob("*.json")
+        if charts.added("# A\n\n## B\n", path.stem) != "# A\n\n## B\n"
+    ]
     assert len(charted) == len(list(charts.RESULTS.glob("*.json")))
 
 

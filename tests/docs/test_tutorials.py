@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import trelliswork
 from tests.docs.documents import PACKAGE
 from tests.docs.refresh_tutorials import refresh
 from tests.docs.tutorials import (
+    DOCS,
     FOLDER,
     INDEX,
     is_exact,
@@ -26,6 +28,11 @@ from tests.docs.tutorials import (
 
 NEEDS = {"training": "optuna"}
 EXTRAS = {"training": ("optuna",), "sklearn": ("sklearn",), "switching": ("sklearn",)}  # pages beside the tutorials
+NOT_DRAWN = (
+    "StructuredDistribution",
+    "WeightedCFG",
+    "kl_divergence",
+)  # CFGs are drawn once
 WITHOUT_PICTURE = ("parser-training",)  # its neighbours draw the trees
 
 
@@ -133,3 +140,11 @@ def test_only_what_is_trained_may_differ_and_only_in_its_numbers() -> None:
     assert same_up_to_rounding("p = 0.5172 of 12", "p = 0.5173 of 12")
     assert not same_up_to_rounding("p = 0.5172", "p = 0.5672")
     assert not same_up_to_rounding("O 0.5", "B 0.5")
+
+
+def test_every_structure_is_in_the_gallery() -> None:
+    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    distributions = [name for name in trelliswork.distributions.__all__ if hasattr(trelliswork, name)]
+    missing = [name for name in distributions if f"tw.{name}" not in text and name not in NOT_DRAWN]
+    assert not missing, f"draw {missing} in docs/gallery.md"
+    assert all("picture = " in step.code for step in steps_of(text)[1:])
