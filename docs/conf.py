@@ -23,6 +23,7 @@ exclude_patterns = ["_build", "_site", "_static"]
 nitpicky = True
 nitpick_ignore_regex = [(r"py:.*", r".*")]  # annotations name types of torch and the standard library
 default_role = "code"
+smartquotes = False  # two hyphens begin an option
 pygments_style, pygments_dark_style = "friendly", "github-dark"
 highlight_language = "text"
 copybutton_prompt_text = r"\$ |>>> "

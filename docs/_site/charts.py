@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from benchmarks.accuracy.runs import RUNS
 
 RESULTS = Path(__file__).parents[1] / "results"
-LEFT, WIDTH, ROW = 250, 640, 22
+WIDTH, ROW, LETTER = 700, 22, 6.4
 Rows = list[tuple[str, list[float]]]
 
 
@@ -143,19 +143,28 @@ def svg(chart: Chart) -> str:
     values = [value for _, row in chart.rows for value in row]
     low, high = limits(values, chart.log)
     height = ROW * len(chart.rows) + 34
+    left = LETTER * max(len(short(label)) for label, _ in chart.rows) + 14
 
     def x(value: float) -> float:
         share = (scale(value, chart.log) - scale(low, chart.log)) / (scale(high, chart.log) - scale(low, chart.log))
-        return LEFT + share * (WIDTH - LEFT - 80)
+        return left + share * (WIDTH - left - 80)
 
     parts = [axis(tick, x(tick), height, chart) for tick in ticks(low, high, chart.log)]
     for i, (label, row) in enumerate(chart.rows):
         y = ROW * i + ROW / 2 + 2
-        parts.append(text(LEFT - 10, y + 4, short(label), "end"))
+        parts.append(text(left - 10, y + 4, short(label), "end"))
         parts.append(
             bar(x(max(low, min(1.0, high))), x(row[0]), y) if chart.log else dots([x(value) for value in row], y)
         )
-        parts.append(text(max(map(x, row)) + 9, y + 4, chart.shape(sum(row) / len(row)), "start", "value"))
+        parts.append(
+            text(
+                max([*map(x, row), x(1.0)] if chart.log else map(x, row)) + 9,
+                y + 4,
+                chart.shape(sum(row) / len(row)),
+                "start",
+                "value",
+            )
+        )
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     return (
         f'<svg class="chart" {size} role="img" font-size="12">'
