@@ -27,7 +27,7 @@ class Chart(NamedTuple):
 
 
 def added(text: str, name: str) -> str:
-    """A page of results with its chart before the first heading below the title."""
+    """A page of results with its chart before its first section or table."""
     path = RESULTS / f"{name}.json"
     if not path.exists():
         return text
@@ -35,8 +35,8 @@ def added(text: str, name: str) -> str:
     if made is None or not made.rows:
         return text
     picture = f'<figure class="drawing">{svg(made)}<figcaption>{escape(made.title)}</figcaption></figure>\n\n'
-    head, mark, rest = text.partition("\n## ") if "\n## " in text else text.partition("\n| ")
-    return f"{head}\n{picture}{mark.lstrip(chr(10)) if mark else ''}{rest}" if mark else f"{text}\n{picture}"
+    place = min((text.find(mark) for mark in ("\n## ", "\n| ") if mark in text), default=len(text))
+    return f"{text[:place]}\n{picture}{text[place:].lstrip()}"
 
 
 def chart_of(name: str, found: Any) -> Chart | None:

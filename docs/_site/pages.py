@@ -39,6 +39,8 @@ def read(app: Sphinx, docname: str, content: list[str]) -> None:
         text = text.replace("<unk>", "`<unk>`")
     if docname == "equations":
         text = with_targets(text)
+    if docname in sources.PAGES:
+        text = CODE_NAME.sub(lambda match: sources.link(match[1]), text)
     if docname.startswith("results/"):
         text = charts.added(text, docname.removeprefix("results/"))
     up = "../" * docname.count("/")
@@ -109,7 +111,7 @@ def shown_elsewhere() -> dict[Path, str]:
 
 
 def with_targets(text: str) -> str:
-    """Each row with a target for every equation in it, and its functions and tests as links to their source."""
+    """Each row with a target for every equation in it."""
 
     def row(match: re.Match[str]) -> str:
         names = sorted({formulas.anchor(each) for each in sources.equations_of(match[1])} | {formulas.anchor(match[1])})
@@ -119,4 +121,4 @@ def with_targets(text: str) -> str:
     heads = {each[:2]: None for each in re.findall(r"S\d", text)}
     for source in heads:
         text = text.replace(f"- **[{source}]**", f'- <a id="{source.lower()}"></a>**[{source}]**', 1)
-    return CODE_NAME.sub(lambda match: sources.link(match[1]), text)
+    return text

@@ -1,4 +1,4 @@
-"""Pages that show functions and tests with the numbers of their lines, for the links of the index of equations."""
+"""Pages that show functions and tests with the numbers of their lines: what equations and errata lead to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from pygments.lexers import PythonLexer
 from sphinx.application import Sphinx
 from tests.docs.documents import equations_of
 
-__all__ = ["equations_of", "link", "write"]
+__all__ = ["PAGES", "equations_of", "link", "read_again", "write"]
+
+PAGES = ("equations", "errata")  # those that lead to sources
 
 ROOT = Path(__file__).parents[2]
 PAGE = """<!doctype html>
@@ -92,6 +94,5 @@ def part_of(name: str, place: tuple[int, int], lines: list[str]) -> str:
 
 
 def read_again(app: Sphinx, environment: object, names: list[str]) -> None:
-    """The index of equations is read in every build: what it links to is not stored between builds."""
-    if "equations" not in names and "equations" in app.env.found_docs:
-        names.append("equations")
+    """Pages that lead to sources are read in every build: what they link to is not stored between builds."""
+    names += [name for name in PAGES if name not in names and name in app.env.found_docs]
