@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 import re
@@ -60,10 +61,18 @@ def test_every_name_is_described(module: str) -> None:
 def test_every_name_has_an_example_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The doctest of its docstring, or a block of a page of the reference, which `test_tutorials.py` runs."""
     monkeypatch.chdir(tmp_path)
-    code = "\n".join(step.code for page in PAGES for step in steps_of(page.read_text(encoding="utf-8")))
-    used = set(re.findall(r"\w+", code))
+    used = {
+        name for page in PAGES for step in steps_of(page.read_text(encoding="utf-8")) for name in used_in(step.code)
+    }
     without = [f"{home}.{name}" for home, name in NAMES if name not in used and not doctest_runs(home, name)]
     assert not without, f"write an example: {without}"
+
+
+def used_in(code: str) -> set[str]:
+    """What a block takes from a module: by attribute, or by import."""
+    nodes = list(ast.walk(ast.parse(code)))
+    imported = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+    return imported | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
 def doctest_runs(home: str, name: str) -> bool:
