@@ -71,16 +71,15 @@ def described(module: str, name: str) -> str:
 
 def members_of(found: type) -> Iterator[tuple[str, Any]]:
     for name, value in vars(found).items():
-        if name.startswith("_") or not inspect.getdoc(unwrapped(value)):
+        if name.startswith("_") or not (own_text(unwrapped(value)) or name == "forward"):
             continue
         if isinstance(value, property | classmethod | staticmethod) or inspect.isfunction(value) or is_cached(value):
             yield name, value
 
 
 def unwrapped(value: Any) -> Any:
-    return (
-        getattr(value, "func", None) or getattr(value, "__func__", value) if not isinstance(value, property) else value
-    )
+    """The function in a class method, a static method or a cached property."""
+    return getattr(value, "func", None) or getattr(value, "__func__", value)
 
 
 def is_cached(value: Any) -> bool:
@@ -88,7 +87,7 @@ def is_cached(value: Any) -> bool:
 
 
 def member(name: str, value: Any) -> str:
-    text = text_of(unwrapped(value), name)
+    text = markdown(own_text(unwrapped(value)) or "What calling the layer does.")
     if isinstance(value, property) or is_cached(value):
         return f":::{{py:property}} {name}\n\n{text}\n:::\n"
     kind = {classmethod: "classmethod", staticmethod: "staticmethod"}.get(type(value), "method")
@@ -96,12 +95,17 @@ def member(name: str, value: Any) -> str:
 
 
 def text_of(found: Any, name: str) -> str:
-    doc = inspect.getdoc(found) or ""
+    doc = own_text(found)
     if name == INHERITED_FROM_TORCH:
         return "KL(p ‖ q) of two distributions over the same structures; this is `torch.distributions.kl_divergence`."
     if not doc:
         raise ValueError(f"{name} has no docstring; write one")
     return markdown(doc)
+
+
+def own_text(found: Any) -> str:
+    """The docstring of a name itself: not the one that it would inherit, from torch for example."""
+    return inspect.cleandoc(found.__doc__ or "")
 
 
 def markdown(doc: str) -> str:
