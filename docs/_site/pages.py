@@ -77,6 +77,12 @@ def links(text: str, file: Path) -> str:
         found = page_of(target)
         return (found or match[1]) + (match[2] or "")
 
+    def shown(match: re.Match[str]) -> str:
+        target = (file.parent / match[2]).resolve()
+        outside = target.exists() and (target.is_dir() or target.suffix == ".md") and page_of(target) is None
+        return match[1] if outside else match[0]
+
+    text = re.sub(r"(?<!!)\[([^\[\]]+)\]\(([^)\s#:]+)\)", shown, text)  # folders and texts without a page
     return outside_code(text, lambda part: LINK.sub(lead, part))
 
 
