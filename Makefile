@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test quick lint ruff portability oracle trust bench accuracy clean
+.PHONY: help demo test quick lint ruff docs portability oracle trust bench accuracy clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -41,6 +41,9 @@ ruff: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+docs: $(READY)   ## build the site into docs/_build/html, strictly: links, pictures, formulas, docstrings
+	$(BIN)/python docs/_site
+
 portability: $(READY) ## make demo and make test in fresh clones, in both orders, under other processors and threads
 	$(BIN)/python -m tests.portability
 
@@ -68,5 +71,5 @@ accuracy: $(READY) ## train on the real corpora; writes docs/results/accuracy.md
 	$(BIN)/python -m benchmarks.accuracy
 
 clean:           ## remove the environment, caches and outputs
-	rm -rf .venv build dist demo-output runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist demo-output docs/_build runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,7 +1,8 @@
-"""Run the tutorials and write what they print and draw into them.
+"""Run the pages of the documentation and write what they print and draw into them.
 
-python -m tests.docs.refresh_tutorials             # all pages
-python -m tests.docs.refresh_tutorials chain ctc   # some
+python -m tests.docs.refresh_tutorials                   # all tutorials
+python -m tests.docs.refresh_tutorials chain ctc         # some
+python -m tests.docs.refresh_tutorials reference/data    # a page of another folder
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.docs.tutorials import FOLDER, pages, pictures_of, run, with_outputs
+from tests.docs.tutorials import page_named, pages, pictures_of, run, with_outputs
 
 
 def refresh(page: Path) -> None:
@@ -24,7 +25,7 @@ def refresh(page: Path) -> None:
 
 
 def main(names: list[str]) -> None:
-    for page in [FOLDER / f"{name}.md" for name in names] or pages():
+    for page in [page_named(name) for name in names] or pages():
         refresh(page)
         print(page.name)
 

@@ -11,7 +11,8 @@ from tests.docs.claims import Figure, figures_of, is_stored
 from tests.docs.documents import ROOT
 
 # Results are the source. Decisions are dated records of what was tried: their figures are of that day.
-APART = ("results", "decisions")
+# The page of commands is what `--help` says.
+APART = ("results", "decisions", "commands.md")
 FOLDERS = {each: each.relative_to(ROOT / "docs").parts[0] for each in sorted((ROOT / "docs").rglob("*.md"))}
 PAGES = [ROOT / "README.md", *(each for each, folder in FOLDERS.items() if folder not in APART and folder[0] != "_")]
 

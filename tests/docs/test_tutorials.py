@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
+import trelliswork
 from tests.docs.documents import PACKAGE
 from tests.docs.refresh_tutorials import refresh
 from tests.docs.tutorials import (
+    DOCS,
     FOLDER,
     INDEX,
     is_exact,
     n_exact,
+    other_pages,
     pages,
     pictures_of,
     run,
@@ -24,6 +27,12 @@ from tests.docs.tutorials import (
 )
 
 NEEDS = {"training": "optuna"}
+EXTRAS = {"training": ("optuna",), "sklearn": ("sklearn",), "switching": ("sklearn",)}  # pages beside the tutorials
+NOT_DRAWN = (
+    "StructuredDistribution",
+    "WeightedCFG",
+    "kl_divergence",
+)  # CFGs are drawn once
 WITHOUT_PICTURE = ("parser-training",)  # its neighbours draw the trees
 
 
@@ -43,6 +52,17 @@ def test_a_page_runs_and_shows_what_comes_out(page: Path, tmp_path: Path) -> Non
         drawn, kept = (tmp_path / picture).read_text("utf-8"), (FOLDER / picture).read_text("utf-8")
         same = drawn == kept or (not is_exact(picture, text) and same_up_to_rounding(kept, drawn))
         assert same, f"{picture} is not what the page draws; python -m tests.docs.refresh_tutorials {page.stem}"
+
+
+@pytest.mark.parametrize("page", other_pages(), ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_a_page_of_the_site_runs_and_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
+    for module in EXTRAS.get(page.stem, ()):
+        pytest.importorskip(module, reason="an extra of the package is not installed")
+    text = page.read_text(encoding="utf-8")
+    printed, exact = run(page, tmp_path), n_exact(text)
+    for i, (step, said, found) in enumerate(zip(steps_of(text), shown(text), printed, strict=True)):
+        same = (said or "") == found or (i >= exact and same_up_to_rounding(said or "", found))
+        assert same, f"{page.name}:{step.line}: prints something else: {found}"
 
 
 def test_the_index_lists_every_page_and_nothing_else() -> None:
@@ -120,3 +140,11 @@ def test_only_what_is_trained_may_differ_and_only_in_its_numbers() -> None:
     assert same_up_to_rounding("p = 0.5172 of 12", "p = 0.5173 of 12")
     assert not same_up_to_rounding("p = 0.5172", "p = 0.5672")
     assert not same_up_to_rounding("O 0.5", "B 0.5")
+
+
+def test_every_structure_is_in_the_gallery() -> None:
+    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    distributions = [name for name in trelliswork.distributions.__all__ if hasattr(trelliswork, name)]
+    missing = [name for name in distributions if f"tw.{name}" not in text and name not in NOT_DRAWN]
+    assert not missing, f"draw {missing} in docs/gallery.md"
+    assert all("picture = " in step.code for step in steps_of(text)[1:])

@@ -1,4 +1,4 @@
-"""Reading and running a page of `docs/tutorials/`.
+"""Reading and running a page of the documentation: tutorials, guides, first steps, reference and gallery.
 
 The Python blocks of a page run in order in one namespace and in an empty folder. A text block right after a Python
 block is what it prints; a picture that the page shows is one that it saves under that name.
@@ -10,13 +10,16 @@ import contextlib
 import io
 import math
 import re
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.docs.documents import ROOT
 
-FOLDER = ROOT / "docs" / "tutorials"
+DOCS = ROOT / "docs"
+FOLDER = DOCS / "tutorials"
 INDEX = FOLDER / "README.md"
+OTHERS = ("start/*", "guides/*", "reference/*", "gallery")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 PICTURE = re.compile(r"!\[[^\]]+\]\(([^)]+)\)")
 TRAINS = re.compile(r"trelliswork\(f?\"train |\.fit\(|\btrain\(|torch\.optim|\.backward\(\)")
@@ -35,10 +38,21 @@ def pages() -> list[Path]:
     return sorted(page for page in FOLDER.glob("*.md") if page != INDEX)
 
 
+def other_pages() -> list[Path]:
+    """Pages outside the tutorials that have Python blocks."""
+    found = [page for pattern in OTHERS for page in sorted(DOCS.glob(f"{pattern}.md"))]
+    return [page for page in found if steps_of(page.read_text(encoding="utf-8"))]
+
+
+def page_named(name: str) -> Path:
+    """`chain` is a tutorial, `reference/data` any page of the documentation."""
+    return DOCS / f"{name}.md" if "/" in name else FOLDER / f"{name}.md"
+
+
 def steps_of(text: str) -> list[Step]:
     blocks = list(BLOCK.finditer(text))
     steps = []
-    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, after in zip_longest(blocks, blocks[1:]):
         if block[1] == "python":
             is_output = after is not None and after[1] == "text" and not text[block.end() : after.start()].strip()
             line = text.count("\n", 0, block.start(2))
