@@ -16,7 +16,7 @@ from trelliswork.errors import DataError, ModelError
 from trelliswork.models.families import TOKENISER
 from trelliswork.models.loading import FolderTokeniser, tokeniser_in
 from trelliswork.models.recipe import Note, Options
-from trelliswork.models.storage import CONFIG
+from trelliswork.models.replacing import CONFIG
 from trelliswork.models.tokenisers.recipe import learn_tokeniser, spaced_documents
 from trelliswork.text import Document
 

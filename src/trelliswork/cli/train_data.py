@@ -24,7 +24,8 @@ from trelliswork.data.spilled import held
 from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Options
-from trelliswork.models.storage import CONFIG, check_output
+from trelliswork.models.replacing import CONFIG
+from trelliswork.models.storage import check_output
 from trelliswork.models.taggers.column_taggers import predicted_columns
 from trelliswork.models.taggers.networks.tasks import MULTI_TASK
 from trelliswork.models.tokenisers.recipe import hold_out as hold_out_texts

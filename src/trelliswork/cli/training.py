@@ -22,7 +22,8 @@ from trelliswork.lazy import named
 from trelliswork.models.base import Model
 from trelliswork.models.families import recipe_of
 from trelliswork.models.recipe import Material, Options, Recipe, Result, Run
-from trelliswork.models.storage import CONFIG, check_output
+from trelliswork.models.replacing import CONFIG
+from trelliswork.models.storage import check_output
 from trelliswork.runtime.threads import use_threads
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.progress import Progress

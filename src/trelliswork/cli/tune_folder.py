@@ -16,7 +16,7 @@ from pathlib import Path
 from trelliswork.cli.config_file import CONFIG_FILE, config_text, read_config
 from trelliswork.data import atomic_write
 from trelliswork.errors import OutputError
-from trelliswork.models.storage import CONFIG
+from trelliswork.models.replacing import CONFIG
 from trelliswork.training.exclusive import exclusive
 from trelliswork.training.folder_names import LOCK
 from trelliswork.training.search_result import SearchResult

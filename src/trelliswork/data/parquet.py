@@ -25,6 +25,8 @@ try:
 except ImportError as error:
     raise MissingExtraError("reading Parquet", "arrow", error) from error
 
+__all__ = ["ROWS", "opened_parquet", "pa", "pq", "read_parquet"]
+
 ROWS = 1024  # in memory at a time
 _SIMPLE = (
     pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_boolean, pa.types.is_null,

@@ -11,8 +11,8 @@ from trelliswork.data.attributes.function import FeatureFunction, Function
 from trelliswork.data.crfsuite_models import is_crfsuite_model
 from trelliswork.errors import ModelError
 from trelliswork.lazy import named
-from trelliswork.models.replacing import finish_replacing
-from trelliswork.models.storage import CONFIG, kind_of_model
+from trelliswork.models.replacing import CONFIG, finish_replacing
+from trelliswork.models.storage import kind_of_model
 from trelliswork.text import Token
 from trelliswork.training.folder_names import COLUMNS, TOKENISER
 
