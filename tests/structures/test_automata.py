@@ -498,3 +498,12 @@ def test_only_log_scores_are_joined(semiring: Semiring) -> None:
 def test_minimisation_keeps_the_dtype(dtype: torch.dtype) -> None:
     machine = Acceptor([(0, 1, "a"), (0, 2, "b")], torch.zeros(2, dtype=dtype), final=[1, 2]).minimise()
     assert {each.dtype for each in machine.machine.scores} == {dtype} and machine.n_states == 2
+
+
+@pytest.mark.parametrize("backend", ["torch", "kernel"])
+def test_arcs_on_no_path_have_a_gradient_of_zero(backend: str) -> None:
+    weights = torch.tensor([0.5, -1.0], dtype=torch.float64, requires_grad=True)
+    machine = Acceptor([(0, 1, "a"), (2, 0, "b")], weights, final={0: 0.25}, backend=backend)
+    machine.log_partition.sum().backward()
+    assert machine.log_partition.item() == 0.25
+    assert weights.grad is not None and weights.grad.tolist() == [0.0, 0.0]

@@ -222,8 +222,8 @@ def _matrix(semiring: Semiring, component: Component, padded: Tensor) -> Tensor:
 
 
 def log_partition(machine: Machine) -> Tensor:
-    """log Z."""  # [S2, WFST normaliser]
-    return total(machine, LOG)
+    """log Z. Its gradient by scores that no path has is 0, also where no path has an arc."""  # [S2, WFST normaliser]
+    return total(machine, LOG) + torch.cat(machine.scores)[:0].sum()
 
 
 def marginals(machine: Machine) -> tuple[Tensor, Tensor, Tensor]:
