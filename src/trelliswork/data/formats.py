@@ -17,6 +17,18 @@ class FileFormat(ABC):
     """A format of files with one sentence after another; its name is also the suffix of its files.
 
     The entry point names a subclass, which is made without arguments. See examples/plugin.
+
+    >>> from trelliswork.data import FileFormat, Sentence
+    >>> class Slash(FileFormat):
+    ...     def read(self, path, *, with_tags=True):
+    ...         for line in open(path, encoding="utf-8"):
+    ...             words, tags = zip(*(token.split("/") for token in line.split()))
+    ...             yield Sentence(words, tags)
+    ...
+    ...     def text(self, sentence):
+    ...         return " ".join(map("/".join, zip(sentence.words, sentence.tags))) + "\\n"
+    >>> Slash().text(Sentence(("Anna", "sleeps"), ("B-PER", "O")))
+    'Anna/B-PER sleeps/O\\n'
     """
 
     @abstractmethod
