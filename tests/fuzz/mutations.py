@@ -186,7 +186,7 @@ def json_changed(content: bytes, source: Random) -> bytes:
     i = source.choice([i for i, line in enumerate(lines) if line.strip()] or [0])
     try:
         value = json.loads(lines[i])
-    except ValueError:
+    except (ValueError, RecursionError):
         return fields_changed(content, source)
     path = source.choice(paths_in(value))
     new = odd_value(_at(value, path), value, source)

@@ -24,7 +24,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Target]:
 
 def test_every_kind_of_model_is_fuzzed(targets: dict[str, Target]) -> None:
     made = {name.removeprefix("model-").partition("-")[0] for name in targets if name.startswith("model-")}
-    assert made == set(KINDS)
+    assert made == {kind for kind, place in KINDS.items() if place.startswith("trelliswork.")}
 
 
 def test_valid_inputs_are_answered(targets: dict[str, Target]) -> None:

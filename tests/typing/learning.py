@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -30,7 +31,15 @@ def reading(file: Path) -> list[data.Sentence]:
     return [data.cut_tokens(each, "IOB2", data.FINE_TOKENS) for each in sentences]
 
 
+class OneWordPerLine(data.FileFormat):
+    """A format of another package."""
+
+    def read(self, path: str, *, with_tags: bool = True) -> Iterator[data.Sentence]:
+        yield data.Sentence(tuple(Path(path).read_text(encoding="utf-8").split()))
+
+
 def writing(sentence: data.Sentence, file: Path) -> None:
+    assert_type(OneWordPerLine().text(sentence), str | None)
     with data.atomic_write(file) as output:
         output.write(data.conll_text(sentence) + data.json_text(sentence))
 

@@ -118,6 +118,7 @@ def test_pictures_votes_and_the_list_of_models(client: Client, model: Any) -> No
     assert (about["name"], about["answers"], about["search"]) == ("ner", "spans", "exact")
     assert about["can"] == {
         "pins": True, "choices": True, "top_k": True, "explain": True, "text": True, "teach": True,
+        "chains": False,
     }  # fmt: skip
     assert set(about["labels"]) == set(model.labels.data_tags)
     drawn = client.draw(text=TEXT)["results"][0]["sentences"]

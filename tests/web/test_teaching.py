@@ -100,7 +100,7 @@ def test_half_a_line_is_cut_off(tmp_path: Path, left: bytes) -> None:
 
 def test_damage_is_told(tmp_path: Path) -> None:
     (tmp_path / "j.jsonl").write_bytes(b'{"id": 0}\nnot json\n')
-    with pytest.raises(DataError, match=r"j\.jsonl:2: expected a line of JSON"):
+    with pytest.raises(DataError, match=r"j\.jsonl:2: expected a decision"):
         Journal(tmp_path / "j.jsonl")
     (tmp_path / SENTENCES).write_text("{}\n")
     with pytest.raises(DataError, match="sentences of a lesson"):

@@ -15,6 +15,7 @@ from trelliswork.data import Sentence
 from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.models.base import Model
 
+SHOWN = 100  # characters of a pin that a message shows
 _PIN = re.compile(r"(?:(?P<sentence>\d{1,9}):)?(?P<token>\d{1,9})(?:-(?P<last>\d{1,9}))?=(?P<value>.+)")
 
 
@@ -38,7 +39,7 @@ class Pin:
         try:
             return model.pinned(self.value, n)
         except TrellisworkError as error:
-            raise TrellisworkError(f"--pin {self.text}: {error}") from error
+            raise TrellisworkError(f"--pin {self.text[:SHOWN]}: {error}") from error
 
 
 def parse_pins(texts: Sequence[str], model: Model) -> list[Pin]:

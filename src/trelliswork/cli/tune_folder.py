@@ -46,13 +46,18 @@ def reserved_search(folder: Path, *, force: bool, resume: bool) -> Iterator[None
 
 
 def _is_ours(name: str) -> bool:
-    return name in OURS or is_part_of(name, Path(BEST_FILE))
+    return name in OURS or is_part_of(name, Path(BEST_FILE)) or _is_left_lock(name)
+
+
+def _is_left_lock(name: str) -> bool:
+    """Whether Optuna was killed as it gave up the lock of its journal, which it renames first."""
+    return name.startswith(f"{JOURNAL}.lock") and name.endswith(".rename")
 
 
 def _clear(folder: Path, *, all: bool) -> None:
     """Remove what a kill left half-written, or all of a search."""
     for path in folder.iterdir():
-        if is_part_of(path.name, Path(BEST_FILE)):
+        if is_part_of(path.name, Path(BEST_FILE)) or _is_left_lock(path.name):
             path.unlink(missing_ok=True)
     if all:
         for name in (TRIALS, BEST):

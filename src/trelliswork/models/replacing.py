@@ -11,11 +11,13 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 from trelliswork.training.folder_names import COLUMNS, TOKENISER
 
 CONFIG = "config.json"
 NEW = ".new-model"
+LINK = ".link"  # the end of names that are there for a moment
 
 
 def put_in_place(partial: Path, target: Path) -> None:
@@ -36,26 +38,32 @@ def finish_replacing(directory: str | Path) -> None:
 
 
 def _finish(target: Path) -> None:
+    """Several processes may do it at once: each step can be done again, and what is gone was done by another."""
     new = target / NEW
     if not (new / CONFIG).is_file():
         return
     for name in (TOKENISER, COLUMNS):
         if not (new / name).exists() and ((target / name / CONFIG).is_file() or any(target.glob(f"{name}/*/{CONFIG}"))):
-            shutil.rmtree(target / name)
-    for path in sorted(each for each in new.rglob("*") if each.is_file()):
-        place = target / path.relative_to(new)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        _link(path, place)
-    (new / CONFIG).unlink()  # finished
+            shutil.rmtree(target / name, ignore_errors=True)
+    try:
+        for path in sorted(each for each in new.rglob("*") if each.is_file() and each.suffix != LINK):
+            place = target / path.relative_to(new)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _link(path, place)
+        (new / CONFIG).unlink()  # finished
+    except FileNotFoundError:
+        if (new / CONFIG).exists():
+            raise
     shutil.rmtree(new, ignore_errors=True)
 
 
 def _link(path: Path, place: Path) -> None:
     """The same file under a further name, which it takes from another."""
-    other = path.with_name(f"{path.name}.link")
-    other.unlink(missing_ok=True)
+    other = path.with_name(f"{path.name}-{uuid4().hex}{LINK}")
     try:
         os.link(path, other)
+    except FileNotFoundError:
+        raise
     except OSError:  # a file system without links
         shutil.copy2(path, other)
     os.replace(other, place)

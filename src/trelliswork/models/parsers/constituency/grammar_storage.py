@@ -48,6 +48,8 @@ def counts_from(stored: StoredModel) -> RuleCounts:
         counts.words[symbols[a], words[w]] = n
     if not all(n > 0 for each in (counts.binary, counts.unary, counts.roots, counts.words) for n in each.values()):
         raise ValueError("expected counts above 0")
+    if not counts.words or not counts.roots:
+        raise ValueError("expected words and roots of trees, got none")
     if any((arrays[name] < 0).any() for name in ("binary", "unary", "roots", "words")):
         raise ValueError("expected numbers of symbols and words from 0")
     counts.frequent = {(label_of(tag) or tag, word) for tag, _ in counts.words if (word := word_of(tag))}
