@@ -112,6 +112,21 @@ def test_a_huge_body_of_unknown_length_is_counted(server: Served) -> None:
     assert sent < 100_000_000 or answer.startswith(b"HTTP/1.1 413")
 
 
+def test_endless_headers_are_refused_and_not_kept(server: Served) -> None:
+    parts = urlsplit(server.address)
+    with socket.create_connection((parts.hostname, parts.port), timeout=30) as line:
+        line.sendall(f"GET /healthz HTTP/1.1\r\nHost: {parts.netloc}\r\n".encode())
+        sent = 0
+        try:
+            for i in range(10_000):  # 40 MB, if they were read
+                header = f"X-{i}: {'a' * 4000}\r\n".encode()
+                line.sendall(header)
+                sent += len(header)
+        except OSError:
+            pass
+    assert sent < 20_000_000
+
+
 def test_a_slow_body_is_given_up() -> None:
     """A client that sends a byte now and then, for ever, gets 408 when the time for a body is over."""
     sent, n_bytes = list[Any](), 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -116,6 +117,7 @@ async def _serve(models: dict[str, str], settings: Settings, bound: socket.socke
     config = uvicorn.Config(
         make_app(site), log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE,
         server_header=False, date_header=False, proxy_headers=False, lifespan="on",
+        http="h11",  # the parser of the two that refuses endless headers
     )  # fmt: skip
     server = _Server(config)
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -125,6 +127,7 @@ async def _serve(models: dict[str, str], settings: Settings, bound: socket.socke
     print(f"serving {', '.join(models)} at {address}  (API: {address}docs; Ctrl-C stops)", flush=True)
     if settings.open_page:
         webbrowser.open(address)
+    gc.freeze()  # what is here stays: the collector need not go through it while requests wait
     try:
         await server.serve(sockets=[bound])
     finally:

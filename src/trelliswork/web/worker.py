@@ -6,6 +6,7 @@ starts another. `python -m trelliswork.web.worker FD` speaks `frames` over an in
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import socket
@@ -140,6 +141,7 @@ def main() -> None:
         connection.sendall(packed_json({"error": str(error)}))
         return
     about = [described(name, told["models"][name], model) for name, model in models.items()]
+    gc.freeze()  # what is here stays: no request waits while the collector goes through models and modules
     connection.sendall(packed_json({"models": about}))
     serve(connection, models)
 
