@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trelliswork.training.lbfgs import LBFGS, Objective, Step
+from trelliswork.training.lbfgs import LBFGS, Objective, Step, _History, _Point
 
 
 def quadratic(matrix: np.ndarray, centre: np.ndarray) -> Objective:
@@ -55,3 +55,41 @@ def test_the_gradient_of_the_caller_may_be_read_again() -> None:
     kept = [step.weights.copy() for step in steps]
     assert len({tuple(w) for w in kept}) == len(steps)
     assert all((step.weights == w).all() for step, w in zip(steps, kept, strict=True))
+
+
+def two_loops(pairs: list[tuple[np.ndarray, np.ndarray]], slope: np.ndarray) -> np.ndarray:
+    """-H · slope over the vectors themselves (Nocedal & Wright 2006, Numerical optimization, algorithm 7.4)."""
+    found, alphas = -slope, []
+    for s, y in reversed(pairs):
+        alphas.append(s @ found / (s @ y))
+        found = found - alphas[-1] * y
+    s, y = pairs[-1]
+    found = found * (s @ y) / (y @ y)
+    for (s, y), alpha in zip(pairs, reversed(alphas), strict=True):
+        found = found + (alpha - y @ found / (s @ y)) * s
+    return found
+
+
+@pytest.mark.parametrize("n_steps", [1, 3, 4, 11])
+def test_directions_are_those_of_the_two_loops(n_steps: int) -> None:
+    """Of 5,000 weights, more than a block, with room for four pairs, and one step that must not be kept."""
+    random, n = np.random.default_rng(n_steps), 5000
+    curvature = np.geomspace(0.1, 10, n)
+    settings = LBFGS(memory=4)
+    history, kept = _History(4, n, settings.sums), list[tuple[np.ndarray, np.ndarray]]()
+    point = _Point(settings, quadratic(np.diag(curvature), random.normal(size=n)), random.normal(size=n))
+    for i in range(n_steps):
+        after = _Point(settings, lambda w: (0.0, point.gradient), point.weights + random.normal(size=n))
+        after.gradient = point.gradient + (-1 if i == 2 else 1) * curvature * (after.weights - point.weights)
+        history.add(point, after)
+        if i != 2:  # there the gradient falls along the step
+            pair = after.weights - point.weights, after.gradient - point.gradient
+            kept = [*kept, tuple(each.astype(np.float32).astype(float) for each in pair)][-4:]  # type: ignore[list-item]
+        else:
+            kept = kept[-3:]
+        point = after
+    assert len(history) == len(kept)
+    slope = random.normal(size=n)
+    np.testing.assert_allclose(history.direction(slope), two_loops(kept, slope), atol=1e-9)
+    history.clear()
+    np.testing.assert_array_equal(history.direction(slope), -slope)

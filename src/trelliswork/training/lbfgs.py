@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,11 @@ from trelliswork.training.vector_kernels import dot
 
 Array = np.ndarray[Any, Any]
 Objective = Callable[[Array], tuple[float, Array]]
-Pair = tuple[Array, Array, float]  # a step and the change of the gradient (float32: it only guides), and their product
+Sums = Callable[[Array], Array]  # of each number over all processes
+
+
+def _alone(numbers: Array) -> Array:
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class LBFGS:
     `period` iterations, or after `max_iterations`.
 
     Several processes that each look after a part of the weights share it out: the objective is given and returns parts,
-    and `total` sums a number over all processes.
+    and `sums` adds numbers over all processes, which wait for each other there: it is called as seldom as possible.
     """
 
     l2: float = 0.0
@@ -49,52 +52,41 @@ class LBFGS:
     period: int = 10
     max_iterations: int = 10_000
     max_line_search: int = 20
-    total: Callable[[float], float] = float
+    sums: Sums = _alone
 
     def minimise(self, objective: Objective, weights: Array) -> Iterator[Step]:
         """One `Step` an iteration; the last one is the result."""
         point = _Point(self, objective, weights.copy())
-        pairs: deque[Pair] = deque()
+        history = _History(self.memory, len(weights), self.sums)
         losses = [point.loss]
         evaluations = 1
         for iteration in range(1, self.max_iterations + 1):
-            direction = self._two_loops(pairs, point.slope)
+            direction = history.direction(point.slope)
             if self.l1:
                 vectors.keep_descent(direction, point.slope)  # stay in the orthant that the slope points into
-            first = 1.0 / max(self._norm(point.slope), 1e-300) if not pairs else 1.0
+            first = 1.0 if history else 1.0 / max(point.slope_norm, 1e-300)
             after, tries = self._search(objective, point, direction, first)
             evaluations += tries
-            if after is None and pairs:  # a stale curvature: start again along the slope
-                pairs.clear()
+            if after is None and history:  # a stale curvature: start again along the slope
+                history.clear()
                 continue
             if after is None:
                 return
-            self._remember(pairs, point, after)
+            history.add(point, after)
             point = after
             losses.append(point.loss)
-            norm = self._norm(point.slope)
-            n_active = int(self.total(float(np.count_nonzero(point.weights))))
-            yield Step(iteration, point.weights, point.loss, norm, n_active, evaluations)
-            if norm < self.epsilon * max(1.0, self._norm(point.weights)):
+            yield Step(iteration, point.weights, point.loss, point.slope_norm, point.n_active, evaluations)
+            if point.slope_norm < self.epsilon * max(1.0, point.norm):
                 return
             if len(losses) > self.period and losses[-1 - self.period] - losses[-1] < self.delta * abs(losses[-1]):
                 return
-
-    def _remember(self, pairs: deque[Pair], point: _Point, after: _Point) -> None:
-        """Add the step and the change of the gradient, in the room of the oldest pair if there is no more."""
-        n, full = len(point.weights), len(pairs) == self.memory
-        s, y = pairs.popleft()[:2] if full else (np.empty(n, np.float32), np.empty(n, np.float32))
-        vectors.difference(after.weights, point.weights, s)
-        vectors.difference(after.gradient, point.gradient, y)
-        if (curvature := self.dot(s, y)) > 1e-300:
-            pairs.append((s, y, curvature))
 
     def _search(self, objective: Objective, point: _Point, direction: Array, step: float) -> tuple[_Point | None, int]:
         """The first of step, step/2, ... that lowers the loss enough; with L1, steps are cut at sign changes.
 
         Without L1 a step that is too short for the curvature condition (Wolfe) is lengthened.
         """
-        descent = self.dot(point.slope, direction)
+        descent = self._total(dot(point.slope, direction))
         if descent >= 0:
             return None, 0
         low, high = 0.0, np.inf
@@ -103,53 +95,105 @@ class LBFGS:
             vectors.step_along(point.weights, step, direction, weights)
             if self.l1:
                 vectors.stay_in_orthant(weights, point.weights, point.slope)
-            after = _Point(self, objective, weights)
-            wanted = (
-                self.dot(point.slope, weights) - self.dot(point.slope, point.weights) if self.l1 else descent * step
-            )
+            after = _Point(self, objective, weights, direction)
+            wanted = self._total(dot(point.slope, weights - point.weights)) if self.l1 else descent * step
             if not after.loss <= point.loss + 1e-4 * wanted:
                 high = step
-            elif not self.l1 and self.dot(after.gradient, direction) < 0.9 * descent:
+            elif not self.l1 and after.along < 0.9 * descent:
                 low = step
             else:
                 return after, tries
             step = (low + high) / 2 if high < np.inf else 2 * step
         return None, tries
 
-    def dot(self, a: Array, b: Array) -> float:
-        """The inner product of whole vectors, given the parts of this process."""
-        return self.total(dot(a, b))
-
-    def _norm(self, a: Array) -> float:
-        return math.sqrt(self.dot(a, a))
-
-    def _two_loops(self, pairs: deque[Pair], slope: Array) -> Array:
-        """-H · slope, H the inverse Hessian that the last pairs (s, y) suggest."""
-        direction: Array = -slope
-        alphas = []
-        for s, y, curvature in reversed(pairs):
-            alphas.append(self.dot(s, direction) / curvature)
-            vectors.add_scaled(direction, -alphas[-1], y)
-        if pairs:
-            _, y, curvature = pairs[-1]
-            direction *= curvature / self.dot(y, y)
-        for (s, y, curvature), alpha in zip(pairs, reversed(alphas), strict=True):
-            vectors.add_scaled(direction, alpha - self.dot(y, direction) / curvature, s)
-        return direction
+    def _total(self, number: float) -> float:
+        return float(self.sums(np.array([number]))[0])
 
 
 class _Point:
-    """Weights with the loss and its gradient there. `slope` is the direction of steepest ascent, L1 term included."""
+    """Weights with the loss and its gradient there. `slope` is the direction of steepest ascent, L1 term included.
 
-    def __init__(self, settings: LBFGS, objective: Objective, weights: Array) -> None:
+    `along` is the product of the gradient with the direction that led here.
+    """
+
+    def __init__(self, settings: LBFGS, objective: Objective, weights: Array, direction: Array | None = None) -> None:
         loss, gradient = objective(weights)
-        self.weights = weights
-        self.loss = loss + settings.l2 * settings.dot(weights, weights)
-        if settings.l1:
-            self.loss += settings.l1 * settings.total(float(np.abs(weights).sum()))
         if settings.l2:
             vectors.add_scaled(gradient, 2 * settings.l2, weights)
-        self.gradient = self.slope = gradient
+        self.weights, self.gradient, self.slope = weights, gradient, gradient
         if settings.l1:
             self.slope = np.empty_like(gradient)
             vectors.pseudo_gradient(weights, gradient, settings.l1, self.slope)
+        along = 0.0 if direction is None else dot(gradient, direction)
+        size = float(np.abs(weights).sum()) if settings.l1 else 0.0
+        found = settings.sums(
+            np.array([dot(weights, weights), size, np.count_nonzero(weights), dot(self.slope, self.slope), along])
+        )
+        squares, size, n_active, slope_squares, self.along = found.tolist()
+        self.loss = loss + settings.l2 * squares + settings.l1 * size
+        self.norm, self.slope_norm, self.n_active = math.sqrt(squares), math.sqrt(slope_squares), int(n_active)
+
+
+class _History:
+    """The last steps s and changes of the gradient y (float32: they only guide), and their inner products.
+
+    The two loops need no more of the vectors than their inner products, and what they return is a sum of these vectors
+    (Chen, Wang & Zhou 2014, Large-scale L-BFGS using MapReduce): one exchange of numbers for each direction.
+    """
+
+    def __init__(self, memory: int, n: int, sums: Sums) -> None:
+        self._s, self._y = np.empty((memory, n), np.float32), np.empty((memory, n), np.float32)
+        self._sy, self._yy = np.empty((memory, memory)), np.empty((memory, memory))  # s_i · y_j, y_i · y_j
+        self._places = list[int]()  # of the pairs, the oldest first
+        self._sums = sums
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def clear(self) -> None:
+        """Forget all pairs."""
+        self._places.clear()
+
+    def add(self, before: _Point, after: _Point) -> None:
+        """Keep a step and the change of the gradient, in the room of the oldest pair if there is no more."""
+        memory = len(self._s)
+        place = self._places.pop(0) if len(self) == memory else len(self)
+        if place in self._places:  # a pair was left out
+            place = next(i for i in range(memory) if i not in self._places)
+        s, y = self._s[place], self._y[place]
+        vectors.difference(after.weights, before.weights, s)
+        vectors.difference(after.gradient, before.gradient, y)
+        n = max([*self._places, place]) + 1
+        found = np.empty((3, n))
+        for out, matrix, vector in zip(found, (self._s, self._y, self._y), (y, s, y), strict=True):
+            vectors.products(matrix, vector, out)
+        found = self._sums(found)
+        if found[0, place] > 1e-300:
+            self._sy[:n, place], self._sy[place, :n], self._yy[:n, place] = found
+            self._yy[place, :n] = found[2]
+            self._places.append(place)
+
+    def direction(self, slope: Array) -> Array:
+        """-H · slope, H the inverse Hessian that the last pairs (s, y) suggest."""
+        found: Array = -slope
+        if not self._places:
+            return found
+        order = np.array(self._places)
+        n = order.max() + 1
+        local = np.empty((2, n))
+        vectors.products(self._s, slope, local[0])
+        vectors.products(self._y, slope, local[1])
+        s_slope, y_slope = self._sums(local)[:, order]
+        sy, yy = self._sy[np.ix_(order, order)], self._yy[np.ix_(order, order)]
+        alpha, beta = np.zeros(len(order)), np.zeros(len(order))
+        for i in reversed(range(len(order))):  # α_i = s_i · (-slope - Σ_j α_j y_j) / s_i · y_i
+            alpha[i] = (-s_slope[i] - sy[i] @ alpha) / sy[i, i]
+        scale = sy[-1, -1] / yy[-1, -1]
+        of_s = np.zeros(len(order))
+        for i in range(len(order)):  # β_i = y_i · (scale (-slope - Σ_j α_j y_j) + Σ_j (α_j - β_j) s_j) / s_i · y_i
+            beta[i] = (scale * (-y_slope[i] - yy[i] @ alpha) + of_s @ sy[:, i]) / sy[i, i]
+            of_s[i] = alpha[i] - beta[i]
+        found *= scale
+        vectors.add_rows(found, self._s, order, of_s)
+        vectors.add_rows(found, self._y, order, -scale * alpha)
+        return found

@@ -43,6 +43,10 @@ class OneProcess:
         """What `compute` returns in each process. If it fails in one, it fails in all, with the same message."""
         return [compute()]
 
+    def summed(self, compute: Callable[[], float]) -> float:
+        """The sum of what `compute` returns in each process. If it fails in one, it fails in all, as in `gathered`."""
+        return compute()
+
     def in_shares(self, answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
         """`answer(inputs)`, an answer for each input, every process answering its share."""
         return list(answer(inputs))

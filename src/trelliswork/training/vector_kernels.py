@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from trelliswork.runtime.compilation import FAST, kernel
 
+BLOCK = 2048  # numbers of a vector that stay in the cache while they are multiplied with all rows
+
 
 @kernel(FAST)
 def dot(a, b):
@@ -19,6 +21,27 @@ def add_scaled(a, scale, b):
     """a += scale · b"""
     for i in range(a.shape[0]):
         a[i] += scale * b[i]
+
+
+@kernel(FAST)
+def products(rows, vector, out):
+    """out_i = Σ rows_i vector, for as many rows as `out` has room for"""
+    out[:] = 0.0
+    n = vector.shape[0]
+    for begin in range(0, n, BLOCK):
+        end = min(begin + BLOCK, n)
+        for i in range(out.shape[0]):
+            out[i] += dot(rows[i, begin:end], vector[begin:end])
+
+
+@kernel(FAST)
+def add_rows(a, rows, places, scales):
+    """a += Σ_i scales_i · rows[places_i]"""
+    n = a.shape[0]
+    for begin in range(0, n, BLOCK):
+        end = min(begin + BLOCK, n)
+        for i in range(places.shape[0]):
+            add_scaled(a[begin:end], scales[i], rows[places[i], begin:end])
 
 
 @kernel(FAST)

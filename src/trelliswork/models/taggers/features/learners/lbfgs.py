@@ -34,7 +34,7 @@ class LikelihoodLearner:
         rows = corpus.rows if self.posterior is not None else None
         del corpus  # the objective has its own
         first = first_weights(parameters, self.seed)
-        progress, minimiser = Progress(0, first, float("nan")), replace(self.minimiser, total=together.total)
+        progress, minimiser = Progress(0, first, float("nan")), replace(self.minimiser, sums=together.sums)
         for step in minimiser.minimise(objective, together.own(first)):
             progress = Progress(step.iteration, objective.weights, step.loss, step.gradient_norm)
             yield progress
@@ -62,8 +62,8 @@ class Shared:
     def __call__(self, part: Array) -> tuple[float, Array]:
         self.weights = self._together.joined(part, len(self.weights))
         gradients = list[Array]()
-        losses = self._together.gathered(lambda: self._loss(gradients))
-        return sum(losses), self._together.own_sum(gradients.pop())
+        loss = self._together.summed(lambda: self._loss(gradients))
+        return loss, self._together.own_sum(gradients.pop())
 
     def _loss(self, gradients: list[Array]) -> float:
         """The loss of this process, whose gradient is added to the list."""
