@@ -1,6 +1,6 @@
 """What a second process gains, and how much memory training on more data takes.
 
-    python -m benchmarks.scale /path/to/conll2000            # about 7 minutes, on a quiet machine with two cores
+    python -m benchmarks.scale /path/to/conll2000            # about 12 minutes, on a quiet machine with two cores
     python -m benchmarks.scale /path/to/conll2000 --quick    # a tenth of the data: whether it runs
 
 Runs the commands that a user would run, each process with one thread, one process and two in turn, and takes the
@@ -31,7 +31,7 @@ from benchmarks.report import RESULTS
 from benchmarks.scale_plan import plan
 from trelliswork.writing import atomic_write
 
-ROUNDS, N, ITERATIONS = 2, 2, 80
+ROUNDS, N, ITERATIONS, EPOCHS, FILES = 2, 2, 150, 2, 24
 CHANGED = 0.1  # share of the words of a copy that are new
 TRAIN = [sys.executable, "-m", "trelliswork", "train"]
 TOGETHER = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(N), "-m", "trelliswork", "train"]
@@ -198,10 +198,11 @@ def measured(data: Path, work: Path, part: float) -> dict[str, Any]:
     crf = [*files, "--model", "crf", "--max-iterations", str(ITERATIONS)]
     rows, folder = [trainings("features", crf, work, ITERATIONS * each)], work / "in"
     folder.mkdir()
-    for i in range(8):
+    for i in range(FILES):
         enlarged(train, folder / f"{i}.txt", each)
-    rows.append(annotation(work / "features-1", folder, work, 8 * each))
-    rows.append(trainings("bilstm-crf", [*files, "--model", "bilstm-crf", "--epochs", "1"], work, each))
+    rows.append(annotation(work / "features-1", folder, work, FILES * each))
+    network = [*files, "--model", "bilstm-crf", "--epochs", str(EPOCHS)]
+    rows.append(trainings("bilstm-crf", network, work, EPOCHS * each))
     sizes = int(300_000 * part), int(1_200_000 * part)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     memory = list(memory_rows(train, dev, work, sizes))

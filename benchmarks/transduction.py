@@ -186,7 +186,8 @@ RUNS = (
         {"exact match": 85}),
     Run("atis/seq2tree", ATIS, "--model seq2tree --epochs 14 --batch-tokens 1000", {"exact match": 78}),
     Run("geoquery-sql/seq2sql", QUERIES,
-        "--model seq2sql --database {folder}/geography.sqlite --epochs 60 --patience 30 --dropout 0.4 --batch-tokens 100",
+        "--model seq2sql --database {folder}/geography.sqlite --epochs 60 --patience 30 --dropout 0.4 "
+        "--batch-tokens 100",
         {"answer": 75}),
 )  # fmt: skip
 

@@ -8,7 +8,6 @@ parameter models).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,15 +41,7 @@ class ManyProcesses(OneProcess):
         return self._processes.gathered(compute)
 
     def summed(self, compute: Callable[[], float]) -> float:
-        number, problem = 0.0, None
-        try:
-            number = compute()
-        except Exception as error:
-            problem = error
-        found, n_failed = self.sums(np.array([number, problem is not None], np.float64))
-        if n_failed:
-            self.gathered(partial(_raised, problem))
-        return float(found)
+        return self._processes.summed(compute)
 
     def in_shares(self, answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
         return self._processes.in_shares(answer, inputs)
@@ -109,11 +100,6 @@ class ManyProcesses(OneProcess):
         whole = np.zeros(n)
         whole[places] = amounts
         return [(slice(None), self.sums(whole))]
-
-
-def _raised(problem: Exception | None) -> None:
-    if problem is not None:
-        raise problem
 
 
 def all_processes() -> OneProcess:

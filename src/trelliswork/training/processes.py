@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -85,6 +86,21 @@ class Processes:
             raise TrellisworkError("; ".join(failures))
         return [each for each, _ in found]
 
+    def summed(self, compute: Callable[[], float]) -> float:
+        """The sum of what `compute` returns in each process. If it fails in one, it fails in all, as in `gathered`."""
+        if self.alone:
+            return compute()
+        number, problem = 0.0, None
+        try:
+            number = compute()
+        except Exception as error:
+            problem = error
+        found = torch.tensor([number, problem is not None], dtype=torch.float64)
+        dist.all_reduce(found)
+        if found[1]:
+            self.gathered(partial(_raised, problem))
+        return float(found[0])
+
     def in_shares(self, answer: Callable[[Sequence[Any]], Sequence[T]], inputs: Sequence[Any]) -> list[T]:
         """`answer(inputs)`, an answer for each input, every process answering its share."""
         by_process = self.gathered(lambda: answer(self.share(inputs)))
@@ -121,6 +137,11 @@ class Processes:
         dist.all_reduce(flags, dist.ReduceOp.MAX)
         pieces = iter(flags[len(present) :].split([len(mask) for mask in masks if mask is not None]))
         return flags[: len(present)].bool().tolist(), [None if mask is None else next(pieces).bool() for mask in masks]
+
+
+def _raised(problem: Exception | None) -> None:
+    if problem is not None:
+        raise problem
 
 
 def _is_table(parameter: nn.Parameter) -> bool:

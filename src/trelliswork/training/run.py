@@ -289,7 +289,7 @@ class Run:
         self.optimizer.zero_grad(set_to_none=True)
         first = at.steps * self.batches_per_step
         own = self.processes.share(list(enumerate(step, first)))
-        by_process = self.processes.gathered(lambda: sum(self._gradient(*each, n_tokens) for each in own))
+        loss = self.processes.summed(lambda: sum(self._gradient(*each, n_tokens) for each in own))
         self.processes.sum_gradients(self.module.parameters())
         norm = nn.utils.clip_grad_norm_(self.module.parameters(), self.config.clip)
         last = [self.sentences[i] for i in step[-1]]
@@ -298,7 +298,7 @@ class Run:
         self.schedule.step()
         if self.average is not None and averages_in(at.epoch, self.config):
             self.average.update()
-        at.steps, at.loss, at.tokens = at.steps + 1, at.loss + sum(by_process), at.tokens + n_tokens
+        at.steps, at.loss, at.tokens = at.steps + 1, at.loss + loss, at.tokens + n_tokens
         self.random = random_state()
 
     def _gradient(self, number: int, batch: list[int], n_tokens: int) -> float:
