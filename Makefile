@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 .PHONY: help demo test quick lint ruff docs portability oracle trust bench accuracy clean
 
@@ -11,18 +12,19 @@ help:            ## list the targets
 # torch comes first and pinned: with it in place no other requirement pulls another build of it.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,peers]'
+	$(INSTALL) torch
+	$(INSTALL) -e '.[dev,peers]'
 	@touch $@
 
 demo: $(READY)   ## train, score, decode and explain on the built-in corpus; writes demo-output/report.html
 	$(BIN)/trelliswork demo --out demo-output
 
-# mypy uses one core, so it runs beside the tests; what it finds is shown after them.
+# mypy uses one core, so it runs beside the tests; what it finds is shown after them. Three processes for two cores:
+# tests wait for browsers, servers and kernels that another process compiles.
 test: ruff       ## lint, type check and run every test
 	@mkdir -p .mypy_cache
 	$(BIN)/mypy > .mypy_cache/found & types=$$!; \
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS); tests=$$?; \
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(TESTS); tests=$$?; \
 	wait $$types; types=$$?; cat .mypy_cache/found; exit $$((tests ? tests : types))
 
 # One case of each query of each structure, the layers of the package, a neural and a feature-based model from the

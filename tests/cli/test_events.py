@@ -16,7 +16,7 @@ SMALL = ["--epochs", "1", "--hidden", "8", "--word-dim", "8", "--quiet"]
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("events")
-    write_events(builtin_corpus(sizes=(24, 6, 6)), folder)
+    write_events(builtin_corpus(sizes=(12, 3, 3)), folder)
     return folder
 
 
@@ -34,7 +34,7 @@ def test_a_model_is_trained_asked_scored_and_shown(cli: Cli, events: Path, tmp_p
         assert set(found.pop("value")) == parts
         assert found == json.loads(given)  # everything else comes back as it was
     lines = cli("predict", out, test, "--format", "pretty").out.splitlines()  # with its value as JSON
-    assert [set(json.loads(line.split("\t")[1])) for line in lines] == [parts] * 6
+    assert [set(json.loads(line.split("\t")[1])) for line in lines] == [parts] * 3
     for format in ("conll", "conllu", "csv"):
         refused = cli("predict", out, test, "--format", format)
         assert refused.status == 2 and f"events cannot be written as {format}; add --format jsonl" in refused.err
@@ -55,12 +55,12 @@ def test_a_model_is_trained_asked_scored_and_shown(cli: Cli, events: Path, tmp_p
 
 
 def test_documents_are_read_answered_and_written(cli: Cli, tmp_path: Path) -> None:
-    write_documents(builtin_documents(sizes=(10, 3, 3)), tmp_path)
+    write_documents(builtin_documents(sizes=(4, 1, 1)), tmp_path)
     files = tmp_path / "train.jsonl", "--dev", tmp_path / "dev.jsonl"
     small = [each for each in SMALL if each != "--quiet"]
     trained = cli("train", *files, "--model", "event-factors", "--reach", "1", "--out", tmp_path / "m", *small)
     assert trained.status == 0, trained.err
-    assert "train: 10 documents, " in trained.err + trained.out
+    assert "train: 4 documents, " in trained.err + trained.out
     asked = cli("predict", tmp_path / "m", tmp_path / "test.jsonl")
     assert asked.status == 0, asked.err
     for line, given in zip(asked.out.splitlines(), (tmp_path / "test.jsonl").read_text().splitlines(), strict=True):
