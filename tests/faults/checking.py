@@ -108,6 +108,23 @@ def full_disk(trial: Trial, sizes: tuple[int, ...]) -> None:
         trial.judge(what, place)
 
 
+def small_disk(trial: Trial, rooms: tuple[int, ...]) -> None:
+    """On a disk with little room: a sentence and the old result, or the new one; when there is room, the new one."""
+    for room in rooms:
+        place = trial.folder / "disk"
+        with killing.small_disk(place, trial.before, room) as make_room:
+            if make_room is None:
+                trial.outcomes["tmpfs of little room: not tried, nothing may be mounted here"] += 1
+                return
+            status = killing.ended(killing.forked(partial(trial.scenario.work, place), trial.said))
+            if status not in (0, 2):
+                said = trial.said.read_text()[-500:]
+                trial.failures.append(f"{trial.scenario.name}, tmpfs with {room} bytes left: status {status}: {said}")
+            trial.judge("tmpfs of little room", place, finish=False)
+            make_room()
+            trial.judge("room was made", place)
+
+
 def clock_jumps(trial: Trial) -> None:
     """The clock goes back by days at each look, and the files are from the future."""
     place = trial.fresh()
@@ -163,6 +180,7 @@ def all_faults(trial: Trial, kills: int, source: Random) -> None:
     kill_at_steps(trial, kills, source)
     kill_at_moments(trial, max(1, kills // 5), source, SIGTERM)
     full_disk(trial, (0, 300, 2000) if kills < 20 else (0, 1, 100, 300, 1000, 2000, 4000, 8000))
+    small_disk(trial, (0, 8000) if kills < 20 else (0, 4000, 8000, 16_000, 64_000, 256_000))
     read_only(trial)
     two_at_once(trial)
     clock_jumps(trial)

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
+import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 Work = Callable[[], Any]
 STEPS = ("replace", "rename", "unlink", "remove", "rmdir", "link", "mkdir", "fsync", "ftruncate")
 CRASHED = 70  # the status of work that raised
+BLOCK = 4096  # what a file of one byte takes on a tmpfs
 
 
 def forked(work: Work, said: Path, prepare: Work = lambda: None) -> int:
@@ -130,3 +134,26 @@ def as_nobody(work: Work, said: Path) -> int:
         os.setuid(65534)
 
     return ended(forked(work, said, prepare))
+
+
+@contextmanager
+def small_disk(place: Path, of: Path, room: int) -> Iterator[Callable[[], None] | None]:
+    """A file system of its own (tmpfs) at `place` with a copy of a folder and room for so many bytes more.
+
+    Gives what makes more room, or None where nothing may be mounted.
+    """
+    blocks = sum(-(-each.stat().st_size // BLOCK) + 2 for each in of.rglob("*")) + 2
+    size = f"size={BLOCK * (blocks + -(-room // BLOCK))}"
+    place.mkdir(exist_ok=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(place)], capture_output=True).returncode:
+        yield None
+        return
+    try:
+        shutil.copytree(of, place, dirs_exist_ok=True)
+        yield partial(_run, "mount", "-o", "remount,size=100m", place)
+    finally:
+        _run("umount", "--lazy", place)
+
+
+def _run(*command: object) -> None:
+    subprocess.run(list(map(str, command)), check=True)

@@ -57,7 +57,8 @@ def faults_part(found: Mapping[str, Any]) -> str:
         "## Faults",
         "",
         f"Each command with an earlier result in its place (seed {found['seed']}): {found['kills']} kills with -9 at "
-        f"random moments, up to {found['kills']} before changes of the file system, SIGTERM, files that cannot grow, a "
+        f"random moments, up to {found['kills']} before changes of the file system, SIGTERM, files that cannot grow, "
+        "a disk (tmpfs) of little room, a "
         "folder that cannot be written, two runs at once, a clock that jumps. After each there must be the old result "
         f"or the new one, whole, and the command again must give the new one. **{len(found['failures'])} failures.**",
         "",
