@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from benchmarks.scale import MARKS, PAGE, RESULTS, enlarged, figures, with_figures
+from benchmarks.scale import MARKS, PAGE, RESULTS, enlarged, figures, linked, with_figures
 from benchmarks.scale_plan import annotation_lines, slice_lines, training_lines
 
 SPEED = {"seconds": {1: 100.0, 2: 50.0}, "memory": {1: [300], 2: [200, 200]}, "speed_up": 2.0, "target": 1.7}
@@ -47,7 +47,7 @@ def test_the_figures_are_those_of_the_results() -> None:
     assert all(mark in page for mark in MARKS)
     results = RESULTS / "scale.json"
     if results.is_file():
-        assert figures(json.loads(results.read_text(encoding="utf-8"))) in page
+        assert linked(figures(json.loads(results.read_text(encoding="utf-8")))) in page
 
 
 def test_copies_have_new_words(tmp_path: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -88,10 +89,18 @@ class Run:
             )
 
     def _steps(self, epoch: int) -> list[list[list[int]]]:
-        """The batches of an epoch, `accumulate` of them in each process to a step."""
+        """The batches of an epoch, `accumulate` of them in each process to a step.
+
+        Batches of a step have sentences of about the same length: no process waits long for the others.
+        """
         seed, together = self.config.seed * 1_000_003 + epoch, self.batches_per_step
         batches = token_budget_batches(self.lengths, self.config.batch_tokens, seed=seed, bucket=self.config.bucket)
-        return [batches[i : i + together] for i in range(0, len(batches), together)]
+        if together == 1:
+            return [[batch] for batch in batches]
+        batches.sort(key=lambda batch: max(self.lengths[i] for i in batch))
+        steps = [batches[i : i + together] for i in range(0, len(batches), together)]
+        random.Random(seed).shuffle(steps)
+        return steps
 
     @property
     def batches_per_step(self) -> int:
