@@ -72,14 +72,14 @@ def two_loops(pairs: list[tuple[np.ndarray, np.ndarray]], slope: np.ndarray) -> 
 
 @pytest.mark.parametrize("n_steps", [1, 3, 4, 11])
 def test_directions_are_those_of_the_two_loops(n_steps: int) -> None:
-    """Of 5,000 weights, more than a block, with room for four pairs, and one step that must not be kept."""
-    random, n = np.random.default_rng(n_steps), 5000
+    """Of 3,000 weights, more than a block, with room for four pairs, and one step that must not be kept."""
+    random, n = np.random.default_rng(n_steps), 3000
     curvature = np.geomspace(0.1, 10, n)
     settings = LBFGS(memory=4)
     history, kept = _History(4, n, settings.sums), list[tuple[np.ndarray, np.ndarray]]()
     point = _Point(settings, quadratic(np.diag(curvature), random.normal(size=n)), random.normal(size=n))
     for i in range(n_steps):
-        after = _Point(settings, lambda w: (0.0, point.gradient), point.weights + random.normal(size=n))
+        after = _Point(settings, quadratic(np.diag(curvature), np.zeros(n)), point.weights + random.normal(size=n))
         after.gradient = point.gradient + (-1 if i == 2 else 1) * curvature * (after.weights - point.weights)
         history.add(point, after)
         if i != 2:  # there the gradient falls along the step
