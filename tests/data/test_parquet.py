@@ -212,5 +212,5 @@ def test_an_answer_without_a_column_is_a_sentence() -> None:
     model: Any = SimpleNamespace(learns_from="tags", heads={"": None})
     writer = ParquetWriter(model, JsonWriter({"": "IOB2"}), None)
     writer.begin()
-    with pytest.raises(TrellisworkError, match="Parquet has no column for 'value' of a SimpleNamespace"):
+    with pytest.raises(TrellisworkError, match="Parquet has no column for 'probability' of a SimpleNamespace"):
         writer.write(Sentence(("Ann",)), Answer("topic", 1.0))

@@ -111,7 +111,7 @@ def full_disk(trial: Trial, sizes: tuple[int, ...]) -> None:
 def small_disk(trial: Trial, rooms: tuple[int, ...]) -> None:
     """On a disk with little room: a sentence and the old result, or the new one; when there is room, the new one."""
     for room in rooms:
-        place = trial.folder / "disk"
+        place = trial.folder / "place"
         with killing.small_disk(place, trial.before, room) as make_room:
             if make_room is None:
                 trial.outcomes["tmpfs of little room: not tried, nothing may be mounted here"] += 1

@@ -144,7 +144,8 @@ def small_disk(place: Path, of: Path, room: int) -> Iterator[Callable[[], None] 
     """
     blocks = sum(-(-each.stat().st_size // BLOCK) + 2 for each in of.rglob("*")) + 2
     size = f"size={BLOCK * (blocks + -(-room // BLOCK))}"
-    place.mkdir(exist_ok=True)
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(place)], capture_output=True).returncode:
         yield None
         return

@@ -96,7 +96,7 @@ class ParquetWriter(Writer):
     def _row(self, sentence: Sentence, answer: Answer) -> dict[str, Any]:
         written, about = self.lines.members(replace(sentence, extra={}), answer)
         row = json_record(written, **about)
-        for name in row.keys() - self.types.keys():
+        for name in sorted(row.keys() - self.types.keys()):
             raise TrellisworkError(f"Parquet has no column for {name!r} of a {self.name}; add --format jsonl")
         if "value" in row:
             row["value"] = in_a_line(row["value"])
