@@ -8,6 +8,7 @@ pages with what is installed. A contributor also runs `make quick`, which sets u
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,7 @@ def main() -> None:
     parser.add_argument("--environment", type=Path, help="an environment to use, in place of a new one")
     parser.add_argument("--sizes", default="400,40,40", help="sentences to train, stop and test on")
     given = parser.parse_args()
+    os.environ.pop("PYTHONPATH", None)  # what is followed is what is installed
     train, dev, test = map(int, given.sizes.split(","))
     with tempfile.TemporaryDirectory() as name:
         clone = Path(name) / "clone"
