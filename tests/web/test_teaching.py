@@ -23,7 +23,7 @@ from tests.web.conftest import Served, conll, sentences
 from trelliswork.cli.main import run
 from trelliswork.data import read_treebank
 from trelliswork.data.jsonl import read_jsonl
-from trelliswork.errors import DataError, OutputError
+from trelliswork.errors import DataError, OutputError, TrellisworkError
 from trelliswork.web import Client, ServerError
 from trelliswork.web.problems import Problem
 from trelliswork.web.teaching.journal import Journal
@@ -241,3 +241,10 @@ def test_the_model_that_was_taught_takes_over_if_it_is_better(serve: Callable[..
         assert folder.name == "model-1"
         served = client.predict(tokens=[list(rest[0].words)])["results"][0]["sentences"][0]["value"]
         assert served == tw.load(folder).predict([list(rest[0].words)])[0].value
+
+
+def test_a_line_that_is_nested_too_deeply_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    path.write_bytes(b"[" * 100_000 + b'\n{"id": 1}\n')
+    with pytest.raises(TrellisworkError, match=r"decisions\.jsonl:1: expected a decision"):
+        Journal(path)

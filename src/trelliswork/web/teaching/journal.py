@@ -34,7 +34,10 @@ def _line(record: Record) -> bytes:
 
 
 def _object(line: bytes) -> Record:
-    found = json.loads(line)
+    try:
+        found = json.loads(line)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
     if not isinstance(found, dict):
         raise ValueError("expected an object")
     return found
