@@ -156,10 +156,9 @@ class _History:
 
     def add(self, before: _Point, after: _Point) -> None:
         """Keep a step and the change of the gradient, in the room of the oldest pair if there is no more."""
-        memory = len(self._s)
-        place = self._places.pop(0) if len(self) == memory else len(self)
-        if place in self._places:  # a pair was left out
-            place = next(i for i in range(memory) if i not in self._places)
+        if len(self) == len(self._s):
+            self._places.pop(0)
+        place = next(i for i in range(len(self._s)) if i not in self._places)
         s, y = self._s[place], self._y[place]
         vectors.difference(after.weights, before.weights, s)
         vectors.difference(after.gradient, before.gradient, y)
@@ -185,14 +184,13 @@ class _History:
         vectors.products(self._y, slope, local[1])
         s_slope, y_slope = self._sums(local)[:, order]
         sy, yy = self._sy[np.ix_(order, order)], self._yy[np.ix_(order, order)]
-        alpha, beta = np.zeros(len(order)), np.zeros(len(order))
+        alpha, of_s = np.zeros(len(order)), np.zeros(len(order))
         for i in reversed(range(len(order))):  # α_i = s_i · (-slope - Σ_j α_j y_j) / s_i · y_i
             alpha[i] = (-s_slope[i] - sy[i] @ alpha) / sy[i, i]
         scale = sy[-1, -1] / yy[-1, -1]
-        of_s = np.zeros(len(order))
         for i in range(len(order)):  # β_i = y_i · (scale (-slope - Σ_j α_j y_j) + Σ_j (α_j - β_j) s_j) / s_i · y_i
-            beta[i] = (scale * (-y_slope[i] - yy[i] @ alpha) + of_s @ sy[:, i]) / sy[i, i]
-            of_s[i] = alpha[i] - beta[i]
+            beta = (scale * (-y_slope[i] - yy[i] @ alpha) + of_s @ sy[:, i]) / sy[i, i]
+            of_s[i] = alpha[i] - beta
         found *= scale
         vectors.add_rows(found, self._s, order, of_s)
         vectors.add_rows(found, self._y, order, -scale * alpha)
