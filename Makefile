@@ -4,6 +4,9 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
+# Packages are installed without byte code; each module that is imported keeps its own, so that it is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test quick lint ruff docs portability oracle trust bench accuracy clean
 
 help:            ## list the targets

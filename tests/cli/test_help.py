@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import subprocess
 import sys
 from typing import Any
@@ -33,6 +34,7 @@ def test_every_command_shows_an_example(cli: Cli, command: str) -> None:
     answer = cli(command, "--help")
     assert answer.status == 0
     assert f"trelliswork {COMMANDS[command].file}" in answer.out.split("Example")[1]
+    assert not re.findall(r"--[a-z]+_\w+", answer.out)
 
 
 @pytest.mark.parametrize("command", [name for name, listed in COMMANDS.items() if name == listed.file])

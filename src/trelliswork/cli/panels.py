@@ -57,8 +57,9 @@ def _option(config: type[Settings], each: Field[Any], about: About, *, by_model:
         default, kind, more["show_default"] = None, kind | None, "by the model"
     elif default is None:
         kind, more["show_default"] = kind | None, about.default_text or False
-    flag = [f"--{str(about.option).replace('_', '-')}"] if default is False else []
-    flag = [f"--{about.option}/--{about.off}", f" /--no-{about.option}"] if about.off else flag
+    on, off = str(about.option).replace("_", "-"), about.off.replace("_", "-")
+    flag = [f"--{on}"] if default is False else []
+    flag = [f"--{on}/--{off}", f" /--no-{on}"] if off else flag
     return Annotated[kind, typer.Option(*flag, help=about.text, rich_help_panel=config.PANEL, **more)], default
 
 

@@ -47,8 +47,13 @@ def nested(text: str) -> Nested:
     >>> nested("( from $0 denver : ci )")
     ['from', '$0', 'denver:ci']
     """
+    return nested_tokens(_joined(_TOKENS.findall(text)), text)
+
+
+def nested_tokens(tokens: Sequence[str], text: str) -> Nested:
+    """The same of tokens that are taken as they are; `text` is what errors show."""
     waiting: list[list[Nested]] = [[]]
-    for token in _joined(_TOKENS.findall(text)):
+    for token in tokens:
         if token == "(":
             waiting.append([])
             if len(waiting) > DEEPEST:

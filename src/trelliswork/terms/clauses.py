@@ -36,7 +36,7 @@ def canonical_clause(clause: Nested) -> Nested:
         first = classes.index(min(tied))  # one of them becomes different from the others
         colours = {name: 2 * colour - (i == first) for i, (name, colour) in enumerate(colours.items())}
     ordered = _ordered(clause, {name: f"#{colour}" for name, colour in colours.items()})
-    return _renamed(ordered, dict(zip(dict.fromkeys(variables(ordered)), _names(), strict=False)))
+    return _renamed(ordered, dict(zip(dict.fromkeys(variables(ordered)), variable_names(), strict=False)))
 
 
 def variables(clause: Nested) -> Iterator[str]:
@@ -89,6 +89,7 @@ def _renamed(clause: Nested, names: Mapping[str, str]) -> Nested:
     return names.get(clause, clause) if isinstance(clause, str) else [_renamed(part, names) for part in clause]
 
 
-def _names() -> Iterator[str]:
+def variable_names() -> Iterator[str]:
+    """A to Z, then A1 to Z1, and so on."""
     for number in count():
         yield from (f"{letter}{number or ''}" for letter in ascii_uppercase)

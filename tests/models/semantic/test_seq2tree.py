@@ -125,7 +125,7 @@ def test_the_loss_is_the_negative_log_likelihood() -> None:
     [
         "( A , ( _capital ( A ) , _loc ( A , B ) , _const ( B , _stateid ( var0 ) ) ) )",
         "( A , _count ( B , ( _river ( B ) , \\+ ( _traverse ( B , C ) , _state ( C ) ) ) , A ) )",
-        "( A , _const ( B , _placeid ( mount var0 ) ) , \\+ _const ( A , x ) )",
+        "( A , \\+ _const ( A , x ) , _const ( B , _placeid ( mount var0 ) ) )",
         "f ( a )",
         "a",
         "( ( a ) )",
@@ -138,7 +138,7 @@ def test_prolog_there_and_back(text: str) -> None:
     assert form_of([symbols, ("f", "(", "a", ",", "b", ")")]) == "prolog"
 
 
-@pytest.mark.parametrize("text", ["( a , )", "( & , a )", "~", "( , a )", "f ( )", "a , b", "( a", "a )"])
+@pytest.mark.parametrize("text", ["( a , )", "( & , a )", "~", "( , a )", "f ( )", "a , b", "( a", "a )", "( A , ? )", "f ( ^0 )"])
 def test_broken_prolog_is_said(text: str) -> None:
     with pytest.raises(TermError, match="expected"):
         PrologForm().read(text.split())

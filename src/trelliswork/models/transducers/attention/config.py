@@ -55,7 +55,7 @@ class AttentionConfig(Settings):
                              goes_with=_with("luong"))  # fmt: skip
     reach: int = setting(10, "Half width of the local attention window.", at_least=1, goes_with=_with("luong"))
     feeding: bool = setting(True, "Input feeding: pass the attention vector to the next step.", option=True,
-                            off="no_feeding", goes_with=_with("luong"))  # fmt: skip
+                            goes_with=_with("luong"))  # fmt: skip
     coverage: Coverage = setting("none", "Coverage: what attention knows of where it has been",
                                  choices=get_args(Coverage), option=True,
                                  goes_with=_with("luong", "bahdanau"))  # fmt: skip

@@ -14,8 +14,9 @@ from typing import Literal, get_args
 
 from trelliswork.errors import TermError
 from trelliswork.terms import bracketed, canonical, parse_brackets
-from trelliswork.terms.brackets import LAMBDA, closed, nested
-from trelliswork.terms.clauses import canonical_clause, printed
+from trelliswork.terms.brackets import LAMBDA, Nested, closed, nested, nested_tokens
+from trelliswork.terms.clauses import canonical_clause
+from trelliswork.terms.nesting import NEW, flat_clause, is_mark, nested_clause
 
 Symbols = tuple[str, ...]
 FormName = Literal["auto", "brackets", "lambda", "prolog", "sql"]
@@ -99,38 +100,31 @@ GROUP, BESIDE = "&", "~"  # heads of brackets that have none, and of terms that 
 class PrologForm(Form):
     """Prolog terms: f ( a , ( b , c ) ) is learned as f ( a & ( b c ) ), without commas; two terms side by side have ~.
 
+    Conjuncts stand where the variable that they are about is new, and variables have no names (`terms/nesting.py`).
+
     >>> form = PrologForm()
     >>> " ".join(form.read("( A , _loc ( A , mount rainier ) )".split()))
-    '& ( A _loc ( A ~ ( mount rainier ) ) )'
-    >>> " ".join(form.written("& ( A _loc ( A B ) )".split()))
-    '( A , _loc ( A , B ) )'
+    '& ( ? ( _loc ( ^0 ~ ( mount rainier ) ) ) )'
+    >>> " ".join(form.written("& ( ? ( _loc ( ^0 ? ( _state ( ^0 ) ) ) ) )".split()))
+    '( A , _loc ( A , B ) , _state ( B ) )'
     """
 
     name = "prolog"
 
     def read(self, target: Sequence[str]) -> Symbols:
-        _check_brackets(target)
-        if marks := {GROUP, BESIDE}.intersection(target):
-            raise TermError(
-                f"expected Prolog terms without {GROUP} and {BESIDE}; got {min(marks)!r} in {_shown(target)}"
-            )
-        found, at = _beside(target, 0)
-        if at < len(target):
-            raise TermError(f"expected one Prolog term; got {target[at]!r} behind it in {_shown(target)}")
-        return heads_out(found)
+        return heads_out(_tokens(nested_clause(_clause(target))))
 
     def compared(self, target: Sequence[str]) -> Symbols:
         """Up to names of variables and the order of conjuncts."""
         try:
-            clause = nested(" ".join(heads_in(self.read(target))))
+            return tuple(_tokens(canonical_clause(_clause(target))))
         except TermError:
             return tuple(target)
-        return tuple(printed(canonical_clause(clause)).split())
 
     def written(self, symbols: Sequence[str]) -> Symbols:
         found, heads, first = list[str](), [BESIDE], True
         before = ""
-        for symbol in heads_in(symbols):
+        for symbol in _tokens(flat_clause(nested_tokens(heads_in(symbols), _shown(symbols)))):
             if before == OPEN:  # the head of a bracket, behind the comma that its bracket needs
                 heads.append(symbol)
                 found += {GROUP: [OPEN], BESIDE: []}.get(symbol, [symbol, OPEN])
@@ -144,6 +138,26 @@ class PrologForm(Form):
                 first = False
             before = symbol
         return tuple(found)
+
+
+def _clause(target: Sequence[str]) -> Nested:
+    """A Prolog term as nested lists with the head first."""
+    _check_brackets(target)
+    if marks := [symbol for symbol in target if symbol in (GROUP, BESIDE) or is_mark(symbol)]:
+        raise TermError(
+            f"expected Prolog terms without {GROUP}, {BESIDE}, {NEW}, ^0 and =0; got {marks[0]!r} in {_shown(target)}"
+        )
+    found, at = _beside(target, 0)
+    if at < len(target):
+        raise TermError(f"expected one Prolog term; got {target[at]!r} behind it in {_shown(target)}")
+    return nested_tokens(found, _shown(target))
+
+
+def _tokens(clause: Nested) -> list[str]:
+    """The way back from `nested_tokens`."""
+    return (
+        [clause] if isinstance(clause, str) else [OPEN, *(token for part in clause for token in _tokens(part)), CLOSE]
+    )
 
 
 def _beside(target: Sequence[str], at: int) -> tuple[list[str], int]:
