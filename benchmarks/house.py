@@ -1,9 +1,9 @@
 """Speed before and after a change of the house: `python -m benchmarks.house CHECKOUT`, where an older tree is.
 
 Each tree has a process of its own on one thread, and both answer each call by turns. The least processor time of a call
-is what counts: what else runs on the machine adds to the others, and hardly to the least. Writes
-docs/results/house.md; a word after CHECKOUT, such as "chain: argmax", prints the lines that have it and writes nothing.
-Peers are not needed: what they take has not changed, so that the ratio to a peer changes as our own time does.
+is what counts: what else runs on the machine adds to the others, and hardly to the least. Behind it stand the ratios to
+peers that `make bench` left in docs/results of either tree. Writes docs/results/house.md; a word after CHECKOUT, such
+as "chain: argmax", prints the lines that have it and writes nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import IO
 import torch
 
 ROOT = Path(__file__).parent.parent
+OURS = "trelliswork"
 TURNS, SECONDS = 24, 0.03  # of each call in each tree; of a turn
 SLOW, FEW_TURNS = 50, 3  # milliseconds: where one takes longer, both are far apart
 LOSS = 1.05
@@ -140,7 +141,31 @@ def rows(found: Times) -> list[str]:
     return lines
 
 
-def page(found: Times, commit: str) -> str:
+Ratios = dict[tuple[str, str, str, str], float]  # how many times as long a peer takes: benchmark, task, size, peer
+
+
+def ratios(checkout: Path) -> Ratios:
+    """What `make bench` left in a tree, of one thread."""
+    found: Ratios = {}
+    for file in sorted((checkout / "docs/results").glob("bench-*.json")):
+        for row in json.loads(file.read_text()):
+            for peer, ratio in row.get("ratios", {}).items():
+                name, threads = peer.split("@")
+                if name != OURS and threads == "1" and not row.get("other_unit"):
+                    found[file.stem.removeprefix("bench-"), row["task"], row["size"], name] = ratio
+    return found
+
+
+def ratio_rows(before: Ratios, after: Ratios) -> list[str]:
+    return [
+        f"| {' | '.join(key)} | {old:.1f}x | {after[key]:.1f}x | {after[key] / old:.2f}{' (fell)' if fell else ''} |"
+        for key, old in before.items()
+        if key in after
+        for fell in [after[key] * LOSS < old]
+    ]
+
+
+def page(found: Times, commit: str, before: Ratios, after: Ratios) -> str:
     slower = sum(new > LOSS * old for old, new in found.values())
     lines = [
         "# Speed before and after the house was rebuilt",
@@ -148,14 +173,24 @@ def page(found: Times, commit: str) -> str:
         f"`python -m benchmarks.house CHECKOUT`, with the tree of {commit} in CHECKOUT: milliseconds of processor time",
         f"of a call on one thread, the least of {TURNS} turns of each tree ({FEW_TURNS} of calls above {SLOW} ms),",
         f"taken by turns on one machine ({processor()}).",
-        "What else runs there changes the least hardly, by a few per cent. What peers take has not changed,",
-        "so the ratio to a peer changes as our time does.",
+        "What else runs there changes the least hardly, by a few per cent.",
         "",
         "| task | size | before | after | before / after |",
         "|---|---|---|---|---|",
         *rows(found),
         "",
         f"{slower} of {len(found)} calls take more than 5 % longer than before.",
+        "",
+        "## Ratios to peers",
+        "",
+        "How many times as long as ours a peer takes on one thread, as `make bench` of either tree wrote it. The two",
+        "were made on different days, and what a peer takes differs between them, too.",
+        "",
+        "| benchmark | task | size | peer | before | after | after / before |",
+        "|---|---|---|---|---|---|---|",
+        *(lines := ratio_rows(before, after)),
+        "",
+        f"{sum('(fell)' in line for line in lines)} of {len(lines)} ratios fell by more than 5 %.",
         "",
     ]
     return "\n".join(lines)
@@ -176,7 +211,7 @@ def main(checkout: str, word: str = "") -> None:
         return
     git = ["git", "-C", checkout, "log", "-1", "--format=%h"]
     commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    (ROOT / "docs/results/house.md").write_text(page(found, commit))
+    (ROOT / "docs/results/house.md").write_text(page(found, commit, ratios(Path(checkout)), ratios(ROOT)))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def test_variables_of_a_term_are_in_scope_behind_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "tree, clause",
+    ("tree", "clause"),
     [
         (["p", "^0"], "(p A)"),  # nothing is in scope
         (["p", "=3"], "(p A)"),

@@ -138,7 +138,9 @@ def test_prolog_there_and_back(text: str) -> None:
     assert form_of([symbols, ("f", "(", "a", ",", "b", ")")]) == "prolog"
 
 
-@pytest.mark.parametrize("text", ["( a , )", "( & , a )", "~", "( , a )", "f ( )", "a , b", "( a", "a )", "( A , ? )", "f ( ^0 )"])
+@pytest.mark.parametrize(
+    "text", ["( a , )", "( & , a )", "~", "( , a )", "f ( )", "a , b", "( a", "a )", "( A , ? )", "f ( ^0 )"]
+)
 def test_broken_prolog_is_said(text: str) -> None:
     with pytest.raises(TermError, match="expected"):
         PrologForm().read(text.split())
@@ -202,6 +204,38 @@ def _terms(room: int, bound: bool, may_bind: bool) -> Iterator[tuple[str, ...]]:
             yield ("lambda", "(", "$0", "e", *inner, ")")
 
 
+def test_constrained_prolog_refers_to_variables_in_scope_alone() -> None:
+    names = [UNKNOWN, BEGIN, END, "(", ")", "&", "?", "^0", "^1", "p"]
+    arities = {"p": (2, 2), "&": (1, None), "?": (1, None)}
+    constraint = BracketConstraint(tw_vocabulary(names), "prolog", arities, ["?", "^0", "^1"], deepest=9)
+    expected = {string for string, _ in _clauses(10, 0)}
+    assert ("p", "(", "?", "^0", ")") in expected and ("p", "(", "^0", "?", ")") not in expected
+    assert strings_of(constraint, names, longest=10) == expected
+
+
+Clauses = Iterator[tuple[tuple[str, ...], bool]]  # and whether a variable is new in it
+
+
+def _clauses(room: int, in_scope: int) -> Clauses:
+    """All trees of p with two arguments, conjunctions and variables, in at most as many symbols."""
+    if room >= 1:
+        yield ("?",), True
+        yield from (((f"^{i}",), False) for i in range(min(2, in_scope)))
+    for head, inner in (("?", in_scope + 1), ("&", in_scope)):
+        for conjuncts in _conjuncts(room - 3, inner):
+            yield (head, "(", *conjuncts, ")"), head == "?"
+    for first, is_new in _clauses(room - 4, in_scope) if room >= 5 else ():
+        for second, _ in _clauses(room - 3 - len(first), in_scope + is_new):
+            yield ("p", "(", *first, *second, ")"), False
+
+
+def _conjuncts(room: int, in_scope: int) -> Iterator[tuple[str, ...]]:
+    for first, _ in _clauses(room, in_scope) if room >= 1 else ():
+        yield first
+        for others in _conjuncts(room - len(first), in_scope):
+            yield (*first, *others)
+
+
 def tw_vocabulary(names: list[str]) -> Any:
     return Vocabulary.from_list(names, unknown=UNKNOWN)
 
@@ -223,7 +257,8 @@ def test_it_learns_a_small_language_and_comes_back_from_disk(tmp_path: Path) -> 
     question = "what is the lake in var1"
     answer = loaded.predict(question, top_k=2)[0]
     assert answer.value == "( A , ( _lake ( A ) , _loc ( A , var1 ) ) )"
-    assert 0.5 < answer.probability <= 1
+    right = loaded.encode([pair(question, answer.value)], with_tags=True)
+    assert math.log(answer.probability) == pytest.approx(loaded.log_likelihoods(right).item(), rel=1e-4)
     assert len(answer.alternatives) == 2
     assert answer.alternatives[0].value == answer.value
     assert loaded.form.name == "prolog"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from trelliswork.data import Vocabulary
@@ -16,12 +16,15 @@ from trelliswork.models.transducers.network import BEGIN, END, UNKNOWN
 from trelliswork.models.transducers.semantic.forms import BESIDE, CLOSE, OPEN, FormName
 from trelliswork.nn.decoders.constraints import PrefixConstraint
 from trelliswork.terms.brackets import BINDERS, LAMBDA
+from trelliswork.terms.clauses import UNORDERED
+from trelliswork.terms.nesting import NEW, is_mark
 
 Arity = tuple[int, int | None]  # fewest and most arguments; None is any number
 Arities = Mapping[str, Arity]
 VARIABLE = "$"
 TYPE = re.compile(r"[eti]|<.+>")
 SPECIAL = (UNKNOWN, BEGIN, END)
+_APART = (None, NEW, *UNORDERED)  # heads, or none at the root, of parts that do not see each other's variables
 MANY = 4  # arguments of a bracket: more are not counted, unless a head has as many
 
 
@@ -59,11 +62,15 @@ def names_alone(trees: Iterable[Sequence[str]]) -> set[str]:
 
 
 class Frame(NamedTuple):
-    """An open bracket, or the root: its head, how many arguments it has, and the variables that it binds."""
+    """An open bracket, or the root: its head, how many arguments it has, and the variables that it binds.
+
+    `in_scope` is how many variables without names the next argument may refer to.
+    """
 
     head: str | None
     n: int
     bound: tuple[str, ...] = ()
+    in_scope: int = 0
 
 
 class Open(NamedTuple):
@@ -78,8 +85,8 @@ class BracketConstraint(PrefixConstraint):
     """Trees f ( a g ( b ) ) at most `deepest` - 1 levels deep, whose heads have the arities that are known.
 
     A head that is not among the names `alone` needs its bracket. Terms have one root; `lambda` and the binders
-    introduce $0, $1, ... in this order, and no variable is free. Plain brackets need nothing but to close and to hold
-    something.
+    introduce $0, $1, ... in this order, and no variable is free. Prolog refers to variables that are new before, as
+    `terms/nesting.py` counts them. Plain brackets need nothing but to close and to hold something.
     """
 
     def __init__(
@@ -91,6 +98,7 @@ class BracketConstraint(PrefixConstraint):
         self.names = {name: i for name, i in known.items() if name not in (OPEN, CLOSE)}
         self.types = {name: i for name, i in known.items() if TYPE.fullmatch(name)}
         self.brackets = {name: symbols.index(name) for name in (OPEN, CLOSE) if name in symbols}
+        self.references = {name: (name[0], int(name[1:])) for name in self.names if is_mark(name) and name != NEW}
         self.needing = frozenset() if form == "brackets" else frozenset(arities) - frozenset(alone)
         self.many = 2 + max((most for _, most in arities.values() if most is not None), default=MANY)
 
@@ -142,7 +150,9 @@ class BracketConstraint(PrefixConstraint):
         if not may or OPEN not in self.brackets or len(state.frames) >= self.deepest:
             return {}
         around = self._more(state).frames if self.form == "brackets" else state.frames
-        return {self.brackets[OPEN]: Open((*around, Frame(state.last, 0)), state.n_bound)}
+        frame = state.frames[-1]
+        in_scope = frame.in_scope + (state.last == NEW and frame.head in _APART)
+        return {self.brackets[OPEN]: Open((*around, Frame(state.last, 0, in_scope=in_scope)), state.n_bound)}
 
     def _is_full(self, state: Open) -> bool:
         frame = state.frames[-1]
@@ -162,17 +172,37 @@ class BracketConstraint(PrefixConstraint):
 
     def _named(self, state: Open) -> dict[int, Hashable]:
         """One more argument, or the root."""
-        bound = {name for each in state.frames for name in each.bound}
+        refers = self._reference(state)
         deep = len(state.frames) >= self.deepest
         return {
-            i: self._more(state, name if name in self.arities else None)
+            i: self._introduced(state) if self.form == "prolog" and name == NEW else self._more(state, self._head(name))
             for name, i in self.names.items()
-            if not (deep and name in self.needing)
-            and (self.form != "lambda" or not name.startswith(VARIABLE) or name in bound)
+            if not (deep and name in self.needing) and refers(name)
         }
+
+    def _reference(self, state: Open) -> Callable[[str], bool]:
+        """Whether a name stands for a variable that is known here, or for none."""
+        if self.form == "lambda":
+            bound = {name for each in state.frames for name in each.bound}
+            return lambda name: not name.startswith(VARIABLE) or name in bound
+        if self.form == "prolog":
+            known = {"^": state.frames[-1].in_scope, "=": state.n_bound}
+            return lambda name: (
+                name not in self.references or self.references[name][1] < known[self.references[name][0]]
+            )
+        return lambda name: True
+
+    def _head(self, name: str) -> str | None:
+        return name if name in self.arities else None
+
+    def _introduced(self, state: Open) -> Open:
+        """With a new variable, which the arguments behind it may refer to, conjuncts aside."""
+        more = self._more(state, self._head(NEW))
+        frame = more.frames[-1]
+        in_scope = frame.in_scope + (frame.head not in _APART)
+        return Open((*more.frames[:-1], frame._replace(in_scope=in_scope)), state.n_bound + 1, more.last)
 
     def _more(self, state: Open, last: str | None = None) -> Open:
         """With one more argument in the innermost bracket."""
         frame = state.frames[-1]
-        more = Frame(frame.head, min(frame.n + 1, self.many), frame.bound)
-        return Open((*state.frames[:-1], more), state.n_bound, last)
+        return Open((*state.frames[:-1], frame._replace(n=min(frame.n + 1, self.many))), state.n_bound, last)
