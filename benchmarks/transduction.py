@@ -178,7 +178,7 @@ RUNS = (
         {"word error rate": 23.5, "symbol error rate": 5.7}),
     Run("multi30k/seq2seq", MULTI30K, f"--model seq2seq {TRANSLATION} --epochs 15 --batch-tokens 2500 --lr 0.0015",
         {"BLEU": 35}),
-    Run("multi30k/transformer", MULTI30K, f"--model transformer {TRANSLATION} --epochs 20 --batch-tokens 3000",
+    Run("multi30k/transformer", MULTI30K, f"--model transformer {TRANSLATION} --epochs 12 --batch-tokens 2500",
         {"BLEU": 36}),
     Run("geoquery/seq2seq", GEO_TREES, "--model seq2seq --encoder lstm --dim 128 --hidden 128 --min-count 2 "
         "--dropout 0.3 --epochs 60 --patience 30 --batch-tokens 100", {"exact match": 82}),
