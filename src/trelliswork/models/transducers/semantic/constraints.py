@@ -64,13 +64,15 @@ def names_alone(trees: Iterable[Sequence[str]]) -> set[str]:
 class Frame(NamedTuple):
     """An open bracket, or the root: its head, how many arguments it has, and the variables that it binds.
 
-    `in_scope` is how many variables without names the next argument may refer to.
+    `in_scope` is how many variables without names the next argument may refer to, `owed` how many symbols the brackets
+    around it need at least until they are closed.
     """
 
     head: str | None
     n: int
     bound: tuple[str, ...] = ()
     in_scope: int = 0
+    owed: int = 0
 
 
 class Open(NamedTuple):
@@ -99,6 +101,9 @@ class BracketConstraint(PrefixConstraint):
         self.types = {name: i for name, i in known.items() if TYPE.fullmatch(name)}
         self.brackets = {name: symbols.index(name) for name in (OPEN, CLOSE) if name in symbols}
         self.references = {name: (name[0], int(name[1:])) for name in self.names if is_mark(name) and name != NEW}
+        self.most = {
+            kind: max((n + 1 for mark, n in self.references.values() if mark == kind), default=0) for kind in "^="
+        }
         self.needing = frozenset() if form == "brackets" else frozenset(arities) - frozenset(alone)
         self.many = 2 + max((most for _, most in arities.values() if most is not None), default=MANY)
 
@@ -107,9 +112,13 @@ class BracketConstraint(PrefixConstraint):
 
     def distance(self, state: Hashable) -> int:
         assert isinstance(state, Open)
-        open_brackets = sum(self._missing(frame) + 1 for frame in state.frames[1:])
         own = 2 + self._limits(state.last)[0] if state.last in self.needing else 0
-        return open_brackets + own + (state.frames[0].n == 0) + 1
+        return self._owed(state) + own + (state.frames[0].n == 0) + 1
+
+    def _owed(self, state: Open) -> int:
+        """How many symbols close all open brackets."""
+        frame = state.frames[-1]
+        return frame.owed + (self._missing(frame) + 1 if len(state.frames) > 1 else 0)
 
     def _missing(self, frame: Frame) -> int:
         """How many arguments a bracket lacks at least."""
@@ -149,10 +158,11 @@ class BracketConstraint(PrefixConstraint):
         may = self.form == "brackets" or state.last in self.arities
         if not may or OPEN not in self.brackets or len(state.frames) >= self.deepest:
             return {}
-        around = self._more(state).frames if self.form == "brackets" else state.frames
-        frame = state.frames[-1]
-        in_scope = frame.in_scope + (state.last == NEW and frame.head in _APART)
-        return {self.brackets[OPEN]: Open((*around, Frame(state.last, 0, in_scope=in_scope)), state.n_bound)}
+        around = self._more(state) if self.form == "brackets" else state
+        frame = around.frames[-1]
+        in_scope = min(frame.in_scope + (state.last == NEW and frame.head in _APART), self.most["^"])
+        inner = Frame(state.last, 0, in_scope=in_scope, owed=self._owed(around))
+        return {self.brackets[OPEN]: Open((*around.frames, inner), state.n_bound)}
 
     def _is_full(self, state: Open) -> bool:
         frame = state.frames[-1]
@@ -167,18 +177,22 @@ class BracketConstraint(PrefixConstraint):
         if name not in self.names:
             return {}
         frame = state.frames[-1]
-        bound = Frame(frame.head, frame.n + 1, (*frame.bound, name))
+        bound = frame._replace(n=frame.n + 1, bound=(*frame.bound, name))
         return {self.names[name]: Open((*state.frames[:-1], bound), state.n_bound + 1)}
 
     def _named(self, state: Open) -> dict[int, Hashable]:
         """One more argument, or the root."""
         refers = self._reference(state)
         deep = len(state.frames) >= self.deepest
-        return {
-            i: self._introduced(state) if self.form == "prolog" and name == NEW else self._more(state, self._head(name))
+        more = self._more(state)
+        found: dict[int, Hashable] = {
+            i: more._replace(last=name) if name in self.arities else more
             for name, i in self.names.items()
             if not (deep and name in self.needing) and refers(name)
         }
+        if self.form == "prolog" and NEW in self.names:
+            found[self.names[NEW]] = self._introduced(more)
+        return found
 
     def _reference(self, state: Open) -> Callable[[str], bool]:
         """Whether a name stands for a variable that is known here, or for none."""
@@ -192,17 +206,16 @@ class BracketConstraint(PrefixConstraint):
             )
         return lambda name: True
 
-    def _head(self, name: str) -> str | None:
-        return name if name in self.arities else None
-
-    def _introduced(self, state: Open) -> Open:
-        """With a new variable, which the arguments behind it may refer to, conjuncts aside."""
-        more = self._more(state, self._head(NEW))
+    def _introduced(self, more: Open) -> Open:
+        """A new variable as the argument that was added, which those behind it may refer to, conjuncts aside."""
         frame = more.frames[-1]
-        in_scope = frame.in_scope + (frame.head not in _APART)
-        return Open((*more.frames[:-1], frame._replace(in_scope=in_scope)), state.n_bound + 1, more.last)
+        in_scope = min(frame.in_scope + (frame.head not in _APART), self.most["^"])
+        n_bound = min(more.n_bound + 1, self.most["="])
+        return Open(
+            (*more.frames[:-1], frame._replace(in_scope=in_scope)), n_bound, NEW if NEW in self.arities else None
+        )
 
-    def _more(self, state: Open, last: str | None = None) -> Open:
+    def _more(self, state: Open) -> Open:
         """With one more argument in the innermost bracket."""
         frame = state.frames[-1]
-        return Open((*state.frames[:-1], frame._replace(n=min(frame.n + 1, self.many))), state.n_bound, last)
+        return Open((*state.frames[:-1], frame._replace(n=min(frame.n + 1, self.many))), state.n_bound)
