@@ -174,7 +174,8 @@ RUNS = (
     Run("arabic/edit, 5 seeds", ARABIC, "--model edit --epochs 12 --seeds 5",
         {"word error rate": 72, "symbol error rate": 21.5}),
     Run("lemmas/edit", LEMMAS, "--model edit --epochs 15", {"accuracy of tokens": 96.5}),
-    Run("cmudict/edit", CMUDICT, "--model edit --epochs 12 --batch-tokens 2000 --hidden 192",
+    Run("cmudict/edit", CMUDICT, "--model edit --epochs 7 --layers 2 --hidden 256 --cell-dim 256 --dropout 0.2 "
+        "--batch-tokens 1500",
         {"word error rate": 23.5, "symbol error rate": 5.7}),
     Run("multi30k/seq2seq", MULTI30K, f"--model seq2seq {TRANSLATION} --epochs 15 --batch-tokens 2500 --lr 0.0015",
         {"BLEU": 35}),
