@@ -115,6 +115,13 @@ def with_forbidden(instance: Instance, **entries: list[tuple[int, ...]]) -> Inst
     return instance.with_scores(**changed)
 
 
+def barely_probable(n: int = 2, c: int = 8) -> Instance:
+    """First tags whose probabilities, but for the last, are near the smallest float64: few of their digits are left."""
+    emissions = torch.zeros(1, n, c, dtype=torch.float64)
+    emissions[0, 0, :-1] = torch.linspace(-741, -744, c - 1)
+    return Instance({"emissions": emissions, "transitions": torch.zeros(c, c, dtype=torch.float64)}, {})
+
+
 RAGGED = torch.tensor([4, 1, 3])
 HOLES = torch.tensor([[1, 0, 1, 1], [0, 1, 0, 1], [1, 1, 0, 0]]).bool()  # middle; first; last
 EDGE_HOLES = torch.tensor([[0, 1, 1, 0], [0, 0, 1, 0], [1, 0, 0, 1]]).bool()  # both ends; one left; all but the ends
@@ -147,6 +154,7 @@ def many() -> dict[str, Instance]:
         "ties": whole_numbers(chain(11, lengths=RAGGED)),
         "all equal": chain(12, batch=(2,), n=3, scale=0.0),
         "wide": chain(13, scale=200.0, lengths=RAGGED),
+        "barely probable": barely_probable(),
         "wide, arcs by position": chain(14, scale=300.0, by_position=True, mask=HOLES),
         "no batch": chain(15, batch=(), lengths=torch.tensor(3)),
         "no batch, arcs by position": chain(16, batch=(), by_position=True, mask=HOLES[0]),

@@ -17,7 +17,8 @@ HEAD = """# Settings
 
 Every setting of `trelliswork train` and `trelliswork tune`, by its key in TOML files. Those with an option can be given
 on the command line too (`min_freq` as `--min-freq`). "By the model" in `--help` means that a named model may have a
-default of its own. This page is written by `python -m tests.docs.settings_page`; a test keeps it so.
+default of its own. A whole number is at most 2,147,483,647 if no other bound is given, a seed has at most 64 bits. This
+page is written by `python -m tests.docs.settings_page`; a test keeps it so.
 """
 MORE = """| `field` | none | list of texts | `--field` | How members of JSON records are called: `tokens=words`. |
 | `tokeniser` | `auto` | `auto`, `rules` or a folder | `--tokeniser` | What finds the words of plain text later. |

@@ -18,6 +18,15 @@ from tests.fuzz.mutations import DROPPED, odd_value, paths_in, put
 from trelliswork.models import load
 
 WEIGHTS = "weights.safetensors"
+
+
+def _largest(each: Any) -> Any:
+    """The largest number of an array's kind everywhere."""
+    if each.dtype.kind == "b":
+        return np.ones_like(each)
+    return np.full_like(each, (np.finfo if each.dtype.kind == "f" else np.iinfo)(each.dtype).max)
+
+
 WRONG: dict[str, Callable[[Any], Any]] = {
     "nan": lambda each: np.full_like(each, np.nan) if each.dtype.kind == "f" else each,
     "inf": lambda each: np.full_like(each, np.inf) if each.dtype.kind == "f" else each,
@@ -31,8 +40,8 @@ WRONG: dict[str, Callable[[Any], Any]] = {
     "halves": lambda each: each.astype(np.float16),
     "doubles": lambda each: each.astype(np.float64),
     "bytes": lambda each: each.astype(np.uint8),
-    "huge": lambda each: np.full_like(each, (np.finfo if each.dtype.kind == "f" else np.iinfo)(each.dtype).max),
-    "negative": lambda each: -np.abs(each) - 1,
+    "huge": _largest,
+    "negative": lambda each: ~each if each.dtype.kind == "b" else -np.abs(each) - 1,
     "zero": lambda each: np.zeros_like(each),
 }
 

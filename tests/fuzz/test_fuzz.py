@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from random import Random
 
 import pytest
+from numba.core import event
 
 from tests.fuzz.harness import MEMORY, Target, fuzz, keep, outcome_of, regressions
 from tests.fuzz.mutations import mutated
@@ -95,6 +97,19 @@ def test_a_reader_that_takes_memory_or_time_is_found(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("tests.fuzz.harness.SECONDS", 0.05)
     with pytest.raises(AssertionError, match="not done"):
         outcome_of(Target("endless", SEED, endless), b"")
+
+
+def test_the_time_of_compiling_a_kernel_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiling(content: bytes) -> None:
+        with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):
+            time.sleep(0.2)
+        if content == b"endless":
+            endless(content)
+
+    monkeypatch.setattr("tests.fuzz.harness.SECONDS", 0.05)
+    assert outcome_of(Target("compiling", SEED, compiling), b"") == "answer"
+    with pytest.raises(AssertionError, match="not done"):
+        outcome_of(Target("compiling", SEED, compiling), b"endless")
 
 
 def test_a_wrong_kind_of_answer_is_found() -> None:

@@ -21,7 +21,10 @@ from typing import Any, ClassVar, Self
 from trelliswork.errors import TrellisworkError
 
 LONGEST_SHOWN = 80  # characters of a value in a sentence
-_WHOLE = (-(2**63), 2**64)  # what torch, numpy and their seeds can take
+LARGEST = 2**31 - 1  # of sizes, counts and beams: the product of two of them is still an index of 64 bits
+WIDEST = 1000  # of beams and lists of candidates that are filled whether that is needed or not
+LARGEST_SEED = 2**64 - 1  # of torch and numpy
+_WHOLE = (-(2**63), LARGEST_SEED + 1)
 
 
 def _is_whole(value: Any) -> bool:
@@ -49,6 +52,7 @@ _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "tuple[int | str, ...]": ("a list of numbers from 1 or names", _list_of(_is_column)),
     "tuple[str, ...]": ("a list of texts", _list_of(lambda value: isinstance(value, str))),
 }
+_WITH_WHOLE = ("int", "tuple[int, ...]", "int | str", "tuple[int | str, ...]")
 _TEXT: tuple[str, Callable[[Any], bool]] = ("a text in quotes", lambda value: isinstance(value, str))
 
 
@@ -102,6 +106,7 @@ def _shown(value: Any) -> str:
 class About:
     """What is known of a setting beside its name, kind and default.
 
+    `at_most` is the limit of whole numbers that have no other one, alone or in a list.
     If it is not left at its default, the other settings must have the values of `goes_with`.
     `option` is its name on the command line and in TOML files; it is empty for a setting of TOML files alone, and None
     for one that something else decides. `off` is a further name that switches it off.
@@ -114,6 +119,7 @@ class About:
     at_least: float | None = None
     above: float | None = None
     below: float | None = None
+    at_most: int = LARGEST
     choices: tuple[Any, ...] = ()
     option: str | None = ""
     option_default: Any = None
@@ -154,6 +160,11 @@ class About:
         high = self.below is not None and not value < self.below
         return low or high or (self.above is not None and not value > self.above)
 
+    def too_large(self, value: Any) -> bool:
+        """Whether a whole number, or one of a list, is above `at_most`."""
+        parts = value if isinstance(value, list | tuple) else (value,)
+        return any(isinstance(part, int) and part > self.at_most for part in parts)
+
     @property
     def text(self) -> str:
         """The help with all choices."""
@@ -189,17 +200,19 @@ class Settings:
     ERROR: ClassVar[type[TrellisworkError]] = TrellisworkError
 
     def __post_init__(self) -> None:
+        kinds = kinds_of(type(self))
         for each, about in settings_in(type(self)):
             value, optional = getattr(self, each.name), _is_optional(each)
             if value is None and optional:
                 continue
             if isinstance(value, float) and not math.isfinite(value):
                 raise self.ERROR(f"{each.name} must be a finite number; got {value}")
-            if about.bounds_given and about.problem(value):
+            bounds = _broken_bounds(about, value, kinds[each.name])
+            if bounds:
                 limit = ", or None for no limit" if optional and not about.default_text else ""
                 default = about.default_text or each.default
                 fix = "" if default is None else f"; leave it out for {default}"
-                raise self.ERROR(f"{each.name} must {about.bounds}{limit}; got {value!r}{fix}")
+                raise self.ERROR(f"{each.name} must {bounds}{limit}; got {_shown(value)}{fix}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, fit for JSON."""
@@ -211,6 +224,13 @@ class Settings:
         check_settings(cls, settings)
         lists = {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
         return cls(**{**settings, **lists})
+
+
+def _broken_bounds(about: About, value: Any, kind: str) -> str:
+    """The bounds that a value does not keep, in words; empty if it keeps all."""
+    if about.bounds_given and about.problem(value):
+        return about.bounds
+    return f"be at most {about.at_most}" if kind in _WITH_WHOLE and about.too_large(value) else ""
 
 
 def _is_optional(each: Field[Any]) -> bool:

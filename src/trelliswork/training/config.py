@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from trelliswork.data.settings import Settings, setting
+from trelliswork.data.settings import LARGEST_SEED, Settings, setting
 from trelliswork.errors import TrellisworkError
 from trelliswork.training.search_space import Around, OneOf
 
@@ -16,7 +16,7 @@ Precision = Literal["float32", "bf16"]
 Average = Literal["none", "ema", "swa"]
 
 DEFAULT_RATES: dict[str, float] = {"adamw": 2e-3, "adam": 2e-3, "sgd": 50.0, "momentum": 0.3}
-_SEEDS = (-(2**63), 2**64)  # those of torch
+_LEAST_SEED = -(2**63)  # of torch
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,14 @@ class TrainingConfig(Settings):
     checkpoint_every: float = setting(
         60.0, "Seconds between checkpoints (0: after every step).", at_least=0, option=True
     )
-    seed: int = setting(0, "Random seed; the same seed gives the same model.", option=True, option_default=0)
+    seed: int = setting(
+        0, "Random seed; the same seed gives the same model.", at_most=LARGEST_SEED, option=True, option_default=0
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not _SEEDS[0] <= self.seed < _SEEDS[1]:
-            raise TrellisworkError(f"seed must be a number of at most 63 bits; got {self.seed}; take a smaller one")
+        if self.seed < _LEAST_SEED:
+            raise TrellisworkError(f"seed must be at least {_LEAST_SEED}; got {self.seed}; take a larger one")
 
     @property
     def learning_rate(self) -> float:

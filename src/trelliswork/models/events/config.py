@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trelliswork.data.settings import setting
+from trelliswork.data.settings import WIDEST, setting
 from trelliswork.models.networks.config import NetworkConfig
 
 _MEMORY, _FACTORS = {"kind": ("MemoryEvents",)}, {"kind": ("FactorEvents",)}
@@ -35,4 +35,4 @@ class EventConfig(NetworkConfig):
     reach: int = setting(2, "Number of sentences between two triggers that share a factor, at most (event-factors).",
                          at_least=0, option=True, goes_with=_FACTORS)  # fmt: skip
     analyses: int = setting(3, "Number of best taggings whose entities enter the factor graph (event-factors).",
-                            at_least=1, goes_with=_FACTORS)  # fmt: skip
+                            at_least=1, below=WIDEST + 1, goes_with=_FACTORS)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from trelliswork.data.settings import setting
+from trelliswork.data.settings import WIDEST, setting
 from trelliswork.models.networks.config import NetworkConfig
 
 Cell = Literal["feed-forward", "lstm", "gru"]  # as in `nn.transitions.TBRU`, which is not imported for --help
@@ -19,4 +19,4 @@ class FrameConfig(NetworkConfig):
     state_dropout: float = setting(0.2, "Dropout on these units.", at_least=0, below=1)
     cell: Cell = setting("feed-forward", "Network over parser states", choices=get_args(Cell))
     attention: int = setting(5, "Number of most recent frames visible in a state.", at_least=1)
-    beam: int = setting(1, "Beam size; 1 is greedy search.", at_least=1)
+    beam: int = setting(1, "Beam size; 1 is greedy search.", at_least=1, below=WIDEST + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-from trelliswork.data.settings import setting
+from trelliswork.data.settings import WIDEST, setting
 from trelliswork.errors import TrellisworkError
 from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.training.search_space import Around, Numbers
@@ -45,7 +45,7 @@ class TransitionConfig(NetworkConfig):
     static_epochs: int = setting(1, "Epochs before exploration starts (dynamic oracle).", at_least=0)
     explore: float = setting(0.9, "Probability of following the parser's own decision (dynamic oracle).", at_least=0,
                              below=1.01, option=True)  # fmt: skip
-    beam: int = setting(1, "Beam size; 1 is greedy search.", at_least=1, option=True)
+    beam: int = setting(1, "Beam size; 1 is greedy search.", at_least=1, below=WIDEST + 1, option=True)
     global_epochs: int = setting(0, "Number of final epochs with beam-global normalisation.", at_least=0, option=True)
     local_weight: float = setting(1.0, "Weight of the local loss in these epochs.", at_least=0)
     tags: Tags = setting(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from trelliswork.data.settings import Settings, setting
+from trelliswork.data.settings import WIDEST, Settings, setting
 from trelliswork.errors import TrellisworkError
 from trelliswork.training.search_space import Numbers
 
@@ -74,12 +74,14 @@ class AttentionConfig(Settings):
                              search=Numbers(0.0, 0.6, step=0.05))  # fmt: skip
     smoothing: float = setting(0.1, "Label smoothing.", at_least=0, below=1)
     learn_by: Learning = setting("likelihood", "Training objective", choices=get_args(Learning), option=True)
-    n_candidates: int = setting(5, "Number of samples per source (risk, reinforce, minimum-risk).", at_least=2)
+    n_candidates: int = setting(
+        5, "Number of samples per source (risk, reinforce, minimum-risk).", at_least=2, below=WIDEST + 1
+    )
     sharpness: float = setting(0.005, "Sharpness: exponent of the probabilities in the risk.", above=0)
     own_symbols: float = setting(0.25, "Probability of feeding back own symbols in the last epoch (scheduled).",
                                  at_least=0, below=1)  # fmt: skip
     decoding: Decoding = setting("beam", "Decoding", choices=get_args(Decoding))
-    beam: int = setting(5, "Beam size.", at_least=1, option=True)
+    beam: int = setting(5, "Beam size.", at_least=1, below=WIDEST + 1, option=True)
     length_penalty: float = setting(0.0, "Length penalty; larger values prefer longer targets, 0 is none.",
                                     at_least=0, option=True)  # fmt: skip
     coverage_penalty: float = setting(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from trelliswork.data.settings import Settings, setting
+from trelliswork.data.settings import WIDEST, Settings, setting
 from trelliswork.models.transducers.semantic.forms import FormName
 from trelliswork.training.search_space import Around, Numbers
 
@@ -39,7 +39,7 @@ class TreeConfig(Settings):
         True, "Let the words attended to choose symbols by themselves, besides their context.", option=True
     )
     smoothing: float = setting(0.0, "Label smoothing.", at_least=0, below=1, option=True)
-    beam: int = setting(5, "Beam size.", at_least=1, option=True)
+    beam: int = setting(5, "Beam size.", at_least=1, below=WIDEST + 1, option=True)
     constrained: bool = setting(True, "Decode well-formed targets only.", option=True, off="unconstrained")
 
 

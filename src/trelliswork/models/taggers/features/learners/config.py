@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from trelliswork.data.settings import Settings, setting, settings_in
+from trelliswork.data.settings import LARGEST_SEED, Settings, setting, settings_in
 from trelliswork.errors import ScoreError
 from trelliswork.models.taggers.features.crf.kinds import KINDS, Kind
 from trelliswork.training.search_space import Around, Numbers, OneOf
@@ -74,7 +74,7 @@ class LearningConfig(Settings):
         0, "Number of sentences per step of sgd (0: 1, or with several processes 64 for each).", at_least=0,
         option=True, metavar="N", goes_with={"algorithm": ("sgd",), "model": ("crf",)},
     )  # fmt: skip
-    seed: int = setting(0, "Random seed; the same seed gives the same model.", option=None)
+    seed: int = setting(0, "Random seed; the same seed gives the same model.", at_most=LARGEST_SEED, option=None)
     latent: int = setting(
         1, "Number of latent states per tag.", at_least=1, option=True,
         goes_with={"algorithm": PROBABILISTIC, "order": (1,), "model": ("crf",)},
