@@ -16,7 +16,7 @@ DIM = 5
 
 def decoder_of(seed: int = 0, deepest: int = 6) -> TreeDecoder:
     torch.manual_seed(seed)
-    return TreeDecoder(DIM, 6, hidden=4, deepest=deepest, word_dim=2).double()
+    return TreeDecoder(DIM, 6, hidden=4, deepest=deepest).double()
 
 
 def memory_of(decoder: TreeDecoder, batch: int) -> Memory:
@@ -65,7 +65,7 @@ def recursive(decoder: TreeDecoder, memory: Memory, row: int, text: str) -> list
         return at
 
     root = decoder._root(memory)[row]
-    sequence(0, (root[0], root[1]), torch.zeros(decoder.hidden, dtype=torch.double))
+    sequence(0, (root[0], root[1]), torch.zeros(decoder.dim, dtype=torch.double))
     return found
 
 
@@ -93,18 +93,6 @@ def test_level_by_level_is_step_by_step_and_so_are_gradients() -> None:
         grads.append([found.hidden, *torch.autograd.grad(loss, [symbols, *decoder.parameters()], retain_graph=True)])
     for one, other in zip(*grads, strict=True):
         torch.testing.assert_close(one, other)
-
-
-def test_words_by_themselves_reach_the_output() -> None:
-    decoder = decoder_of()
-    memory = memory_of(decoder, 1)
-    hidden = torch.randn(1, 3, 4, dtype=torch.double)
-    found, weights = decoder._attend(memory, hidden)
-    assert decoder.lexical is not None
-    layer = decoder.lexical.layer
-    for t in range(3):
-        words = sum(weights[0, t, i] * memory.values[0, i, 2:4] for i in range(7)).tanh()  # the middle two of six
-        torch.testing.assert_close(found[0, t, 4:], (layer.weight @ words + layer.bias).tanh() + words)
 
 
 def test_what_is_inside_a_bracket_does_not_change_what_follows_it() -> None:

@@ -12,7 +12,6 @@ from torch.nn import functional as F
 from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders.attention import Memory, Scoring, align, attend, ends_of, make_score
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
-from trelliswork.nn.decoders.lexical import LexicalChoice
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 N_FLAGS = 2  # behind the vector of a symbol: 1 if it opens a subtree, 1 if it closes one
@@ -33,8 +32,7 @@ class TreeDecoder(Decoder):
     The symbol that closes it is its end, and the sequence around it goes on from where it was, so that p(tree) is the
     product of the sequences' probabilities. Trees may be `deepest` - 1 levels deep.
 
-    The last two numbers of a symbol's vector say whether it opens or closes a subtree. `word_dim` numbers in the middle
-    of a source vector are those of the word alone; where they are, the output layer reads them, too (`LexicalChoice`).
+    The last two numbers of a symbol's vector say whether it opens or closes a subtree.
 
         >>> decoder = TreeDecoder(32, 64, hidden=48, deepest=8)
         >>> memory = decoder.remember(torch.zeros(2, 7, 64), torch.ones(2, 7, dtype=torch.bool))
@@ -48,15 +46,12 @@ class TreeDecoder(Decoder):
 
     def __init__(
         self, symbol_dim: int, source_dim: int, *, hidden: int = 200, score: Scoring = "general", deepest: int = 32,
-        dropout: float = 0.0, word_dim: int = 0,
+        dropout: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__()
         if deepest < 1:
             raise ScoreError(f"deepest must be at least 1 level; got {deepest}")
-        self.dim, self.hidden, self.deepest = hidden + word_dim, hidden, deepest
-        before = (source_dim - word_dim) // 2
-        self.words = slice(before, before + word_dim)
-        self.lexical = LexicalChoice(word_dim) if word_dim else None
+        self.dim, self.deepest = hidden, deepest
         self.start = nn.Linear(source_dim, 2 * hidden)
         self.begin = nn.Parameter(torch.randn(symbol_dim) * 0.1)  # what a subtree reads first
         self.cell = nn.LSTMCell(symbol_dim + hidden, hidden)
@@ -69,12 +64,12 @@ class TreeDecoder(Decoder):
 
     def initial(self, memory: Memory, room: int = 1) -> TreeState:
         root = self._root(memory)
-        levels = root.new_zeros(len(root), 1, min(self.deepest, room), 2, self.hidden)
+        levels = root.new_zeros(len(root), 1, min(self.deepest, room), 2, self.dim)
         levels[:, 0, 0] = root
         return TreeState(levels, torch.zeros(len(root), 1, dtype=torch.long, device=root.device))
 
     def _root(self, memory: Memory) -> Float[Tensor, "batch 2 h"]:
-        return self.start(ends_of(memory.values, memory.mask)).tanh().view(-1, 2, self.hidden)
+        return self.start(ends_of(memory.values, memory.mask)).tanh().view(-1, 2, self.dim)
 
     def step(self, memory: Memory, state: State, symbols: Float[Tensor, "batch beam e"]) -> Step:
         levels, depth = state
@@ -104,13 +99,10 @@ class TreeDecoder(Decoder):
 
     def _attend(
         self, memory: Memory, hidden: Float[Tensor, "batch m h"]
-    ) -> tuple[Float[Tensor, "batch m d"], Float[Tensor, "batch m n"]]:
+    ) -> tuple[Float[Tensor, "batch m h"], Float[Tensor, "batch m n"]]:
         weights = align(self.score(hidden, memory.keys), memory.mask)
-        attended = attend(weights, memory.values)
-        found = self.output(torch.cat([attended, hidden], -1)).tanh()
-        if self.lexical is not None:
-            found = torch.cat([found, self.lexical(attended[..., self.words])], -1)
-        return self.dropout(found), weights
+        read = torch.cat([attend(weights, memory.values), hidden], -1)
+        return self.dropout(self.output(read).tanh()), weights
 
     # All symbols known
 
@@ -138,7 +130,7 @@ class TreeDecoder(Decoder):
         parents: Float[Tensor, "sequences h"],
     ) -> Float[Tensor, "symbols 2 h"]:
         """The states after each symbol of some sequences, step by step; `widths` has how many read at each."""
-        fed = F.linear(parents, self.cell.weight_ih[:, -self.hidden :])
+        fed = F.linear(parents, self.cell.weight_ih[:, -self.dim :])
         hidden, cell = state.unbind(1)
         found, at = [], 0
         for width in widths:

@@ -35,9 +35,6 @@ class TreeConfig(Settings):
         True, "Anonymise names such as denver:ci in both sides by a lexicon learned from the training pairs.",
         option=True, off="keep_names",
     )  # fmt: skip
-    lexical: bool = setting(
-        True, "Let the words attended to choose symbols by themselves, besides their context.", option=True
-    )
     smoothing: float = setting(0.0, "Label smoothing.", at_least=0, below=1, option=True)
     beam: int = setting(5, "Beam size.", at_least=1, below=WIDEST + 1, option=True)
     constrained: bool = setting(True, "Decode well-formed targets only.", option=True, off="unconstrained")

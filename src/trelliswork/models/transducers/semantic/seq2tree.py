@@ -81,9 +81,9 @@ class Seq2Tree(PairNetwork):
         self.symbols = nn.Embedding(len(target), config.word_dim)
         self.decoder = TreeDecoder(
             config.word_dim, self.encoder.dim + self.inputs.dim, hidden=config.hidden, deepest=self.limits["deepest"],
-            dropout=config.dropout, word_dim=self.inputs.dim if config.lexical else 0,
+            dropout=config.dropout,
         )  # fmt: skip
-        self.output = nn.Linear(self.decoder.dim, len(target))
+        self.output = nn.Linear(config.hidden, len(target))
         self.dropout = nn.Dropout(config.dropout)
         flags = [[float(symbol == OPEN), float(symbol == CLOSE)] for symbol in target]
         never = [symbol in (BEGIN, UNKNOWN) for symbol in target]
@@ -300,7 +300,6 @@ class Seq2Tree(PairNetwork):
     @classmethod
     def from_stored(cls, config: Mapping[str, Any]) -> Self:
         source, target = (Vocabulary.from_list(config[side], unknown=UNKNOWN) for side in ("source", "target"))
-        settings = cls.CONFIG.from_dict({"lexical": False, **config["settings"]})  # older models have none
-        format = PairFormat(**config["format"])
+        settings, format = cls.CONFIG.from_dict(config["settings"]), PairFormat(**config["format"])
         check_limits(config["limits"])
         return cls(settings, format, source, target, config["limits"])
