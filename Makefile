@@ -54,9 +54,9 @@ portability: $(READY) ## make demo and make test in fresh clones, in both orders
 oracle: $(READY) ## 100,000 random cases of every structure, query, number format and backend against enumeration
 	$(BIN)/python -m tests.trust.oracle
 
-trust: $(READY)  ## fuzz, faults and oracle in full, an hour or two; writes docs/results/trust.md
-	-$(BIN)/python -m tests.fuzz.harness --keep
-	-$(BIN)/python -m tests.faults.checking
+trust: $(READY)  ## fuzz, faults and oracle in full, about an hour; writes docs/results/trust.md
+	-$(BIN)/python -m tests.fuzz.harness --inputs 50000 --keep
+	-$(BIN)/python -m tests.faults.checking --kills 20  # of each of six commands, and as many before changes of files
 	-$(BIN)/python -m tests.trust.oracle
 	TRELLISWORK_FUZZ=10000 TRELLISWORK_KILLS=100 $(BIN)/python -m pytest tests/web/test_faults.py tests/web/test_teaching.py
 	$(BIN)/python -m tests.trust.report

@@ -124,10 +124,10 @@ class Processes:
         sums = iter(flat.split([each.numel() for each in buffers]))
         for each, mask, there in zip(moved, rows, present, strict=True):
             if there and mask is None:
-                each.grad = next(sums).view_as(each).clone().to(each.device)
+                each.grad = next(sums).view_as(each).to(each.device)
             elif there and mask is not None:
                 total = next(sums).view(-1, *each.shape[1:]).to(each.device)
-                each.grad = _gradient(each).index_put((mask.to(each.device),), total)
+                each.grad = _gradient(each).index_put_((mask.to(each.device),), total)
 
     def _touched(self, parameters: Sequence[nn.Parameter]) -> tuple[list[bool], list[Tensor | None]]:
         """Which parameters have a gradient in any process, and which rows of the large ones."""
