@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import statistics
 from collections import defaultdict
@@ -10,9 +11,8 @@ from pathlib import Path
 
 from benchmarks.accuracy.measure import trelliswork
 from trelliswork.data.database import Database
-from trelliswork.errors import TermError
 from trelliswork.models.transducers.semantic.forms import PrologForm
-from trelliswork.terms.nesting import NEW
+from trelliswork.terms.clauses import VARIABLE
 
 FOLDER = "semantic_parsing"
 DATABASE = "geography.sqlite"
@@ -23,11 +23,11 @@ KINDS = (
 )  # fmt: skip
 
 
-def make_logic(data: Path, folder: Path, as_trees: bool = False) -> None:
-    """GeoQuery: behind each name that is left open, such as var0, all that the database has under that name.
+NEW, KNOWN = "?", re.compile(r"\?\d+")
 
-    With `as_trees`, a form is written as Seq2Tree learns it: conjuncts where their variable is new, which has no name.
-    """
+
+def make_logic(data: Path, folder: Path, relative: bool = False) -> None:
+    """GeoQuery: behind each name that is left open, such as var0, all that the database has under that name."""
     kinds = kinds_of_names(Database(data / FOLDER / DATABASE))
     for part in ("train", "dev", "test"):
         lines = []
@@ -35,9 +35,33 @@ def make_logic(data: Path, folder: Path, as_trees: bool = False) -> None:
             question, form, names = line.split("\t")
             values: dict[str, str] = json.loads(names)
             words = [with_kind(word, values, kinds) for word in question.split()]
-            target = " ".join(PrologForm().read(form.split())) if as_trees else form
-            lines.append(f"{' '.join(words)}\t{target}\n")
+            lines.append(f"{' '.join(words)}\t{relative_names(form) if relative else form}\n")
         (folder / f"{part}.tsv").write_text("".join(lines), encoding="utf-8")
+
+
+def relative_names(form: str) -> str:
+    """Variables by how many came since: ? is a new one, ?0 the last new one, ?1 the one before it.
+
+    Jia and Liang (2016), Data recombination for neural semantic parsing.
+    """
+    known, found = list[str](), list[str]()
+    for symbol in form.split():
+        if symbol in known:
+            found.append(f"{NEW}{len(known) - 1 - known.index(symbol)}")
+        else:
+            known += [symbol] if VARIABLE.fullmatch(symbol) else []
+            found.append(NEW if VARIABLE.fullmatch(symbol) else symbol)
+    return " ".join(found)
+
+
+def absolute_names(form: str) -> str:
+    """The way back, with other names; a form without relative names stays as it is."""
+    n, found = 0, list[str]()
+    for symbol in form.split():
+        n += symbol == NEW
+        back = int(symbol[1:]) if KNOWN.fullmatch(symbol) else 0
+        found.append(f"V{max(1, n - back)}" if symbol.startswith(NEW) else symbol)
+    return " ".join(found)
 
 
 def kinds_of_names(database: Database) -> dict[str, str]:
@@ -66,18 +90,12 @@ def share_right(work: Path, part: str) -> float:
 
     `evaluate` of a plain transducer counts different questions, and compares forms as they are written.
     """
-    sources, found = work / "questions.txt", work / "forms.tsv"
+    sources, found, form = work / "questions.txt", work / "forms.tsv", PrologForm()
     pairs = [line.split("\t") for line in (work / f"{part}.tsv").read_text(encoding="utf-8").splitlines()]
     sources.write_text("".join(f"{question}\n" for question in dict.fromkeys(q for q, _ in pairs)), encoding="utf-8")
     trelliswork("predict", work / "model", sources, "--out", found)
     answers = dict(line.split("\t")[:2] for line in found.read_text(encoding="utf-8").splitlines())
-    return statistics.mean(meaning(answers[question]) == meaning(gold) for question, gold in pairs)
-
-
-def meaning(text: str) -> tuple[str, ...]:
-    """Equal for forms that mean the same, Prolog or trees of it."""
-    form, symbols = PrologForm(), tuple(text.split())
-    try:
-        return form.compared(form.written(symbols) if NEW in symbols else symbols)
-    except TermError:
-        return symbols
+    meaning = {
+        text: form.compared(absolute_names(text).split()) for text in (*answers.values(), *(t for _, t in pairs))
+    }
+    return statistics.mean(meaning[answers[question]] == meaning[gold] for question, gold in pairs)
