@@ -21,15 +21,19 @@ import torch
 from trelliswork.cli.answering import Question
 from trelliswork.cli.bulk import local, shard_work
 from trelliswork.cli.bulk.local import annotate_locally
-from trelliswork.cli.bulk.shard_work import Outcome, annotate_shard
-from trelliswork.cli.bulk.shards import Shard, shards_of
+from trelliswork.cli.bulk.ray_engine import annotate_or_give_up
+from trelliswork.cli.bulk.shard_work import TRIES, Outcome, annotate_shard
+from trelliswork.cli.bulk.shards import Shard, clear_parts, shards_of
 from trelliswork.cli.predicting import Job
 from trelliswork.cli.tasks import load_reader
 from trelliswork.data import Choices, Sentence, json_text, read_conll
 
 JOB = Job(Question(confidence=True), Choices())
 FORMATS = ("conll", "conllu", "jsonl", "parquet")
+TRELLISWORK = (sys.executable, "-m", "trelliswork")
 KILLED, FULL, POISONED, DAMAGED = "part-2", "part-1", "part-3", "part-4"
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason='Ray is not installed: pip install "trelliswork[ray]"')
 
 
 def as_conllu(sentence: Sentence) -> str:
@@ -165,7 +169,7 @@ def private_kib(address: int) -> int:
     return found
 
 
-@pytest.mark.skipif(find_spec("ray") is None, reason='Ray is not installed: pip install "trelliswork[ray]"')
+@needs_ray
 def test_ray_writes_the_same_bytes_though_an_actor_is_killed(
     model: Path, loaded: Any, data: Path, tmp_path: Path
 ) -> None:
@@ -176,18 +180,81 @@ def test_ray_writes_the_same_bytes_though_an_actor_is_killed(
         path = folder / f"part-{i}.{FORMATS[i % 4]}"
         write_shard(path, [*sentences[i:], *sentences] * 4, poisoned=i >= 20)
     annotated(loaded, folder, tmp_path / "quiet")
-    command = [sys.executable, "-m", "trelliswork", "predict", str(model), str(folder), "--confidence"]
+    command = [*TRELLISWORK, "predict", str(model), f"{folder}/*", "--confidence"]
     command += ["--out", f"{out}/", "--engine", "ray", "--workers", "2"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as job:
-        until = time.monotonic() + 300
-        while not list(out.glob("part-*")) and job.poll() is None and time.monotonic() < until:
-            time.sleep(0.01)
-        killed = next(actors_below(job.pid))
-        os.kill(killed, signal.SIGKILL)
+    with started(command) as job:
+        os.kill(actor_that_writes(job.pid, out, seconds=300), signal.SIGKILL)
+        n_done = len(list(out.glob("part-*")))
         done, told = job.communicate(timeout=300)
     assert job.returncode == 0, told
+    assert 0 < n_done < 24, "killed before or after the work"
     assert "24 files written to" in done and "4 bad records set aside" in done
     assert contents(out) == contents(tmp_path / "quiet")
+
+
+POISON = """import os, signal
+def attributes(sentence):
+    if "Poison" in sentence.words:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [{"word": word} for word in sentence.words]
+"""
+
+
+@needs_ray
+def test_ray_gives_up_a_file_that_kills_every_actor(data: Path, tmp_path: Path) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    (tmp_path / "poison.py").write_text(POISON, encoding="utf-8")
+    for name, words in {"a": "Ann left .", "b": "Poison left .", "c": "Bob left ."}.items():
+        (folder / f"{name}.txt").write_text(f"{words}\n", encoding="utf-8")
+    code = ["--features", "poison:attributes"]
+    train = ["train", str(data / "train.conll"), "--model", "crf", "--max-iterations", "2", "--quiet", "--out", "crf"]
+    assert started([*TRELLISWORK, *train, *code], tmp_path).wait(timeout=300) == 0
+    predict = ["predict", "crf", "in/*", "--pretokenised", "--out", "out/", "--engine", "ray", "--workers", "2"]
+    with started([*TRELLISWORK, *predict, *code], tmp_path) as job:
+        _, told = job.communicate(timeout=600)
+    assert job.returncode == 1, told
+    assert "b.txt: 3 processes died on it; is memory short?" in told
+    assert set(contents(out)) == {"a.txt", "c.txt"}
+
+
+def test_a_shard_that_was_begun_too_often_is_given_up(loaded: Any, data: Path, tmp_path: Path) -> None:
+    write_shards(tmp_path / "in", data, "conll")
+    (tmp_path / "out").mkdir()
+    shard, *_ = shards_of(str(tmp_path / "in"), str(tmp_path / "out"), None)
+    shard.attempts.write_bytes(b"." * (TRIES - 1))
+    assert not annotate_or_give_up(loaded, shard, JOB).problem and shard.is_done
+    assert not shard.attempts.exists()
+    shard.target.unlink()
+    shard.attempts.write_bytes(b"." * TRIES)
+    assert f"{TRIES} processes died on it" in annotate_or_give_up(loaded, shard, JOB).problem and not shard.is_done
+    clear_parts([shard])
+    assert contents(tmp_path / "out") == {}
+
+
+def started(command: Sequence[str], folder: Path | None = None) -> subprocess.Popen[str]:
+    """A command; its actors have the priority of other processes, since on a busy machine they would starve."""
+    environment = {**os.environ, "RAY_worker_niceness": "0"}
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def actor_that_writes(job: int, out: Path, seconds: float) -> int:
+    """An actor of a job in the middle of a file, when others are done."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        for actor in actors_below(job) if list(out.glob("part-*")) else ():
+            if any(path.startswith(f"{out}/.part-") for path in open_files(actor)):
+                return actor
+    raise AssertionError(f"no actor wrote in {seconds} s")
+
+
+def open_files(process: int) -> list[str]:
+    try:
+        return [os.readlink(each) for each in Path(f"/proc/{process}/fd").iterdir()]
+    except OSError:  # it ended, or closed one of them
+        return []
 
 
 def actors_below(job: int) -> Iterator[int]:

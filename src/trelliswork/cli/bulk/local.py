@@ -12,12 +12,10 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from trelliswork.cli.bulk.shard_work import Outcome, annotate_shard
+from trelliswork.cli.bulk.shard_work import TRIES, Outcome, annotate_shard
 from trelliswork.cli.bulk.shards import Shard, clear_parts
 from trelliswork.cli.predicting import Job
 from trelliswork.runtime.threads import use_threads
-
-TRIES = 3
 
 
 class _Worker:

@@ -1,7 +1,8 @@
 """Shards answered by actors on a Ray cluster: Ray Data gives out the shards, each actor loads the model once.
 
 All nodes must see the files and the model folder under the same paths. An actor that dies is started again by Ray, and
-its shard is answered again: results appear under their names only when they are whole.
+its shard is answered again: results appear under their names only when they are whole. Ray would do so for ever, so a
+file beside the result counts, and a shard on which actors die again and again is given up.
 
 Moritz et al. (2018), Ray: a distributed framework for emerging AI applications.
 """
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from trelliswork.cli.bulk.shard_work import Outcome, annotate_shard
+from trelliswork.cli.bulk.shard_work import TRIES, Outcome, annotate_shard
 from trelliswork.cli.bulk.shards import Shard
 from trelliswork.cli.given_function import given_function
 from trelliswork.cli.predicting import Job
@@ -38,7 +39,22 @@ class _Annotator:
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         shard = Shard(*(Path(str(row[name])) for name in Shard._fields))
-        return {"number": row["number"], **annotate_shard(self.model, shard, self.job)._asdict()}
+        return {"number": row["number"], **annotate_or_give_up(self.model, shard, self.job)._asdict()}
+
+
+def annotate_or_give_up(model: Any, shard: Shard, job: Job) -> Outcome:
+    """What became of a shard that other processes may have died on."""
+    try:
+        with shard.attempts.open("ab") as attempts:
+            attempts.write(b".")
+            n_begun = attempts.tell()
+        if n_begun > TRIES:
+            return Outcome(problem=f"{shard.source}: {TRIES} processes died on it; is memory short?")
+        found = annotate_shard(model, shard, job)
+        shard.attempts.unlink(missing_ok=True)
+        return found
+    except OSError as error:
+        return Outcome(problem=f"{shard.source}: {error}")
 
 
 def annotate_by_ray(

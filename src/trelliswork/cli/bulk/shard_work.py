@@ -19,6 +19,7 @@ from trelliswork.cli.writing_answers import is_binary
 from trelliswork.data import atomic_write
 from trelliswork.errors import DataError, TrellisworkError
 
+TRIES = 3  # processes that may die on a shard before it is given up
 MOST_BAD = 1000  # records of one file; with more, it is not the format that it is taken for
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from trelliswork.cli.writing_answers import Output
 from trelliswork.errors import TrellisworkError
-from trelliswork.writing import is_part_of
+from trelliswork.writing import PART, is_part_of, part_prefix
 
 QUARANTINE = "quarantine"  # the folder, in that of the results, of records that could not be read
 _SUFFIX = {Output.brackets: ".mrg", Output.lexicon: ".dict", Output.pretty: ".txt"}
@@ -29,6 +29,14 @@ class Shard(NamedTuple):
     @property
     def is_done(self) -> bool:
         return self.target.exists()
+
+    @property
+    def attempts(self) -> Path:
+        """A byte for each time that it was begun and not ended, for processes that know nothing of each other.
+
+        It has a temporary name of the result, so that it is cleared away with the others.
+        """
+        return self.target.with_name(f"{part_prefix(self.target)}attempts{PART}")
 
     @property
     def size(self) -> int:
