@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, ClassVar, Self
 
 import torch
@@ -19,6 +20,8 @@ from trelliswork.models.loading import with_kept
 from trelliswork.models.networks.size_guard import SizeGuard
 from trelliswork.models.recipe import Material, Note
 from trelliswork.models.storage import StoredModel, check_output, is_newer, read_model, upgrade, write_model
+
+LONGEST_REASON = 500  # characters
 
 
 class StoredNetwork(Model, nn.Module):
@@ -87,10 +90,11 @@ class StoredNetwork(Model, nn.Module):
         except KeyError as error:
             raise ModelError(f"{directory}: config.json lacks {error}; copy the model again") from error
         except (TypeError, AttributeError, RuntimeError, ValueError, IndexError, ArithmeticError) as error:
-            first = (str(error).strip() or type(error).__name__).splitlines()[-1].strip()
+            last = (str(error).strip() or type(error).__name__).splitlines()[-1]
+            reason = shorten(last, LONGEST_REASON, placeholder=" ...")  # torch lists all weights that are missing
             if is_newer(stored.config):
-                raise ModelError(f"{directory}: config.json is too new ({first}); {upgrade(stored.config)}") from error
-            raise ModelError(f"{directory}: config.json and weights do not fit ({first}); copy it again") from error
+                raise ModelError(f"{directory}: config.json is too new ({reason}); {upgrade(stored.config)}") from error
+            raise ModelError(f"{directory}: config.json and weights do not fit ({reason}); copy it again") from error
         model.metrics = dict(stored.metrics)
         found: Self = with_kept(model, directory).eval()
         return found
