@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ import pytest
 
 import trelliswork as tw
 from tests.web.conftest import Served, conll, sentences
+from tests.web.deciding import N
 from trelliswork.cli.main import run
 from trelliswork.data import read_treebank
 from trelliswork.data.jsonl import read_jsonl
@@ -159,9 +161,11 @@ def test_trees_are_decided_whole(tmp_path: Path) -> None:
 
 
 def test_killed_at_any_moment_every_acknowledged_decision_is_in_the_file(tmp_path: Path) -> None:
-    folder, acknowledged, source = tmp_path / "set", set[int](), random.Random(0)
+    folder, acknowledged, n_before, source = tmp_path / "set-0", set[int](), 0, random.Random(0)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
-    for _ in range(KILLS):
+    for i in range(KILLS):
+        if len(acknowledged) > N // 2:  # a new set, long before nothing is left to decide
+            folder, acknowledged, n_before = tmp_path / f"set-{i}", set(), n_before + len(acknowledged)
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.web.deciding", str(folder)],
             stdout=subprocess.PIPE,
@@ -174,7 +178,7 @@ def test_killed_at_any_moment_every_acknowledged_decision_is_in_the_file(tmp_pat
         for line in process.stdout:
             if line.endswith("\n"):
                 acknowledged.add(int(line))
-        process.wait()
+        assert process.wait() == -signal.SIGKILL, "it ended before it was killed"
         mine = Lesson(folder)  # as the next server would open it
         mine.close()
         written = lines(folder / TAUGHT)
@@ -184,7 +188,7 @@ def test_killed_at_any_moment_every_acknowledged_decision_is_in_the_file(tmp_pat
         assert len(missing) <= 1 and all(each % 7 == 2 for each in missing)  # just being undone, and not decided again
         acknowledged -= missing
         assert all(each["tags"][0] == f"T{each['id']}" for each in written)
-    assert len(acknowledged) > KILLS
+    assert n_before + len(acknowledged) > KILLS
 
 
 def test_a_killed_server_goes_on_where_it_was(serve: Callable[..., Served], tagger: Path, tmp_path: Path) -> None:
