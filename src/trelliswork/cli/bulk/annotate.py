@@ -85,7 +85,7 @@ def _bad(outcome: Outcome) -> str:
 
 def _duration(seconds: float) -> str:
     """
-    >>> _duration(42), _duration(150), _duration(7300)
+    >>> _duration(42), _duration(170), _duration(7300)
     ('42 s', '3 min', '2 h 2 min')
     """
     if seconds < 100:
