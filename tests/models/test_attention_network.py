@@ -267,7 +267,7 @@ def test_a_very_long_source_has_a_target_like_those_of_training(kind: str) -> No
         ({"hidden": 36, **TRANSFORMER, "heads": 4}, "twice the heads"),
         ({"tied": True, "dim": 8}, "tied needs dim and hidden alike"),
         ({"copy": True, "output": "nce"}, "copy needs the output softmax"),
-        ({"beam": 0}, "beam must be at least 1"),
+        ({"beam": 0}, "beam must lie in 1.."),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], part: str) -> None:

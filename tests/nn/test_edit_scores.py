@@ -173,5 +173,6 @@ def test_blocks_of_columns_are_the_whole(monkeypatch: pytest.MonkeyPatch, most: 
     steps, ends = edit_scores(*given, pairs)
     with torch.no_grad():
         again, at_end = edit_scores(*given, pairs)
-    assert torch.equal(read_cells(again, pairs), read_cells(steps.detach(), pairs))
-    assert torch.equal(at_end, ends.detach())
+    near = {"rtol": 1e-12, "atol": 1e-12}  # products of other shapes may be rounded otherwise
+    torch.testing.assert_close(read_cells(again, pairs), read_cells(steps.detach(), pairs), **near)
+    torch.testing.assert_close(at_end, ends.detach(), **near)

@@ -22,7 +22,7 @@ from trelliswork.errors import TrellisworkError
 
 LONGEST_SHOWN = 80  # characters of a value in a sentence
 LARGEST = 2**31 - 1  # of sizes, counts and beams: the product of two of them is still an index of 64 bits
-WIDEST = 1000  # of beams and lists of candidates that are filled whether that is needed or not
+WIDEST = 5000  # of beams and lists of candidates that are filled whether that is needed or not
 LARGEST_SEED = 2**64 - 1  # of torch and numpy
 _WHOLE = (-(2**63), LARGEST_SEED + 1)
 
