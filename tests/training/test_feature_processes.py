@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from trelliswork.models.taggers.features.encoding import Encoded, Source
 from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.learning import parameters_of
 from trelliswork.runtime.scratch import Scratch
+from trelliswork.training.shared_memory import MARK, SharedFile, opened
 from trelliswork.training.together import OneProcess
 
 ALONE = OneProcess()
@@ -64,6 +66,20 @@ def test_data_on_disk_gives_the_same_model(shared: Any, tmp_path: Path, monkeypa
     for name in ("lbfgs", "pairs"):
         assert trained(name, ALONE, tmp_path / "scratch") == trained(name, ALONE)
     assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_without_shared_memory_vectors_travel_through_gloo(shared: Any) -> None:
+    for found in shared[1]:
+        assert found["shares memory"] == hasattr(os, "memfd_create")
+        assert found["apart"] == found["lbfgs"]
+
+
+def test_a_file_of_another_machine_is_not_taken_for_shared_memory(tmp_path: Path) -> None:
+    path = tmp_path / "room"
+    path.write_bytes(b"m" * MARK + bytes(24))
+    assert opened(SharedFile(str(path), b"m" * MARK), 3) is not None
+    assert opened(SharedFile(str(path), b"o" * MARK), 3) is None
+    assert opened(SharedFile(str(tmp_path / "none"), b"m" * MARK), 3) is None
 
 
 def test_what_cannot_be_shared_is_refused(shared: Any) -> None:

@@ -101,6 +101,10 @@ def main(folder: Path) -> None:
     together = all_processes()
     found: dict[str, Any] = {name: trained(name, together) for name in SCENARIOS}
     found["scratch"] = trained("lbfgs", together, folder / "scratch")
+    apart = all_processes()
+    apart._room = None  # type: ignore[attr-defined]  # as processes of two machines
+    found["apart"] = trained("lbfgs", apart)
+    found["shares memory"] = together._room is not None  # type: ignore[attr-defined]
     found["refused"] = refused(together)
     found["interrupted"] = interrupted(folder, together.rank)
     (folder / f"{together.rank}.json").write_text(json.dumps(found), encoding="utf-8")

@@ -10,6 +10,7 @@ from trelliswork.models.networks.config import NetworkConfig
 from trelliswork.models.networks.features import CHARACTERS, VECTOR, TokenFeatures
 from trelliswork.models.networks.parts import CHARACTERS as CHARACTER_INPUTS
 from trelliswork.models.networks.parts import encoder_part
+from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders import TokenEncoder
 from trelliswork.nn.encoders.pretrained import PretrainedEncoder
 from trelliswork.nn.initialization import initialize_fan_in
@@ -58,7 +59,7 @@ def make_encoder(config: NetworkConfig, dim: int) -> TokenEncoder:
 
 def make_dropout(config: NetworkConfig, share: float) -> nn.Module:
     """The same dimensions at all tokens where a recurrent network carries them on, others at each token elsewhere."""
-    return VariationalDropout(share) if "cell" in encoder_part(config.encoder).settings else nn.Dropout(share)
+    return VariationalDropout(share) if "cell" in encoder_part(config.encoder).settings else Dropout(share)
 
 
 def load_vectors(table: nn.Module, vectors: WordVectors) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from trelliswork.nn.decoders.attention import AdditiveScore, Memory, align, attend, ends_of
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
 from trelliswork.nn.decoders.coverage import Kind, make_coverage
+from trelliswork.nn.dropout import Dropout
 from trelliswork.runtime.shapes import Bool, Float
 
 
@@ -47,7 +48,7 @@ class BahdanauDecoder(Decoder):
         self.gates = nn.Linear(hidden, 2 * hidden, bias=False)  # the columns of U_z, U_r for s
         self.proposal = nn.Linear(hidden, hidden, bias=False)  # those of U
         self.output = nn.Linear(hidden + source_dim + symbol_dim, 2 * hidden)  # U_o, V_o
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def remember(self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Memory:
         return Memory(encoded, self.score.keys(encoded), mask)

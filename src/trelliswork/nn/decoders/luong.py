@@ -20,6 +20,7 @@ from trelliswork.nn.decoders.attention import (
 )
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
 from trelliswork.nn.decoders.coverage import Kind, make_coverage
+from trelliswork.nn.dropout import Dropout
 from trelliswork.runtime.shapes import Bool, Float
 
 _CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
@@ -67,7 +68,7 @@ class LuongDecoder(Decoder):
         self.score = make_score(score, hidden, source_dim, self.coverage.width if self.coverage else 0)
         self.window = window_of(window, hidden, reach)
         self.output = nn.Linear(source_dim + hidden, hidden, bias=False)  # W_c
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def remember(self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Memory:
         return Memory(encoded, self.score.keys(encoded), mask)  # type: ignore[operator]

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
 from trelliswork.nn.decoders.cache import GrowingCache
+from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.transformer import sinusoids
 from trelliswork.runtime.shapes import Bool, Float, Int
 
@@ -68,7 +69,7 @@ class TransformerDecoder(Decoder):
             DecoderLayer(hidden, source_dim, heads, feedforward, dropout, norm) for _ in range(layers)
         )
         self.norm = nn.LayerNorm(hidden) if norm == "pre" else nn.Identity()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def remember(self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> TransformerMemory:
         return TransformerMemory(mask, [layer.crossed(encoded) for layer in self.layers])  # type: ignore[operator]
@@ -121,7 +122,7 @@ class DecoderLayer(nn.Module):
         self.crossed_output = nn.Linear(dim, dim)
         wide = feedforward * dim
         self.network = nn.Sequential(nn.Linear(dim, wide), nn.ReLU(), nn.Linear(wide, dim))  # [S4.450]
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def crossed(self, encoded: Float[Tensor, "batch n d"]) -> tuple[Tensor, Tensor]:
         """Keys and values of the input, [batch, heads, n, d / heads]."""

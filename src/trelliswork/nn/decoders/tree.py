@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders.attention import Memory, Scoring, align, attend, ends_of, make_score
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
+from trelliswork.nn.dropout import Dropout
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 N_FLAGS = 2  # behind the vector of a symbol: 1 if it opens a subtree, 1 if it closes one
@@ -57,7 +58,7 @@ class TreeDecoder(Decoder):
         self.cell = nn.LSTMCell(symbol_dim + hidden, hidden)
         self.score = make_score(score, hidden, source_dim)
         self.output = nn.Linear(source_dim + hidden, hidden)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def remember(self, encoded: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"]) -> Memory:
         return Memory(encoded, self.score.keys(encoded), mask)  # type: ignore[operator]

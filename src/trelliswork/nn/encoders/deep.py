@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
+from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.nn.encoders.window import concatenate_window
 from trelliswork.nn.initialization import initialize_fan_in
@@ -50,7 +51,7 @@ class DeepEncoder(TokenEncoder):
         self.window, self.dim, self.activation = window, hidden, activation
         widths = [window * dim, *[hidden] * layers]
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         initialize_fan_in(self, "uniform")
 
     def forward(

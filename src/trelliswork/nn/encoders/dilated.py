@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
+from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.runtime.shapes import Bool, Float
 
@@ -47,7 +48,7 @@ class DilatedConvolution(TokenEncoder):
             nn.Conv1d(hidden, 2 * hidden, width, dilation=2**layer) for layer in range(layers)
         )
         self.outputs = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(layers))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, tokens: Float[Tensor, "batch n d"], mask: Bool[Tensor, "batch n"] | None = None

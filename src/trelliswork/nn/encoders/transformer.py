@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trelliswork.errors import ScoreError
+from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.base import TokenEncoder
 from trelliswork.runtime.shapes import Bool, Float, Int
 
@@ -65,7 +66,7 @@ class _Layer(nn.Module):
         self.queries_keys_values, self.output = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
         wide = feedforward * dim
         self.network = nn.Sequential(nn.Linear(dim, wide), nn.ReLU(), nn.Linear(wide, dim))  # [S4.450]
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, tokens: Float[Tensor, "batch n dim"], seen: Bool[Tensor, "batch 1 n n"]

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from trelliswork.nn.dropout import Dropout
 from trelliswork.runtime.shapes import Bool, Float, Int
 
 OTHER = 0  # no trigger, no role
@@ -204,4 +205,4 @@ class EventMemory(nn.Module):
 
 
 def _scores(dim: int, hidden: int, n: int, dropout: float) -> nn.Sequential:
-    return nn.Sequential(nn.Dropout(dropout), nn.Linear(dim, hidden), nn.Tanh(), nn.Linear(hidden, n))
+    return nn.Sequential(Dropout(dropout), nn.Linear(dim, hidden), nn.Tanh(), nn.Linear(hidden, n))

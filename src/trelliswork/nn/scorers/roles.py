@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.pooling import dynamic_multi_pooling
 from trelliswork.runtime.shapes import Bool, Float, Int
 
@@ -33,7 +34,7 @@ class RoleScorer(nn.Module):
         self.distances, self.types = nn.Embedding(2 * max_distance + 1, 8), nn.Embedding(n_types, 8)
         self.mix = nn.Linear(3 * dim + 3 * 8, hidden)
         self.output = nn.Linear(3 * hidden, n_roles)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,

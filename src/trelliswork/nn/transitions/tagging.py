@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.runtime.shapes import Float
 
@@ -20,7 +21,7 @@ class TaggingUnit(nn.Module):
 
     def __init__(self, dim: int, hidden: int, *, dropout: float = 0.0):
         super().__init__()
-        self.word, self.dropout = nn.Linear(dim, hidden), nn.Dropout(dropout)
+        self.word, self.dropout = nn.Linear(dim, hidden), Dropout(dropout)
         initialize_fan_in(self)
 
     def forward(self, vectors: Float[Tensor, "*words d"]) -> Float[Tensor, "*words hidden"]:

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from trelliswork.errors import ScoreError
+from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.initialization import initialize_fan_in
 from trelliswork.runtime.shapes import Float, Int
 
@@ -57,7 +58,7 @@ class TBRU(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width))
         self.linked = nn.Linear(max(0, n_links - 1) * hidden, width, bias=False) if n_links > 1 else None
         self.before = nn.Linear(hidden, width, bias=False) if n_links else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output = nn.Linear(hidden, n_decisions)
         initialize_fan_in(self)
         nn.init.normal_(self.borders)

@@ -27,6 +27,7 @@ from trelliswork.models.networks.stored_network import StoredNetwork
 from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.networks.config import Transitions
 from trelliswork.nn.crf import CRF
+from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.deep import Activation, DeepEncoder
 from trelliswork.nn.rbm import PretrainingConfig, Visible
 from trelliswork.nn.scorers import HiddenUnitScorer, LinearScorer, TransitionScorer
@@ -84,7 +85,7 @@ class VectorTagger(StoredNetwork):
             activation=config.activation,
             dropout=config.dropout,
         )
-        self.input_dropout, self.hidden_dropout = nn.Dropout(config.input_dropout), nn.Dropout(config.dropout)
+        self.input_dropout, self.hidden_dropout = Dropout(config.input_dropout), Dropout(config.dropout)
         self.scorer: nn.Module = LinearScorer(config.hidden, len(labels))
         if config.scorer == "hidden-units":
             self.scorer = HiddenUnitScorer(config.hidden, len(labels), config.n_units)

@@ -22,6 +22,7 @@ from trelliswork.models.transducers.pins import Symbols
 from trelliswork.nn.decoders.base import Unrolled
 from trelliswork.nn.decoders.copynet import JointCopy
 from trelliswork.nn.decoders.pointer import PointerMixture, coverage_loss
+from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.output_layers import SoftmaxLayer
 from trelliswork.runtime.shapes import Bool, Float, Int
 
@@ -63,7 +64,7 @@ class AttentionNetwork(AttentionSearch, PairNetwork):
         self.decoder = make_decoder(config, self.encoder.dim)
         self.output = make_output(config, len(target), self.target_vectors.weight)
         self.pointer = make_pointer(config, self.encoder.dim)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.own_share = 0.0  # of symbols that the decoder reads from itself, in scheduled sampling
 
     @classmethod

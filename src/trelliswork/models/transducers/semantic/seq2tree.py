@@ -43,6 +43,7 @@ from trelliswork.nn.decoders.base import Decoder, Unrolled
 from trelliswork.nn.decoders.constraints import Constraint
 from trelliswork.nn.decoders.generation import Generation
 from trelliswork.nn.decoders.tree import TreeDecoder
+from trelliswork.nn.dropout import Dropout
 from trelliswork.nn.encoders.recurrent import RecurrentEncoder
 from trelliswork.runtime.shapes import Float, Int
 from trelliswork.structures.beam import beam_search
@@ -84,7 +85,7 @@ class Seq2Tree(PairNetwork):
             dropout=config.dropout,
         )  # fmt: skip
         self.output = nn.Linear(config.hidden, len(target))
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         flags = [[float(symbol == OPEN), float(symbol == CLOSE)] for symbol in target]
         never = [symbol in (BEGIN, UNKNOWN) for symbol in target]
         self.register_buffer("flags", torch.tensor(flags), persistent=False)
