@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
-import os
+import platform
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def test_data_on_disk_gives_the_same_model(shared: Any, tmp_path: Path, monkeypa
 
 def test_without_shared_memory_vectors_travel_through_gloo(shared: Any) -> None:
     for found in shared[1]:
-        assert found["shares memory"] == hasattr(os, "memfd_create")
+        assert found["shares memory"] == (sys.platform == "linux" and platform.machine() == "x86_64")
         assert found["apart"] == found["lbfgs"]
 
 

@@ -23,7 +23,8 @@ from trelliswork.models.taggers.features.corpus import TaggedData
 from trelliswork.models.taggers.features.learners.base import Progress
 from trelliswork.models.taggers.features.learners.likelihood import Likelihood
 from trelliswork.runtime.scratch import Scratch
-from trelliswork.training.process_arrays import all_processes
+from trelliswork.training.process_arrays import ManyProcesses
+from trelliswork.training.processes import join
 from trelliswork.training.together import OneProcess, Where
 
 BUILT_IN = as_sentences(builtin_corpus(sizes=(22, 6, 1))["train"])
@@ -98,13 +99,13 @@ def interrupted(folder: Path, rank: int) -> int:
 
 
 def main(folder: Path) -> None:
-    together = all_processes()
+    together = ManyProcesses(join())
     found: dict[str, Any] = {name: trained(name, together) for name in SCENARIOS}
     found["scratch"] = trained("lbfgs", together, folder / "scratch")
-    apart = all_processes()
-    apart._room = None  # type: ignore[attr-defined]  # as processes of two machines
-    found["apart"] = trained("lbfgs", apart)
-    found["shares memory"] = together._room is not None  # type: ignore[attr-defined]
+    apart = join()
+    apart._memory.is_possible = False  # as on two machines
+    found["apart"] = trained("lbfgs", ManyProcesses(apart))
+    found["shares memory"] = together._processes._memory.found is not None
     found["refused"] = refused(together)
     found["interrupted"] = interrupted(folder, together.rank)
     (folder / f"{together.rank}.json").write_text(json.dumps(found), encoding="utf-8")

@@ -131,6 +131,7 @@ def _closure(allowed: Sequence[Sequence[bool]], first: Sequence[bool]) -> set[in
     return found
 
 
+@lru_cache(maxsize=4096)
 def _misfit(tag: str, scheme: str) -> str | None:
     prefix, _ = split_tag(tag)
     if prefix in _PREFIXES[scheme]:
@@ -146,6 +147,7 @@ def _require_fit(tags: Sequence[str], scheme: str) -> None:
             raise TrellisworkError(f"{reason}; remove the tag or use the scheme 'plain'")
 
 
+@lru_cache(maxsize=65536)  # a corpus has few different pairs of tags, each of them many times
 def _fault(before: str | None, tag: str | None, scheme: str) -> str | None:
     """Why `tag` may not come right after `before`; None stands for the edge of the sentence."""
     last = part_of(before, scheme) if before is not None else None

@@ -15,7 +15,6 @@ import torch
 import torch.distributed as dist
 
 from trelliswork.training.processes import Processes, join
-from trelliswork.training.shared_memory import shared_numbers
 from trelliswork.training.together import Array, OneProcess, Part
 
 T = TypeVar("T")
@@ -26,7 +25,6 @@ class ManyProcesses(OneProcess):
 
     def __init__(self, processes: Processes) -> None:
         self.rank, self.size, self._processes = processes.rank, processes.size, processes
-        self._room: Array | None = np.empty(0)  # that all processes share; None if they cannot
 
     def any(self, flag: bool) -> bool:
         return self._processes.any(flag)
@@ -52,9 +50,7 @@ class ManyProcesses(OneProcess):
         return float(self.sums(np.array([number], np.float64))[0])
 
     def sums(self, numbers: Array) -> Array:
-        found = torch.from_numpy(numbers.copy())
-        dist.all_reduce(found)
-        return found.numpy()
+        return self._processes.sums(numbers)
 
     def each(self, numbers: Array) -> list[Array]:
         sizes = self._sizes(len(numbers))
@@ -78,51 +74,32 @@ class ManyProcesses(OneProcess):
         return self._padded(vector)[self.rank].copy()
 
     def own_sum(self, vector: Array) -> Array:
-        room = self._shared(self.size * self._padded_size(len(vector)))
-        if room is None:
-            sent = torch.from_numpy(self._padded(vector))
-            found = torch.empty_like(sent)
-            dist.all_to_all_single(found, sent)
-            return found.numpy().sum(0)
-        parts = room.reshape(self.size, self.size, -1)  # what each process has of the part of each
-        own = parts[self.rank].reshape(-1)
-        own[: len(vector)], own[len(vector) :] = vector, 0
-        self._wait()
-        sums: Array = parts[:, self.rank].sum(0)
-        self._wait()
-        return sums
+        padded = self._padded(vector)
+        with self._processes.rows(padded.reshape(-1)) as rows:
+            if rows is not None:
+                sums: Array = rows.reshape(self.size, *padded.shape)[:, self.rank].sum(0)
+                return sums
+        sent = torch.from_numpy(padded)
+        found = torch.empty_like(sent)
+        dist.all_to_all_single(found, sent)
+        return found.numpy().sum(0)
 
     def joined(self, part: Array, n: int) -> Array:
-        room = self._shared(self.size * len(part))
-        if room is None:
-            found = torch.empty(self.size, len(part), dtype=torch.float64)
-            dist.all_gather(list(found), torch.from_numpy(part))
-            return found.numpy().reshape(-1)[:n]
-        room.reshape(self.size, -1)[self.rank] = part
-        self._wait()
-        whole = room[:n].copy()
-        self._wait()
-        return whole
-
-    def _shared(self, n: int) -> Array | None:
-        """Room for n numbers that all processes share, larger than before if need be; None if they cannot."""
-        if self._room is not None and len(self._room) < n:
-            self._room = shared_numbers(self._processes, n)
-        return None if self._room is None else self._room[:n]
-
-    def _wait(self) -> None:
-        """Until all processes are here: for numbers to be there, and again before others are written over them."""
-        dist.barrier()
+        with self._processes.rows(part) as rows:
+            if rows is not None:
+                return rows.reshape(-1)[:n].copy()
+        found = torch.empty(self.size, len(part), dtype=torch.float64)
+        dist.all_gather(list(found), torch.from_numpy(part))
+        return found.numpy().reshape(-1)[:n]
 
     def _padded(self, vector: Array) -> Array:
         """[processes, numbers of each], 0 after the end."""
-        found = np.zeros(self._padded_size(len(vector)))
+        width = -(-len(vector) // self.size)
+        if len(vector) == self.size * width:
+            return vector.reshape(self.size, width)
+        found = np.zeros(self.size * width)
         found[: len(vector)] = vector
-        return found.reshape(self.size, -1)
-
-    def _padded_size(self, n: int) -> int:
-        """The next number that all processes share evenly."""
-        return -(-n // self.size) * self.size
+        return found.reshape(self.size, width)
 
     def parts(self, places: Array, amounts: Array, n: int) -> list[Part]:
         sizes = self._sizes(len(places))

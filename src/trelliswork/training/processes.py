@@ -2,7 +2,8 @@
 
 `torchrun --nproc-per-node 2 -m trelliswork train ...` starts the same program twice. `join` finds out that there are
 two, and the loop asks `Processes` for its share of the batches of each step. Gradients are summed over the processes
-before each update, so that all of them always hold the same weights; only the first one writes files.
+before each update, so that all of them always hold the same weights; only the first one writes files. Sums go through
+memory that the processes of one machine share; between machines, and for everything else, there is gloo.
 
 Li et al. (2020), PyTorch distributed: experiences on accelerating data parallel training.
 """
@@ -11,19 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from trelliswork.errors import TrellisworkError
 from trelliswork.training.interrupts import Interrupts
+from trelliswork.training.shared_memory import SharedMemory, shared_memory
 from trelliswork.training.shares import n_processes
 
 T = TypeVar("T")
+Array = np.ndarray[Any, Any]
+SMALL = 1 << 16  # bytes of each process that are shared at least
 MANY_ROWS = 1000  # a table of at least so many rows is exchanged by the rows that have a gradient
 
 
@@ -33,6 +38,7 @@ class Processes:
 
     rank: int = 0
     size: int = 1
+    _memory: _Memory = field(default_factory=lambda: _Memory(), repr=False, compare=False)
 
     @property
     def is_first(self) -> bool:
@@ -62,11 +68,39 @@ class Processes:
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set in any process."""
-        if self.alone:
-            return flag
-        found = torch.tensor([flag], dtype=torch.uint8)
-        dist.all_reduce(found, dist.ReduceOp.MAX)
-        return bool(found.item())
+        return flag if self.alone else bool(self.largest(np.array([flag], np.uint8))[0])
+
+    def sums(self, numbers: Array) -> Array:
+        """The sum over all processes of each number."""
+        with self.rows(numbers) as rows:
+            return _reduced(numbers, dist.ReduceOp.SUM) if rows is None else rows.sum(0, dtype=numbers.dtype)
+
+    def largest(self, numbers: Array) -> Array:
+        """The largest of all processes of each number."""
+        with self.rows(numbers) as rows:
+            return _reduced(numbers, dist.ReduceOp.MAX) if rows is None else rows.max(0)
+
+    @contextmanager
+    def rows(self, own: Array) -> Iterator[Array | None]:
+        """Inside, the numbers of each process, as many in all; None if processes share no memory."""
+        memory = self._memory_for(own.nbytes)
+        if memory is None:
+            yield None
+            return
+        with memory.rows(own) as rows:
+            yield rows
+
+    def _memory_for(self, n_bytes: int) -> SharedMemory | None:
+        """Shared memory for so many bytes of each process, larger than before if need be."""
+        known = self._memory
+        if known.is_possible and (known.found is None or len(known.found.room) < self.size * n_bytes):
+            flags = partial(_reduced, op=dist.ReduceOp.MAX)
+            known.found = shared_memory(
+                max(n_bytes, SMALL), self.rank, self.size, self.from_first,
+                lambda flag: bool(flags(np.array([flag], np.uint8))[0]),
+            )  # fmt: skip
+            known.is_possible = known.found is not None
+        return known.found
 
     def gathered(self, compute: Callable[[], T]) -> list[T]:
         """What `compute` returns in each process. If it fails in one, it fails in all, with the same message."""
@@ -95,8 +129,7 @@ class Processes:
             number = compute()
         except Exception as error:
             problem = error
-        found = torch.tensor([number, problem is not None], dtype=torch.float64)
-        dist.all_reduce(found)
+        found = self.sums(np.array([number, problem is not None], np.float64))
         if found[1]:
             self.gathered(partial(_raised, problem))
         return float(found[0])
@@ -119,8 +152,8 @@ class Processes:
                    for each, mask, there in zip(moved, rows, present, strict=True) if there]  # fmt: skip
         if not buffers:
             return
-        flat = torch.cat([each.reshape(-1).cpu() for each in buffers])  # where gloo adds
-        dist.all_reduce(flat)
+        flat = torch.cat([each.reshape(-1).cpu() for each in buffers])
+        flat = torch.from_numpy(self.sums(flat.numpy()))
         sums = iter(flat.split([each.numel() for each in buffers]))
         for each, mask, there in zip(moved, rows, present, strict=True):
             if there and mask is None:
@@ -134,9 +167,24 @@ class Processes:
         masks = [_nonzero_rows(each) if _is_table(each) else None for each in parameters]
         present = torch.tensor([each.grad is not None for each in parameters], dtype=torch.uint8)
         flags = torch.cat([present, *(mask for mask in masks if mask is not None)])
-        dist.all_reduce(flags, dist.ReduceOp.MAX)
+        flags = torch.from_numpy(self.largest(flags.numpy()))
         pieces = iter(flags[len(present) :].split([len(mask) for mask in masks if mask is not None]))
         return flags[: len(present)].bool().tolist(), [None if mask is None else next(pieces).bool() for mask in masks]
+
+
+@dataclass
+class _Memory:
+    """What the processes of one run share, once they have asked for it."""
+
+    found: SharedMemory | None = None
+    is_possible: bool = True
+
+
+def _reduced(numbers: Array, op: Any) -> Array:
+    """The same through gloo."""
+    found = torch.from_numpy(numbers.copy())
+    dist.all_reduce(found, op)
+    return found.numpy()
 
 
 def _raised(problem: Exception | None) -> None:
