@@ -12,6 +12,7 @@ seeds.py, trials.py, search_space.py               several seeds, the search for
 lbfgs.py, vector_kernels.py                        L-BFGS and OWL-QN over numpy arrays
 processes.py, shares.py                            several processes train one network
 together.py, process_arrays.py                     the same over numpy arrays, for models without a network
+shared_memory.py                                   memory that the processes of one machine share
 trainable.py                                       what the loop asks of a model
 
 What needs torch is imported when first used.
