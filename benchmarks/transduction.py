@@ -179,13 +179,14 @@ RUNS = (
         {"word error rate": 23.5, "symbol error rate": 5.7}),
     Run("multi30k/seq2seq", MULTI30K, f"--model seq2seq {TRANSLATION} --epochs 15 --batch-tokens 2500 --lr 0.0015",
         {"BLEU": 35}),
-    Run("multi30k/transformer", MULTI30K, f"--model transformer {TRANSLATION} --epochs 12 --batch-tokens 2500",
+    Run("multi30k/transformer", MULTI30K, f"--model transformer {TRANSLATION} --dim 128 --hidden 128 --layers 4 "
+        "--feedforward 2 --average ema --ema-decay 0.997 --epochs 18 --batch-tokens 2500 --lr 0.004",
         {"BLEU": 36}),
     Run("geoquery/seq2seq", GEO_RELATIVE, "--model seq2seq --encoder lstm --dim 128 --hidden 128 --min-count 2 "
         "--dropout 0.3 --epochs 60 --patience 30 --batch-tokens 100", {"exact match": 82}),
     Run("geoquery/seq2tree", GEO, "--model seq2tree --epochs 60 --patience 30 --dropout 0.4 --batch-tokens 100",
         {"exact match": 85}),
-    Run("atis/seq2tree", ATIS, "--model seq2tree --epochs 14 --batch-tokens 1000", {"exact match": 78}),
+    Run("atis/seq2tree", ATIS, "--model seq2tree --epochs 30 --patience 15 --batch-tokens 600", {"exact match": 78}),
     Run("geoquery-sql/seq2sql", QUERIES,
         "--model seq2sql --database {folder}/geography.sqlite --epochs 60 --patience 30 --dropout 0.4 "
         "--batch-tokens 100",

@@ -71,8 +71,8 @@ class TrainingConfig(Settings):
     )
     clip: float = setting(5.0, "Maximum gradient norm.", above=0)
     precision: Precision = setting("float32", "Floating-point precision of the network", choices=get_args(Precision))
-    average: Average = setting("none", "Weight averaging", choices=get_args(Average))
-    ema_decay: float = setting(0.999, "Decay of the moving average.", at_least=0, below=1)
+    average: Average = setting("none", "Weight averaging", choices=get_args(Average), option=True)
+    ema_decay: float = setting(0.999, "Decay of the moving average (average ema).", at_least=0, below=1, option=True)
     swa_start: float = setting(0.5, "Fraction of the epochs after which SWA begins.", at_least=0, below=1)
     checkpoint_every: float = setting(
         60.0, "Seconds between checkpoints (0: after every step).", at_least=0, option=True

@@ -45,7 +45,7 @@ class AttentionConfig(Settings):
     layers: int = setting(1, "Number of encoder layers and of decoder layers.", at_least=1, option=True)
     heads: int = setting(4, "Number of attention heads.", at_least=1, goes_with=_with("transformer"))
     feedforward: int = setting(4, "Width of the feed-forward layers, as a multiple of the hidden units.", at_least=1,
-                               goes_with=_with("transformer"))  # fmt: skip
+                               option=True, goes_with=_with("transformer"))  # fmt: skip
     norm: Norm = setting(
         "pre", "Position of layer normalisation", choices=get_args(Norm), goes_with=_with("transformer")
     )
