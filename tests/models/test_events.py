@@ -250,7 +250,7 @@ def test_probabilities_of_the_graph_are_those_of_all_assignments() -> None:
     for each, answer, plain in zip(judged, *answers, strict=True):
         assert answer.search in ("AD3, certified", "exact") and plain.value == answer.value and not plain.parts
         sizes = each.graph.sizes
-        everything = torch.tensor(list(itertools.product(*map(range, sizes))))
+        everything = torch.cartesian_prod(*map(torch.arange, sizes))
         shares = each.graph.score(everything).double().softmax(0)
         best = shares.topk(3)
         assert [one.probability for one in answer.alternatives] == pytest.approx(best.values.tolist(), rel=1e-3)
