@@ -3,6 +3,7 @@ same examples every time."""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from trelliswork.runtime import threads
 
 pytest.register_assert_rewrite("tests.contract.base")  # so that its failures show both sides
 torch.set_num_threads(1)
+gc.set_threshold(20_000)  # as the command line does: collecting garbage takes less time
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")  # virtual machines may announce AMX and refuse it
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores Ctrl-C for what it runs in the background
 
@@ -33,6 +35,12 @@ def pytest_configure() -> None:
     lock = Path(__file__).parent / "__pycache__" / "compiling.lock"
     lock.parent.mkdir(exist_ok=True)
     compile_once(lock)
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the tests is no garbage: it need not be looked through again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

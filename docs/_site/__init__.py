@@ -1,4 +1,4 @@
-"""What `docs/conf.py` adds to Sphinx: formulas, links, pictures, charts, the reference and source pages."""
+"""What `docs/conf.py` adds to Sphinx: formulas, links, pictures, charts, navigation, the reference and source pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from _site import pages, pictures, reference, sources
+from _site import navigation, pages, pictures, reference, sources
 from trelliswork.draw import segments
 
 
@@ -32,6 +32,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", pages.read)
     app.connect("env-before-read-docs", sources.read_again)
     app.connect("doctree-resolved", pictures.replace)
+    app.connect("html-page-context", navigation.shorten, priority=400)  # that of the theme is 500
     app.connect("build-finished", sources.write)
     app.connect("builder-inited", write_styles)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
@@ -17,6 +18,7 @@ from _site.checks import broken_links  # noqa: E402, as docs/conf.py imports it
 
 def build(out: Path) -> int:
     """Exit status 0 if there was no warning and no broken link; what is wrong is printed."""
+    gc.set_threshold(50_000)  # pages are many objects and little garbage
     status = sphinx(["-W", "-n", "--keep-going", "-q", "-d", str(out / "doctrees"), str(DOCS), str(out / "html")])
     broken = broken_links(out / "html")
     print("\n".join(broken) or f"site: {out / 'html' / 'index.html'}")
