@@ -16,7 +16,7 @@ from tests.fuzz.targets import all_targets
 from trelliswork.errors import DataError
 from trelliswork.models.loading import KINDS
 
-INPUTS = int(os.environ.get("TRELLISWORK_FUZZ_INPUTS", "2650"))
+INPUTS = int(os.environ.get("TRELLISWORK_FUZZ_INPUTS", "5200"))
 
 
 @pytest.fixture(scope="module")
