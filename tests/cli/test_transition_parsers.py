@@ -10,7 +10,7 @@ from trelliswork.data import read_treebank
 from trelliswork.models import load
 from trelliswork.models.parsers.transition.parser import TransitionParser
 
-SMALL = ("--hidden", "16", "--word-dim", "10", "--state-dim", "16", "--layers", "1", "--lr", "0.02", "--epochs", "6")
+SMALL = ("--hidden", "16", "--word-dim", "10", "--state-dim", "16", "--layers", "1", "--lr", "0.02", "--epochs", "12")
 
 
 def test_a_parser_is_trained_used_and_scored(cli: Cli, tmp_path: Path) -> None:

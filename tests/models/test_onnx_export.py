@@ -150,6 +150,14 @@ def answers(model: Model, sentences: list[Sentence]) -> list[Any]:
     return list(model.tag(bare))
 
 
+def is_tie(model: Model, sentence: Sentence) -> bool:
+    """Whether the two best answers of the library are as good as each other, up to the rounding of float32."""
+    if not isinstance(model, Tagger):
+        return False
+    best, second = model.distribution([sentence]).top_k(2)[1].double().view(-1)[:2].tolist()
+    return best - second < 1e-6 * abs(best)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_equal_to_the_library_on_1000_sentences(name: str, corpus: list[Sentence], tmp_path: Path) -> None:
     model = trained(name, corpus)
@@ -163,7 +171,9 @@ def test_equal_to_the_library_on_1000_sentences(name: str, corpus: list[Sentence
             part = [Sentence(each.words) for each in part]
         inputs = inputs_of(model, part)
         tags, scores = (plain.session.run([task[name] for task in plain.tasks], inputs) for name in ("tags", "score"))
-        assert plain.decoded(tags, [len(each) for each in part]) == own[first : first + size]
+        found = plain.decoded(tags, [len(each) for each in part])
+        for sentence, one, other in zip(part, found, own[first : first + size], strict=True):
+            assert one == other or is_tie(model, sentence)
         torch.testing.assert_close(torch.from_numpy(scores[-1]), score_of(model, part).float(), atol=2e-3, rtol=1e-4)
         assert all((each[~inputs["mask"]] == 0).all() for each in tags), "0 where there is none"
         names = [task[name] for task in plain.tasks for name in ("potentials", "transitions")]
