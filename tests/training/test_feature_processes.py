@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import platform
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tests.training.two_feature_processes import SCENARIOS, TRAIN, UNIGRAMS, tra
 from trelliswork.cli.main import run
 from trelliswork.data.corpus import builtin_corpus, write_corpus
 from trelliswork.data.spilled import BLOCK, SpilledSentences, held
-from trelliswork.errors import OutputError
+from trelliswork.errors import OutputError, TrellisworkError
 from trelliswork.models import LearningConfig
 from trelliswork.models.taggers.features import encoding
 from trelliswork.models.taggers.features.corpus import TaggedData
@@ -26,7 +27,8 @@ from trelliswork.models.taggers.features.encoding import Encoded, Source
 from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.learning import parameters_of
 from trelliswork.runtime.scratch import Scratch
-from trelliswork.training.shared_memory import MARK, SharedFile, opened
+from trelliswork.training import shared_memory
+from trelliswork.training.shared_memory import MARK, SharedFile, SharedMemory, opened
 from trelliswork.training.together import OneProcess
 
 ALONE = OneProcess()
@@ -81,6 +83,17 @@ def test_a_file_of_another_machine_is_not_taken_for_shared_memory(tmp_path: Path
     assert opened(SharedFile(str(path), b"m" * MARK), 3) is not None
     assert opened(SharedFile(str(path), b"o" * MARK), 3) is None
     assert opened(SharedFile(str(tmp_path / "none"), b"m" * MARK), 3) is None
+
+
+def test_nobody_waits_for_a_process_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_memory, "LOOK", 0.0)
+    memory = np.zeros(2 * (8 * shared_memory.LINE + 24), np.uint8)
+    one, other = (SharedMemory(memory, rank, 2) for rank in range(2))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    other._pids[1] = ended.pid
+    with pytest.raises(TrellisworkError, match="process 1 of the run has ended"), one.rows(np.ones(3)):
+        pass
 
 
 def test_what_cannot_be_shared_is_refused(shared: Any) -> None:

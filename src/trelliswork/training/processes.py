@@ -32,13 +32,21 @@ SMALL = 1 << 16  # bytes of each process that are shared at least
 MANY_ROWS = 1000  # a table of at least so many rows is exchanged by the rows that have a gradient
 
 
+@dataclass
+class _Memory:
+    """What the processes of one run share, once they have asked for it."""
+
+    found: SharedMemory | None = None
+    is_possible: bool = True
+
+
 @dataclass(frozen=True)
 class Processes:
     """The processes of one run: this is number `rank` of `size`. A single process does everything by itself."""
 
     rank: int = 0
     size: int = 1
-    _memory: _Memory = field(default_factory=lambda: _Memory(), repr=False, compare=False)
+    _memory: _Memory = field(default_factory=_Memory, repr=False, compare=False)
 
     @property
     def is_first(self) -> bool:
@@ -94,11 +102,7 @@ class Processes:
         """Shared memory for so many bytes of each process, larger than before if need be."""
         known = self._memory
         if known.is_possible and (known.found is None or len(known.found.room) < self.size * n_bytes):
-            flags = partial(_reduced, op=dist.ReduceOp.MAX)
-            known.found = shared_memory(
-                max(n_bytes, SMALL), self.rank, self.size, self.from_first,
-                lambda flag: bool(flags(np.array([flag], np.uint8))[0]),
-            )  # fmt: skip
+            known.found = shared_memory(max(n_bytes, SMALL), self.rank, self.size, self.from_first, _any_through_gloo)
             known.is_possible = known.found is not None
         return known.found
 
@@ -172,19 +176,15 @@ class Processes:
         return flags[: len(present)].bool().tolist(), [None if mask is None else next(pieces).bool() for mask in masks]
 
 
-@dataclass
-class _Memory:
-    """What the processes of one run share, once they have asked for it."""
-
-    found: SharedMemory | None = None
-    is_possible: bool = True
-
-
 def _reduced(numbers: Array, op: Any) -> Array:
     """The same through gloo."""
     found = torch.from_numpy(numbers.copy())
     dist.all_reduce(found, op)
     return found.numpy()
+
+
+def _any_through_gloo(flag: bool) -> bool:
+    return bool(_reduced(np.array([flag], np.uint8), dist.ReduceOp.MAX)[0])
 
 
 def _raised(problem: Exception | None) -> None:

@@ -85,7 +85,8 @@ def shared_memory(
 
     It is a file without a name (memfd), which the others open through the first process: it is gone with the last of
     them, also after a kill. None if processes are on several machines, or if the system has no such files or the
-    processor may show what another one wrote in another order. `from_first` and `any_of` are those of `Processes`.
+    processor may show what another one wrote in another order. `from_first` gives all processes the value of the first,
+    `any_of` says whether a flag is set in any of them.
     """
     n_bytes = size * (8 * LINE + n_bytes)
     file = _reserve(n_bytes) if rank == 0 else None
