@@ -12,7 +12,7 @@ import pytest
 
 import trelliswork as tw
 from trelliswork.fst import read_arpa
-from trelliswork.models.transducers.pair_ngram import chunk_model
+from trelliswork.models.transducers.pair_ngram import source_lattice
 
 VOWELS = {"a": "A", "e": "E", "o": "O"}
 CONSONANTS = {"b": "B", "h": "H", "k": "K", "sh": "S", "t": "T", "x": "K S"}
@@ -222,8 +222,8 @@ def test_pins(model: Path, tmp_path: Path, cli: Any) -> None:
 def test_a_search_that_was_given_up_is_said(
     model: Path, tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunk_model, "MOST_EXPANSIONS", 1)
-    monkeypatch.setattr(chunk_model, "LEAST_WIDTH", 1)
+    monkeypatch.setattr(source_lattice, "MOST_EXPANSIONS", 1)
+    monkeypatch.setattr(source_lattice, "LEAST_WIDTH", 1)
     words = write(tmp_path, "bat\n" + "shaxoxb" * 3 + "\n", "words.txt")
     answer = cli("predict", model, words, "--format", "jsonl")
     certain = [json.loads(line).get("certain", True) for line in answer.out.splitlines()]

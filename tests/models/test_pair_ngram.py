@@ -72,7 +72,7 @@ def enumerated(model: PairNgram, source: str) -> dict[tuple[str, ...], list[tupl
 def test_every_target_and_its_probability(model: PairNgram, source: str) -> None:
     found = enumerated(model, source)
     total = sum(p for each in found.values() for _, p in each)
-    assert model.model.log_joint(tuple(source)) == pytest.approx(math.log(total), abs=1e-9)
+    assert model.model.lattice(tuple(source)).log_joint == pytest.approx(math.log(total), abs=1e-9)
     shares = {target: sum(p for _, p in each) / total for target, each in found.items()}
     for target, share in shares.items():
         assert model.log_prob(tuple(source), target) == pytest.approx(math.log(share), abs=1e-9)
@@ -120,9 +120,9 @@ def test_alignments_and_their_posteriors(model: PairNgram, source: str) -> None:
         for sequence, p in found[target]:
             for i, end, j, last in spans(model.model.chunks, sequence):
                 table[i:end, j:last] += p / total
-        np.testing.assert_allclose(model.model.posteriors(x, target), table, atol=1e-9)
+        np.testing.assert_allclose(model.model.lattice(x).posteriors(target), table, atol=1e-9)
         best = max(found[target], key=lambda each: each[1])[0]
-        assert model.model.align(x, target).chunks == spans(model.model.chunks, best)
+        assert model.model.lattice(x).align(target).chunks == spans(model.model.chunks, best)
 
 
 def spans(chunks: list[Chunk], sequence: list[int]) -> list[tuple[int, int, int, int]]:

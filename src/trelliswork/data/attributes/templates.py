@@ -9,8 +9,9 @@ B01:%x[0,1]              scores of neighbouring tags that depend on an attribute
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -167,8 +168,7 @@ class Templates:
         for template in self.templates:
             for part in template.references:
                 if (at := (part.column, part.spelling)) not in views:
-                    column = columns[part.column]
-                    column = column.seen_through(part.spelling) if part.spelling else column
+                    column = _view(columns, *at)
                     views[at] = column.codes, *encoded(column.values)
         return views
 
@@ -200,11 +200,12 @@ class Templates:
         starts = offsets_of(lengths)
         ends = np.searchsorted(starts, places[:, 0], side="right")
         names = [""] * len(places)
+        view = cache(partial(_view, columns))
         for row in np.unique(places[:, 1]).tolist():
             chosen = np.flatnonzero(places[:, 1] == row)
             tokens, bounds = places[chosen, 0], (starts[ends[chosen] - 1], starts[ends[chosen]])
             parts = [
-                repeat(part, len(chosen)) if isinstance(part, str) else _values(part, tokens, *bounds, columns)
+                repeat(part, len(chosen)) if isinstance(part, str) else _values(part, tokens, *bounds, view)
                 for part in self.templates[row].parts
             ]
             for i, name in zip(chosen.tolist(), map("".join, zip(*parts, strict=True)), strict=True):
@@ -212,11 +213,16 @@ class Templates:
         return names
 
 
-def _values(part: Reference, tokens: Array, first: Array, last: Array, columns: Sequence[Column]) -> Iterator[str]:
+def _view(columns: Sequence[Column], column: int, spelling: str) -> Column:
+    """A column as it is, or through a spelling."""
+    return columns[column].seen_through(spelling) if spelling else columns[column]
+
+
+def _values(
+    part: Reference, tokens: Array, first: Array, last: Array, view: Callable[[int, str], Column]
+) -> Iterator[str]:
     """What a reference reads at tokens of the sentences first..last."""
-    column = columns[part.column]
-    column = column.seen_through(part.spelling) if part.spelling else column
-    at = tokens + part.shift
+    column, at = view(part.column, part.spelling), tokens + part.shift
     before, after = first - at, at - last + 1
     codes = column.codes[np.clip(at, first, last - 1)]
     for code, b, a in zip(codes.tolist(), before.tolist(), after.tolist(), strict=True):

@@ -1,44 +1,21 @@
-"""Chunk pairs and their n-grams, with the questions that kernels answer about one source."""
+"""Chunk pairs and their n-grams."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from trelliswork.models.transducers.pair_ngram import lattice_kernels, search_kernels, trace_kernels
 from trelliswork.models.transducers.pair_ngram.alignment import Aligned, ChunkPair, Symbols
 from trelliswork.models.transducers.pair_ngram.lattice_kernels import JointModel
-from trelliswork.models.transducers.pair_ngram.positions import Positions, pinned_positions, plain_positions
+from trelliswork.models.transducers.pair_ngram.positions import pinned_positions, plain_positions
+from trelliswork.models.transducers.pair_ngram.source_lattice import SourceLattice
 from trelliswork.models.transducers.pins import SpanPin
 from trelliswork.structures.automata.ngram_arrays import NgramArrays, estimate, states_of
 
 Array = np.ndarray[Any, Any]
-MOST_EXPANSIONS = 20_000  # beginnings that are continued for one source, whatever its length
-LEAST_WIDTH = 2
-MOST_CELLS = 4_000_000  # source times target symbols of pairs whose alignments are all summed
-
-
-Chunks = list[tuple[int, int, int, int]]
-
-
-class Targets(NamedTuple):
-    """The k best, the best first, with log p(target | source)."""
-
-    best: list[tuple[Symbols, float]]
-    shares: list[float]  # of each symbol of the best, given those before it
-    log_z: float
-    certain: bool
-
-
-class Alignment(NamedTuple):
-    """The best alignment of a source and a target: chunks as (source start, source end, target start, target end)."""
-
-    chunks: Chunks
-    log_prob: float  # of the target given the source, over all alignments
 
 
 class ChunkModel:
@@ -81,76 +58,17 @@ class ChunkModel:
             nodes, weights, level_starts(ngrams), ngrams.begin, ngrams.end, first, written, len(self.symbols)
         )
 
-    # Sources
-
-    def positions(self, source: Symbols, pins: Sequence[SpanPin] = ()) -> Positions:
-        """What alignments pass, and the chunk pairs that fit there."""
+    def lattice(self, source: Symbols, pins: Sequence[SpanPin] = ()) -> SourceLattice:
+        """All that a source whose symbols are all known may become, as far as it agrees with the pins."""
 
         def fitting(start: int, end: int) -> tuple[int, int]:
             return self.ranges.get(source[start:end], (0, 0))
 
         if not pins:
-            return plain_positions(len(source), self.longest, fitting)
-        return pinned_positions(len(source), self.longest, fitting, pins, lambda pair: self.chunks[pair][1])
-
-    def top_k(self, source: Symbols, k: int, widest: int, pins: Sequence[SpanPin] = ()) -> Targets:
-        """The k best targets of a source whose symbols are all known, exact if `certain`; none if no target agrees
-        with the pins."""
-        if not source:
-            return Targets([((), 0.0)], [], 0.0, True)
-        widest = max(LEAST_WIDTH, min(widest, MOST_EXPANSIONS // len(source)))
-        found = search_kernels.answer(self.joint, self.positions(source, pins).spans, k, widest)
-        names = [self.symbols[i] for i in found.symbols.tolist()]
-        offsets = found.offsets.tolist()
-        best = [(tuple(names[a:b]), p) for a, b, p in zip(offsets, offsets[1:], found.log_probs.tolist(), strict=False)]
-        return Targets(best, found.shares.tolist(), found.log_z, found.certain)
-
-    def log_joint(self, source: Symbols, pins: Sequence[SpanPin] = ()) -> float:
-        """log p(source, pins): the sum over all targets and alignments that agree with the pins."""
-        return self._lattice(self.positions(source, pins))[1]
-
-    def align(self, source: Symbols, target: Symbols, pins: Sequence[SpanPin] = ()) -> Alignment:
-        """The best alignment with a target, and log p(target | source, pins) by all of them; -inf if there is none.
-
-        Of pairs of more than `MOST_CELLS` source times target symbols, the alignments near the diagonal count.
-        """
-        # [S2, transliteration]
-        positions = self.positions(source, pins)
-        trace, lattice, sums, choice = self._traced(positions, target)
-        if trace is None or sums[0] == -math.inf:
-            return Alignment([], -math.inf)
-        path, places = np.empty((len(source), 4), np.int64), positions.places
-        count = trace_kernels.best_path(lattice, trace, choice, path)
-        chunks = [(places[a], places[b], first, last) for a, b, first, last in path[:count].tolist()]
-        return Alignment(chunks, min(float(sums[0]), 0.0))
-
-    def posteriors(self, source: Symbols, target: Symbols) -> Array:
-        """The probability that source symbol i and target symbol j belong together, given both strings [n, m]."""
-        trace, lattice, sums, _ = self._traced(self.positions(source), target)
-        table = np.zeros((len(source), len(target)))
-        if trace is not None and sums[0] > -math.inf:
-            trace_kernels.posteriors(lattice, trace, sums, table)
-        return table
-
-    def _lattice(self, positions: Positions) -> tuple[Any, float]:
-        lattice = lattice_kernels.explore(self.joint, positions.spans)
-        return lattice, lattice_kernels.sum_up(self.joint, lattice)
-
-    def _traced(self, positions: Positions, target: Symbols) -> tuple[Any, Any, Array, Array]:
-        numbers, n_positions = [self.place.get(symbol, -1) for symbol in target], len(positions.spans)
-        if not n_positions or -1 in numbers:
-            return None, None, np.array([-math.inf]), np.empty(0)
-        lattice, log_z = self._lattice(positions)
-        if log_z == -math.inf:
-            return None, None, np.array([-math.inf]), np.empty(0)
-        band = len(target)  # all alignments; of longer pairs those near the diagonal
-        if not sums_all(n_positions, len(target)):
-            band = MOST_CELLS // (2 * n_positions)
-        trace = trace_kernels.trace(self.joint, lattice, np.array(numbers, np.int32), band)
-        n = len(trace.state)
-        sums, best, choice = np.empty(n), np.empty(n), np.empty(n, np.int64)
-        trace_kernels.follow(lattice, trace, len(target), sums, best, choice)
-        return trace, lattice, sums, choice
+            positions = plain_positions(len(source), self.longest, fitting)
+        else:
+            positions = pinned_positions(len(source), self.longest, fitting, pins, lambda pair: self.chunks[pair][1])
+        return SourceLattice(self.joint, self.symbols, self.place, positions)
 
     # Disk
 
@@ -180,11 +98,6 @@ class ChunkModel:
             raise ValueError("n-grams of chunk pairs that are not there, or weights that are not probabilities")
         return cls(chunks, NgramArrays(word, first, suffix, prob, backoff, states_of(first, suffix), len(chunks) + 2,
                                        len(chunks)))  # fmt: skip
-
-
-def sums_all(n: int, m: int) -> bool:
-    """Whether all alignments of so many source and target symbols are summed."""
-    return n * m <= MOST_CELLS
 
 
 def _rounded(values: Array) -> Array:

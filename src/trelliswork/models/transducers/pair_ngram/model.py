@@ -32,10 +32,11 @@ from trelliswork.models.loading import with_kept
 from trelliswork.models.part_choices import PartChoices, entropy_bits
 from trelliswork.models.storage import StoredModel, read_model, write_model
 from trelliswork.models.transducers.pair_ngram.alignment import Limits, Pair, align, needed
-from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel, Chunks, Targets, sums_all
+from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
 from trelliswork.models.transducers.pair_ngram.config import PairNgramConfig
 from trelliswork.models.transducers.pair_ngram.explanation import AlignedChunk, StringExplanation
 from trelliswork.models.transducers.pair_ngram.piece_choices import piece_choices
+from trelliswork.models.transducers.pair_ngram.source_lattice import Chunks, SourceLattice, Targets, sums_all
 from trelliswork.models.transducers.pins import NOTHING, SpanPin, Symbols, span_pins, within
 from trelliswork.models.transducers.transducer import Transduced, Transducer
 
@@ -85,24 +86,24 @@ class PairNgram(Transducer):
         return [self._one(source, known, top_k, sure) for source, known in zip(batch, pins, strict=True)]
 
     def _one(self, source: Symbols, pins: Sequence[SpanPin], top_k: int, sure: bool) -> Transduced:
-        places, left, found = self._found(source, pins, top_k)
-        known = tuple(source[i] for i in places)
-        certain = found.certain and sums_all(len(known), len(found.best[0][0]))
-        if not sure or not known:
+        places, lattice, found = self._found(source, pins, top_k)
+        certain = found.certain and sums_all(len(places), len(found.best[0][0]))
+        if not sure or not places:
             return Transduced(found.best, certain=certain)
-        aligned = [(target, self.model.align(known, target, left)) for target, _ in found.best]
+        aligned = [(target, lattice.align(target)) for target, _ in found.best]
         parts = self._parts(found, aligned[0][1].chunks, places)
         return Transduced([(target, each.log_prob) for target, each in aligned], parts, certain)
 
-    def _found(self, source: Symbols, pins: Sequence[SpanPin], top_k: int) -> tuple[list[int], list[SpanPin], Targets]:
-        """The places of symbols that are known, the pins on these, and the best targets."""
+    def _found(self, source: Symbols, pins: Sequence[SpanPin], top_k: int) -> tuple[list[int], SourceLattice, Targets]:
+        """The places of symbols that are known, the lattice of these, and the best targets."""
         places = [i for i, symbol in enumerate(source) if symbol in self.model.known]
         left = within(pins, places)
-        known = tuple(source[i] for i in places)
-        found = None if left is None else self.model.top_k(known, top_k, self.config.widest, left)
-        if left is None or found is None or not found.best:
-            raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
-        return places, left, found
+        if left is not None:
+            lattice = self.model.lattice(tuple(source[i] for i in places), left)
+            found = lattice.top_k(top_k, self.config.widest)
+            if found.best:
+                return places, lattice, found
+        raise ConstraintError(f"no target of {self.format.join_source(source)!r} agrees with its pins")
 
     def choices(self, inputs: Any, *, pins: Any = None, most: int | None = None) -> list[list[PartChoices]]:
         """What each piece of a source may become, by its exact probability given the pins.
@@ -116,9 +117,9 @@ class PairNgram(Transducer):
         return [self._choices(pair.words, known, most) for pair, known in zip(pairs, spans, strict=True)]
 
     def _choices(self, source: Symbols, pins: Sequence[SpanPin], most: int | None) -> list[PartChoices]:
-        places, left, targets = self._found(source, pins, 1)
-        found, known = [], tuple(source[i] for i in places)
-        for start, end, shares in piece_choices(self.model, known, targets.best[0][0], left) if known else ():
+        places, lattice, targets = self._found(source, pins, 1)
+        found, known, left = list[PartChoices](), tuple(source[i] for i in places), within(pins, places) or []
+        for start, end, shares in piece_choices(self.model, known, left, lattice, targets.best[0][0]) if known else ():
             a, b, all_shares = places[start], places[end - 1] + 1, np.array([share for _, share in shares])
             parts = [
                 PartProbability(a, b, self.format.join_target(symbols) or NOTHING, p) for symbols, p in shares[:most]
@@ -145,7 +146,7 @@ class PairNgram(Transducer):
         x = self.format.cut_source(source) if isinstance(source, str) else source
         y = self.format.cut_target(target) if isinstance(target, str) else target
         x = tuple(symbol for symbol in x if symbol in self.model.known)
-        return self.model.align(x, y).log_prob
+        return self.model.lattice(x).align(y).log_prob
 
     def explain(self, sentences: Sequence[Sentence]) -> list[StringExplanation]:
         """How each source is aligned with its best target, and the strongest other targets."""
@@ -154,9 +155,9 @@ class PairNgram(Transducer):
     def _explained(self, source: Symbols) -> StringExplanation:
         known = tuple(symbol for symbol in source if symbol in self.model.known)
         best = self._one(known, (), MOST_SHOWN, sure=True).best
-        target = best[0][0]
-        together, chunks = self.model.posteriors(known, target), []
-        for start, end, first, last in self.model.align(known, target).chunks:
+        target, lattice = best[0][0], self.model.lattice(known)
+        together, chunks = lattice.posteriors(target), []
+        for start, end, first, last in lattice.align(target).chunks:
             sure = float(together[start:end, first:last].min()) if last > first else 1 - float(together[start].max())
             texts = self.format.join_source(known[start:end]), self.format.join_target(target[first:last])
             chunks.append(AlignedChunk(*texts, min(max(sure, 0.0), 1.0)))

@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel, Chunks
+from trelliswork.models.transducers.pair_ngram.chunk_model import ChunkModel
+from trelliswork.models.transducers.pair_ngram.source_lattice import Chunks, SourceLattice
 from trelliswork.models.transducers.pins import SpanPin, Symbols
 
 MOST_TRIED = 60  # targets of a piece, by their chunk pairs alone; all the others together are the rest
@@ -24,18 +25,20 @@ class PieceChoices(NamedTuple):
     shares: list[tuple[Symbols, float]]
 
 
-def piece_choices(model: ChunkModel, source: Symbols, target: Symbols, pins: Sequence[SpanPin]) -> list[PieceChoices]:
-    """The choices of each piece given the pins; what is missing to 1 is that the source is cut elsewhere."""
-    log_z, pinned = model.log_joint(source, pins), {(pin.start, pin.end): pin.symbols for pin in pins}
-    found = []
-    for start, end, written in _pieces(model.align(source, target, pins).chunks, target, pins):
+def piece_choices(
+    model: ChunkModel, source: Symbols, pins: Sequence[SpanPin], lattice: SourceLattice, target: Symbols
+) -> list[PieceChoices]:
+    """The choices of each piece given the pins, `lattice` being that of both, cut as the `target` is; what is missing
+    to 1 is that the source is cut elsewhere."""
+    pinned, found = {(pin.start, pin.end): pin.symbols for pin in pins}, []
+    for start, end, written in _pieces(lattice.align(target).chunks, target, pins):
         shares = dict.fromkeys([written, *_targets(model, source[start:end])], 0.0)
         if (start, end) in pinned:
             shares[pinned[start, end]] = 1.0
         else:
             for symbols in shares:
                 known = sorted([*pins, SpanPin(start, end, symbols)])
-                shares[symbols] = min(math.exp(model.log_joint(source, known) - log_z), 1.0)
+                shares[symbols] = min(math.exp(model.lattice(source, known).log_joint - lattice.log_joint), 1.0)
         found.append(PieceChoices(start, end, sorted(shares.items(), key=lambda each: -each[1])))
     return found
 

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trelliswork.models.transducers.pair_ngram.lattice_kernels import NONE, explore, sum_up
+from trelliswork.models.transducers.pair_ngram.lattice_kernels import NONE
 from trelliswork.models.transducers.pair_ngram.step_kernels import START, no_steps, with_steps
 from trelliswork.runtime.compilation import EXACT, kernel
 
 Array = np.ndarray[Any, Any]
-NEGLIGIBLE = 1e-10  # of the probability of a beginning; final probabilities are summed without leaving anything out
+NEGLIGIBLE = 1e-8  # of the probability of a beginning; final probabilities are summed without leaving anything out
 
 
 class Items(NamedTuple):
@@ -340,17 +340,12 @@ class Found(NamedTuple):
     offsets: Array  # int64 [target + 1]
     log_probs: Array  # float64 [target]
     shares: Array  # float64 [symbol of the best]: its probability, given those before it
-    log_z: float  # log of the sum over all targets and alignments
     certain: bool  # whether the search was exhaustive
 
 
 @kernel(EXACT)
-def answer(model, spans, top_k, widest):
-    """The k best targets of a source."""
-    lattice = explore(model, spans)
-    log_z = sum_up(model, lattice)
-    if log_z == -np.inf:
-        return Found(np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0), np.empty(0), log_z, True)
+def answer(model, lattice, top_k, widest):
+    """The k best targets of a source that has any."""
     leaves, tree, certain = search(model, lattice, top_k, widest)
     offsets, log_probs = np.zeros(leaves.shape[0] + 1, np.int64), np.empty(leaves.shape[0])
     for k in range(leaves.shape[0]):
@@ -365,4 +360,4 @@ def answer(model, spans, top_k, widest):
             if k == 0:
                 shares[at] = min(math.exp(tree.log_prob[beginning] - tree.log_prob[parent]), 1.0)
             beginning = parent
-    return Found(symbols, offsets, log_probs, shares, log_z, certain)
+    return Found(symbols, offsets, log_probs, shares, certain)
