@@ -1,12 +1,14 @@
-"""Pair n-grams against Phonetisaurus, and the loss of edit transducers against torch, by processor time in one run.
+"""Pair n-grams against Phonetisaurus, attention against yoyodyne, and the loss of edit transducers against torch, by
+processor time in one run.
 
     python -m benchmarks.transducer_speed --phonetisaurus COMMAND               # all of CMUdict
     python -m benchmarks.transducer_speed --phonetisaurus COMMAND --words 10000 # a part of it
+    python -m benchmarks.transducer_speed --yoyodyne COMMAND
 
-COMMAND is the `phonetisaurus` of an environment of its own (pip install phonetisaurus==0.3.0). Both learn from the same
-file and write the best pronunciation of each test word into a file; times are processor seconds of the processes, so a
-machine that others use hits all alike. Words a second leave out what a program takes to begin, which is what one word
-takes. Writes docs/results/transducer-speed.md and .json.
+The peers are in environments of their own (pip install phonetisaurus==0.3.0; pip install torch==2.13.0, then
+yoyodyne==0.5.27 without torchvision and torchaudio). Programs learn from the same file; times are processor seconds of
+the processes, so a machine that others use hits all alike. Words a second leave out what a program takes to begin: what
+one word takes, or the first of several epochs. Writes docs/results/transducer-speed.md and .json.
 """
 
 from __future__ import annotations
@@ -31,8 +33,18 @@ from benchmarks.transduction import make_cmudict
 from trelliswork.data import atomic_write
 
 STORE = RESULTS / "transducer-speed.json"
-OURS, PEER = "trelliswork", "Phonetisaurus 0.3.0"
+OURS, PEER, ATTENTIVE_PEER = "trelliswork", "Phonetisaurus 0.3.0", "yoyodyne 0.5.27"
 LEAST_RATE = 900  # words a second that are wanted
+LEAST_RATIO = 3  # of the words a second that attention learns from
+EPOCHS, N_LEARNED, N_DEV = (1, 3), 2000, 100
+PARAMETERS = "1.5 million weights, GRUs both ways and one that attends"
+OUR_ATTENTION = "--model seq2seq --dim 128 --hidden 328 --batch-tokens 600"  # about 32 words
+THEIR_ATTENTION = (
+    "fit --seed_everything 0 --trainer.accelerator cpu --trainer.enable_progress_bar false "
+    "--model yoyodyne.models.SoftAttentionGRUModel --model.embedding_size 128 --model.decoder_hidden_size 256 "
+    "--model.source_encoder yoyodyne.models.modules.GRUEncoder --model.source_encoder.hidden_size 256 "
+    "--data.batch_size 32"
+)
 SIZES = [(10, 8, 64), (20, 20, 64)]
 Row = dict[str, Any]
 Command = list[str]
@@ -87,6 +99,29 @@ def pair_ngrams(phonetisaurus: str, data: Path, n_words: int | None, rounds: int
     return {"pairs": len(lines), "words": len(words), "rounds": rounds, "training": trained, "rates": rates}
 
 
+def attention(yoyodyne: str, data: Path, rounds: int) -> Row:
+    """Words a second that a network with attention learns from, with the scores on dev words after each epoch."""
+    with tempfile.TemporaryDirectory() as work:
+        folder = Path(work)
+        for part, n in (("train", N_LEARNED), ("dev", N_DEV)):
+            lines = (data / "g2p_sigmorphon2021" / f"bul_{part}.tsv").read_text(encoding="utf-8").splitlines()[:n]
+            (folder / f"{part}.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        train, dev = (str(folder / f"{part}.tsv") for part in ("train", "dev"))
+        ours = [sys.executable, "-m", "trelliswork", "train", train, "--dev", dev, *OUR_ATTENTION.split(), "--force"]
+        files = ["--data.train", train, "--data.val", dev, "--data.target_sep", " ", "--data.model_dir", str(folder)]
+        theirs = [yoyodyne, *THEIR_ATTENTION.split(), *files, "--trainer.default_root_dir", str(folder)]
+        commands: dict[str, Callable[[int], Command]] = {
+            OURS: lambda n: [*ours, "--epochs", str(n), "--out", str(folder / "model")],
+            ATTENTIVE_PEER: lambda n: [*theirs, "--trainer.max_epochs", str(n)],
+        }
+        spent: dict[str, list[float]] = {name: [] for name in commands}
+        for _ in range(rounds):
+            for name, command in commands.items():
+                few, more = (seconds(command(n)) for n in EPOCHS)
+                spent[name].append((more - few) / (EPOCHS[1] - EPOCHS[0]))
+    return {"rounds": rounds, "rates": {name: N_LEARNED / statistics.median(each) for name, each in spent.items()}}
+
+
 def edit_losses(rounds: int) -> list[Row]:
     """The sum over all scripts with its gradient, by kernels and by torch, diagonal by diagonal."""
     found = []
@@ -116,6 +151,15 @@ def page(row: Row) -> str:
             [[OURS, f"{own['training'][OURS]:.1f}", f"{own['rates'][OURS]:,.0f}", f"{LEAST_RATE}"],
              [PEER, f"{own['training'][PEER]:.1f}", f"{own['rates'][PEER]:,.0f}", ""]],
         )]  # fmt: skip
+    if "attention" in row:
+        rates = row["attention"]["rates"]
+        lines += ["", f"## Attention, {PARAMETERS}", "",
+                  f"Words a second that are learned from, {N_LEARNED:,} Bulgarian words with phones, 32 in a batch,",
+                  f"scores on {N_DEV} words after each epoch included; medians of {row['attention']['rounds']} rounds.",
+                  "", *table(["program", "words/s", "ours is faster by", "wanted"], [
+                      [OURS, f"{rates[OURS]:,.0f}", f"{rates[OURS] / rates[ATTENTIVE_PEER]:.1f}", f"{LEAST_RATIO}"],
+                      [ATTENTIVE_PEER, f"{rates[ATTENTIVE_PEER]:,.0f}", "", ""],
+                  ])]  # fmt: skip
     if "edit" in row:
         shown = [
             [str(tuple(each["size"])), f"{each['ours']:.2f}", f"{each['torch']:.2f}", f"{each['ratio']:.1f}",
@@ -131,12 +175,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.transducer_speed", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--phonetisaurus", metavar="COMMAND", help="its command; without it, that part stays as it was")
+    parser.add_argument("--yoyodyne", metavar="COMMAND", help="its command; without it, that part stays as it was")
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of all data")
     parser.add_argument("--words", type=int, metavar="N", help="learn from about N pairs, and answer fewer words")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     row: Row = json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else {}
-    row["edit"] = edit_losses(21)
+    if options.phonetisaurus or not options.yoyodyne:
+        row["edit"] = edit_losses(21)
+    if options.yoyodyne:
+        row["attention"] = attention(options.yoyodyne, options.data, options.rounds)
     if options.phonetisaurus:
         row["pair-ngram"] = pair_ngrams(options.phonetisaurus, options.data, options.words, options.rounds)
     with atomic_write(STORE) as file:

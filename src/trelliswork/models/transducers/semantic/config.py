@@ -7,6 +7,7 @@ from typing import get_args
 
 from trelliswork.data.settings import WIDEST, Settings, setting
 from trelliswork.models.transducers.semantic.forms import FormName
+from trelliswork.models.transducers.semantic.stems import StemLanguage
 from trelliswork.training.search_space import Around, Numbers
 
 
@@ -31,6 +32,9 @@ class TreeConfig(Settings):
         0.05, "Probability of replacing a word by <unk> in training.", at_least=0, below=1, option=True
     )
     min_count: int = setting(2, "Words seen fewer times than this map to <unk>.", at_least=1, option=True)
+    stem: StemLanguage = setting(
+        "none", "Language whose stems stand for the words of questions", choices=get_args(StemLanguage), option=True
+    )
     open_names: bool = setting(
         True, "Anonymise names such as denver:ci in both sides by a lexicon learned from the training pairs.",
         option=True, off="keep_names",

@@ -30,6 +30,7 @@ from trelliswork.models.transducers.semantic.constraints import Arities, Bracket
 from trelliswork.models.transducers.semantic.forms import CLOSE, OPEN, Form, form_of
 from trelliswork.models.transducers.semantic.names import Lexicon, NamingGenerator, Opened
 from trelliswork.models.transducers.semantic.question_words import QuestionWords, words_of
+from trelliswork.models.transducers.semantic.stems import stemming
 from trelliswork.models.transducers.semantic.trees import (
     check_limits,
     form_named,
@@ -74,7 +75,7 @@ class Seq2Tree(PairNetwork):
         super().__init__(config, format, source, target)
         self.form: Form = form_named(config.form)
         self.limits = dict(limits)  # of the training data: arities of heads, levels and length of trees, names
-        self.lexicon = Lexicon.from_stored(self.limits["lexicon"])
+        self.lexicon, self._stemmed = Lexicon.from_stored(self.limits["lexicon"]), stemming(config.stem)
         self.inputs = QuestionWords(
             len(source), self.limits["known"], config.word_dim, config.vector_dim, tune=config.tune_vectors
         )
@@ -103,9 +104,11 @@ class Seq2Tree(PairNetwork):
             raise TrellisworkError("expected pairs to build a model from, got none; check the data")
         if config.form == "auto":
             config = replace(config, form=form_of([pair.target or () for pair in train]))
+        if vectors is not None and config.stem != "none":
+            raise TrellisworkError("expected --stem or --vectors, got both; vectors are of whole words: leave one out")
         config = replace(config, vector_dim=0 if vectors is None else vectors.dim)
         lexicon, questions, trees = opened_pairs(train, form_named(config.form), config.open_names)
-        source, n_known = words_of(questions, config.min_count, vectors)
+        source, n_known = words_of(list(map(stemming(config.stem), questions)), config.min_count, vectors)
         symbols = (symbol for tree in trees for symbol in tree)
         target = Vocabulary.from_items(symbols, unknown=UNKNOWN, first=(BEGIN, END))
         limits = {**cls.limits_of(trees, config), "lexicon": lexicon.stored(), "known": n_known}
@@ -140,7 +143,7 @@ class Seq2Tree(PairNetwork):
         return found
 
     def _numbers(self, opened: Opened) -> Int[Tensor, " n"]:
-        return torch.tensor(self.source.indices(opened.words), dtype=torch.long)
+        return torch.tensor(self.source.indices(self._stemmed(opened.words)), dtype=torch.long)
 
     def loss(self, batch: Sequence[Sentence] | Sequence[EncodedPair]) -> Float[Tensor, ""]:
         """-log p(target | source), summed over the batch; in training with the smoothing of the settings."""
@@ -279,6 +282,9 @@ class Seq2Tree(PairNetwork):
 
     # What it is
 
+    def knows(self, word: str) -> bool:
+        return super().knows(*self._stemmed((word,)))
+
     def vector_coverage(self, questions: Sequence[Sentence]) -> float:
         """The share of the words, open names counted in, that have a pretrained vector."""
         return self.inputs.coverage(self._numbers(self.lexicon.opened(pair.words)) for pair in questions)
@@ -292,7 +298,7 @@ class Seq2Tree(PairNetwork):
             found.append(f"note: {count(repaired, 'target')} without all closing brackets; they are added at the end")
         if self.lexicon.phrases:
             found.append(f"{count(len(self.lexicon.phrases), 'name')} left open in questions (--keep-names)")
-        opened = [replace(pair, words=self.lexicon.opened(pair.words).words) for pair in dev]
+        opened = [replace(pair, words=self._stemmed(self.lexicon.opened(pair.words).words)) for pair in dev]
         return [*found, *super().notes(train, opened)]
 
     def stored_config(self) -> dict[str, Any]:
