@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from trelliswork.errors import ScoreError
 from trelliswork.nn.decoders.attention import Memory, Scoring, align, attend, ends_of, make_score
 from trelliswork.nn.decoders.base import Decoder, State, Step, Unrolled
+from trelliswork.nn.decoders.tree_levels import read_sequences
 from trelliswork.nn.dropout import Dropout
 from trelliswork.runtime.shapes import Bool, Float, Int
 
@@ -130,18 +131,11 @@ class TreeDecoder(Decoder):
         state: Float[Tensor, "sequences 2 h"],
         parents: Float[Tensor, "sequences h"],
     ) -> Float[Tensor, "symbols 2 h"]:
-        """The states after each symbol of some sequences, step by step; `widths` has how many read at each."""
+        """The states after each symbol of some sequences; `widths` has how many read at each step."""
         fed = F.linear(parents, self.cell.weight_ih[:, -self.dim :])
-        hidden, cell = state.unbind(1)
-        found, at = [], 0
-        for width in widths:
-            given = inputs[at : at + width] + fed[:width] + F.linear(hidden[:width], self.cell.weight_hh)
-            enter, keep, new, leave = given.chunk(4, -1)
-            cell = keep.sigmoid() * cell[:width] + enter.sigmoid() * new.tanh()
-            hidden = leave.sigmoid() * cell.tanh()
-            found.append(torch.stack([hidden, cell], 1))
-            at += width
-        return torch.cat(found)
+        reading = torch.cat([torch.arange(width, device=state.device) for width in widths])
+        gates = inputs + fed.index_select(0, reading)
+        return torch.stack(read_sequences(gates, widths, self.cell.weight_hh.T, *state.unbind(1)), 1)
 
 
 def _parts(symbols: Float[Tensor, "batch t e"]) -> tuple[Tensor, Bool[Tensor, "batch t"], Bool[Tensor, "batch t"]]:
