@@ -184,8 +184,7 @@ RUNS = (
         {"BLEU": 36}),
     Run("geoquery/seq2seq", GEO_RELATIVE, "--model seq2seq --encoder lstm --dim 128 --hidden 128 --min-count 2 "
         "--dropout 0.3 --epochs 60 --patience 30 --batch-tokens 100", {"exact match": 82}),
-    Run("geoquery/seq2tree", GEO, "--model seq2tree --stem english --epochs 60 --patience 30 --dropout 0.4 "
-        "--batch-tokens 100",
+    Run("geoquery/seq2tree", GEO, "--model seq2tree --epochs 60 --patience 30 --dropout 0.4 --batch-tokens 100",
         {"exact match": 85}),
     Run("atis/seq2tree", ATIS, "--model seq2tree --epochs 30 --patience 15 --batch-tokens 600", {"exact match": 78}),
     Run("geoquery-sql/seq2sql", QUERIES,
