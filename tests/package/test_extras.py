@@ -18,6 +18,7 @@ from trelliswork.cli.main import run
 from trelliswork.errors import MissingExtraError, TrellisworkError
 from trelliswork.models.taggers.networks.onnx_export.export import check_export
 from trelliswork.models.taggers.networks.onnx_export.onnx_tagger import OnnxTagger
+from trelliswork.models.transducers.semantic.stems import stemming
 from trelliswork.nn.encoders.pretrained import PretrainedEncoder
 from trelliswork.nn.encoders.subwords import Subwords
 from trelliswork.training.progress import Progress
@@ -69,6 +70,7 @@ NEEDS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "uvicorn": ("web", lambda folder: run(["serve", str(folder)])),
     "pyarrow": ("arrow", lambda _: importlib.import_module(PARQUET)),
     "ray": ("ray", lambda _: next(importlib.import_module(RAY_ENGINE).annotate_by_ray([], "", None, None, 1))),
+    "snowballstemmer": ("stems", lambda _: stemming("english")),
     "onnxruntime": ("", lambda folder: OnnxTagger(folder)),
 }  # fmt: skip
 ANEW = ("trelliswork.sklearn", "trelliswork.sklearn_metrics", PARQUET, RAY_ENGINE)

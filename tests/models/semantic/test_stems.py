@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,9 +50,3 @@ def test_vectors_are_of_whole_words() -> None:
     vectors = WordVectors(["river"], np.ones((1, 3), np.float32))
     with pytest.raises(TrellisworkError, match="--stem or --vectors, got both"):
         Seq2Tree.from_data(PAIRS, replace(CONFIG, stem="english"), vectors=vectors)
-
-
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "snowballstemmer", None)
-    with pytest.raises(TrellisworkError, match=r"--stem english needs the extra \[stems\].*trelliswork\[stems\]"):
-        Seq2Tree.from_data(PAIRS, replace(CONFIG, stem="english"))
