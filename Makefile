@@ -22,11 +22,12 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)   ## train, score, decode and explain on the built-in corpus; writes demo-output/report.html
 	$(BIN)/trelliswork demo --out demo-output
 
-# mypy uses one core, so it runs beside the tests; what it finds is shown after them.
+# mypy uses one core, so it runs beside the tests; what it finds is shown after them. Of three processes on two cores, one
+# often waits: for a kernel that another one compiles, for a server, for a browser.
 test: ruff       ## lint, type check and run every test
 	@mkdir -p .mypy_cache
 	$(BIN)/mypy > .mypy_cache/found & types=$$!; \
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS); tests=$$?; \
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(TESTS); tests=$$?; \
 	wait $$types; types=$$?; cat .mypy_cache/found; exit $$((tests ? tests : types))
 
 # One case of each query of each structure, the layers of the package, a neural and a feature-based model from the
