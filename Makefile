@@ -22,12 +22,11 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)   ## train, score, decode and explain on the built-in corpus; writes demo-output/report.html
 	$(BIN)/trelliswork demo --out demo-output
 
-# mypy uses one core, so it runs beside the tests; what it finds is shown after them. Of three processes on two cores, one
-# often waits: for a kernel that another one compiles, for a server, for a browser.
+# mypy uses one core, so it runs beside the tests; what it finds is shown after them.
 test: ruff       ## lint, type check and run every test
 	@mkdir -p .mypy_cache
 	$(BIN)/mypy > .mypy_cache/found & types=$$!; \
-	$(BIN)/python -m pytest -n 3 --dist worksteal $(TESTS); tests=$$?; \
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS); tests=$$?; \
 	wait $$types; types=$$?; cat .mypy_cache/found; exit $$((tests ? tests : types))
 
 # One case of each query of each structure, the layers of the package, a neural and a feature-based model from the
@@ -55,10 +54,11 @@ portability: $(READY) ## make demo and make test in fresh clones, in both orders
 oracle: $(READY) ## 100,000 random cases of every structure, query, number format and backend against enumeration
 	$(BIN)/python -m tests.trust.oracle
 
-trust: $(READY)  ## fuzz, faults and oracle in full, about an hour; writes docs/results/trust.md
+trust: $(READY)  ## fuzz, faults, oracle and long tests in full, about an hour; writes docs/results/trust.md
 	-$(BIN)/python -m tests.fuzz.harness --inputs 50000 --keep
 	-$(BIN)/python -m tests.faults.checking --kills 20  # of each of six commands, and as many before changes of files
 	-$(BIN)/python -m tests.trust.oracle
+	$(BIN)/python -m pytest -n 2 --thorough
 	TRELLISWORK_FUZZ=10000 TRELLISWORK_KILLS=100 $(BIN)/python -m pytest tests/web/test_faults.py tests/web/test_teaching.py
 	$(BIN)/python -m tests.trust.report
 

@@ -45,15 +45,23 @@ def pytest_collection_finish() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="of the contract tests, one case for each query")
+    parser.addoption(
+        "--thorough", action="store_true", help="the tests that `make trust` runs beside those of `make test`"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Structures come first, about half of all tests: each of two processes begins with a half, so that one compiles
     the kernels of structures and the other those of models, and neither waits for the other.
 
-    With --quick, the contract tests ask each query of each structure once, of its first case and backend.
+    Tests marked as thorough are run with --thorough, and only then. With --quick, the contract tests ask each query of
+    each structure once, of its first case and backend.
     """
     items.sort(key=lambda item: not item.nodeid.startswith(STRUCTURES))
+    thorough = [item for item in items if item.get_closest_marker("thorough")]
+    left_out = set(items) - set(thorough) if config.getoption("--thorough") else set(thorough)
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
     if not config.getoption("--quick"):
         return
     kept: dict[tuple[object, ...], pytest.Item] = {}

@@ -89,6 +89,7 @@ def test_the_model_learns_from_columns_that_were_guessed_without_having_seen_the
     assert told[0].startswith("columns: 2 taggers learned; right on dev: ")
 
 
+@pytest.mark.thorough
 def test_networks_and_ensembles_keep_them_too(cli: Cli, data: Path, tmp_path: Path, text_file: Path) -> None:
     answer = cli(*command(data, tmp_path / "m", "--seeds", 2, "--epochs", 1, "--feature-columns", 2, *SMALL))
     assert answer.status == 0, answer.err

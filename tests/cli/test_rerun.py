@@ -92,7 +92,13 @@ def write_pairs(folder: Path) -> None:
         database.commit()
 
 
-@pytest.mark.parametrize("model", MODELS)
+def of_every_recipe() -> list[Any]:
+    """All models; those of a recipe beside its first are for thorough runs."""
+    firsts = {recipe_class(model): model for model in reversed(MODELS)}.values()
+    return [pytest.param(model, marks=() if model in firsts else pytest.mark.thorough) for model in MODELS]
+
+
+@pytest.mark.parametrize("model", of_every_recipe())
 def test_the_settings_of_every_model_make_it_again(cli: Cli, files: Path, model: str) -> None:
     file = {"tags": "t.conll", "text": "t.conllu"}.get(learns_from := recipe_class(model).learns_from, "")
     if learns_from == "pairs":

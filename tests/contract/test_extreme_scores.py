@@ -19,6 +19,7 @@ INF, NAN = float("inf"), float("nan")
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.thorough
 def test_no_query_crashes_or_hangs() -> None:
     """All structures share a process: it takes longer to start than to ask one of them."""
     command = [sys.executable, "-W", "ignore", "-m", "tests.contract.extremes", *BUILDERS]

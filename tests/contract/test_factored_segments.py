@@ -211,6 +211,7 @@ print(after / 1e3, (after - before) / 1e3)
 """
 
 
+@pytest.mark.thorough
 def test_a_long_text_needs_little_memory() -> None:
     """n = 10,000, k = 16, c = 16 with gradients: under 1 GB, torch itself included."""
     for _ in range(2):  # the first may have to compile, which takes memory of its own

@@ -58,6 +58,7 @@ def test_a_kernel_is_compiled_once(copy: Path) -> None:
     assert [file.parent for file in files(copy)] == [copy / "runtime" / "__pycache__"]
 
 
+@pytest.mark.thorough
 def test_other_sources_versions_settings_and_processors_are_other_code(copy: Path) -> None:
     use(copy)
     assert is_compiled_again(copy, NUMBA_OPT="1")
@@ -87,6 +88,7 @@ def block_caches(package: Path) -> None:
     (package.parent / "home").touch()
 
 
+@pytest.mark.thorough
 def test_without_a_folder_beside_the_source_the_users_own_is_used(copy: Path) -> None:
     (copy / "runtime" / "__pycache__").touch()
     assert use(copy).stderr == ""
@@ -102,6 +104,7 @@ def test_without_any_folder_kernels_are_compiled_in_memory_with_one_note(copy: P
     assert use(copy, NUMBA_CACHE_DIR=str(copy.parent / "chosen")).stderr == ""
 
 
+@pytest.mark.thorough
 def test_the_command_line_prints_it_as_a_note(copy: Path) -> None:
     block_caches(copy)
     script = f"from trelliswork.cli.commands import warmup\ndef compile_one():\n{indent(USE, ' ')}\n"
@@ -115,6 +118,7 @@ def test_the_command_line_prints_it_as_a_note(copy: Path) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_full_disk_is_a_note_too(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit on the size of files stands in for the disk."""
     script = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
@@ -126,6 +130,7 @@ def test_a_full_disk_is_a_note_too(copy: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not list(copy.parent.rglob("*.part")) and not files(copy.parent)
 
 
+@pytest.mark.thorough
 def test_two_processes_compile_at_once(copy: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(copy.parent)}
     both = [subprocess.Popen([sys.executable, "-c", USE], env=environment, stdout=subprocess.DEVNULL) for _ in range(2)]

@@ -45,6 +45,7 @@ def in_this_process(order: list[str]) -> dict[str, Any]:
     return answers
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("loss", "structure"), KERNELS.values())
 def test_answers_do_not_depend_on_what_is_compiled_first(loss: str, structure: str, tmp_path: Path) -> None:
     assert answers_of(start([loss, structure], tmp_path)) == in_this_process([structure, loss])
@@ -57,6 +58,7 @@ def test_the_kernels_in_which_a_check_is_in_danger_are_known() -> None:
     assert {name for name, each in calling.items() if "nnan" in (each.targetoptions["fastmath"] or ())} == {*KERNELS}
 
 
+@pytest.mark.thorough
 def test_two_processes_fill_one_cache_at_once(tmp_path: Path) -> None:
     one, other = map(answers_of, [start(["chain"], tmp_path) for _ in range(2)])
     assert one == other == in_this_process(["chain"])

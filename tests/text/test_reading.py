@@ -67,6 +67,7 @@ def test_a_long_paragraph_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.M
     assert [each.line for each in parts] == [each.line for each in whole]
 
 
+@pytest.mark.thorough
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No more than a few parts are ever tokenised at once, and the file is read as sentences are asked for."""
     monkeypatch.setattr(files, "READ_AT_A_TIME", 1 << 12)

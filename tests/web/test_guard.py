@@ -175,6 +175,7 @@ def test_a_token_is_asked_for(serve: Callable[..., Served], tagger: Path) -> Non
         client.models()
 
 
+@pytest.mark.thorough
 def test_too_many_at_once_and_too_long(serve: Callable[..., Served], tagger: Path) -> None:
     server = serve(tagger, options=("--at-once", "1", "--timeout", "0.2"))
     parts = urlsplit(server.address)
