@@ -23,7 +23,7 @@ demo: $(READY)   ## train, score, decode and explain on the built-in corpus; wri
 	$(BIN)/trelliswork demo --out demo-output
 
 # mypy uses one core, so it runs beside the tests; what it finds is shown after them.
-test: ruff       ## lint, type check and run every test
+test: ruff       ## lint, type check and run all tests but the thorough ones, which make trust has
 	@mkdir -p .mypy_cache
 	$(BIN)/mypy > .mypy_cache/found & types=$$!; \
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS); tests=$$?; \
