@@ -23,6 +23,7 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")  # virtual machi
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores Ctrl-C for what it runs in the background
 
 STRUCTURES = ("tests/contract/", "tests/structures/", "tests/equations/", "tests/semirings/")
+LONG = ("tests/web/", "tests/docs/", "tests/faults/")
 
 settings.register_profile(
     "ci", derandomize=True, deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
@@ -52,12 +53,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Structures come first, about half of all tests: each of two processes begins with a half, so that one compiles
-    the kernels of structures and the other those of models, and neither waits for the other.
+    the kernels of structures and the other those of models, and neither waits for the other. Next come folders with
+    long tests, so that what is left for the end is short, and both processes end together.
 
     Tests marked as thorough are run with --thorough, and only then. With --quick, the contract tests ask each query of
     each structure once, of its first case and backend.
     """
-    items.sort(key=lambda item: not item.nodeid.startswith(STRUCTURES))
+    items.sort(key=lambda item: (not item.nodeid.startswith(STRUCTURES), not item.nodeid.startswith(LONG)))
     thorough = [item for item in items if item.get_closest_marker("thorough")]
     left_out = set(items) - set(thorough) if config.getoption("--thorough") else set(thorough)
     config.hook.pytest_deselected(items=list(left_out))

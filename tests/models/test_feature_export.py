@@ -58,6 +58,7 @@ def test_the_python_file_gives_the_same_tags(
     assert alone.tag([], [[]]) == []
 
 
+@pytest.mark.thorough
 def test_many_labels(tmp_path: Path) -> None:
     dice = random.Random(0)
     train = [Sentence(tuple(f"w{dice.randint(0, 150)}" for _ in range(8))) for _ in range(60)]
