@@ -155,7 +155,7 @@ def page(row: Row) -> str:
         rates = row["attention"]["rates"]
         lines += ["", f"## Attention, {PARAMETERS}", "",
                   f"Words a second that are learned from, {N_LEARNED:,} Bulgarian words with phones, 32 in a batch,",
-                  f"scores on {N_DEV} words after each epoch included; medians of {row['attention']['rounds']} rounds.",
+                  f"scores on {N_DEV} words after each epoch included; rounds: {row['attention']['rounds']}.",
                   "", *table(["program", "words/s", "ours is faster by", "wanted"], [
                       [OURS, f"{rates[OURS]:,.0f}", f"{rates[OURS] / rates[ATTENTIVE_PEER]:.1f}", f"{LEAST_RATIO}"],
                       [ATTENTIVE_PEER, f"{rates[ATTENTIVE_PEER]:,.0f}", "", ""],
