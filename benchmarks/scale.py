@@ -6,7 +6,7 @@
 
 Runs the commands that a user would run, each process with one thread, one process and two in turn, and takes the
 medians of three rounds. Speed-ups are those of learning (its own clock: from the data in memory to the weights) and of
-whole commands that annotate. Two cores rarely do twice the work of one, as they share memory, caches and heat: what
+whole commands that annotate. Two cores share memory, caches and heat, and may do less than twice the work of one: what
 two trainings do side by side that know nothing of each other bounds what two processes of one training can gain.
 
 Larger data is made from CoNLL-2000 by repeating it with one word in ten changed, so that the number of different words

@@ -3,7 +3,7 @@
 base.py                             what every decoder is
 bahdanau.py, luong.py               recurrent, with attention.py
 transformer.py, cache.py            self-attention
-tree.py                             brackets, each a sequence of its own
+tree.py, tree_levels.py             brackets, each a sequence of its own
 pointer.py, copynet.py              copying from the source
 coverage.py                         what attention has been at
 generation.py, truncation.py        greedy, beams and samples
