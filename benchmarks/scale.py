@@ -67,6 +67,7 @@ class Ran(NamedTuple):
 def run(command: list[str]) -> Ran:
     """Run a command to its end."""
     env = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # else every run compiles the modules of numba again
     began, peaks, stop = time.perf_counter(), dict[int, int](), threading.Event()
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(command, env=env, stdout=log, stderr=log)

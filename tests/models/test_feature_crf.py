@@ -12,6 +12,7 @@ from trelliswork.models.taggers.features.crf.parameters import Parameters
 from trelliswork.models.taggers.features.kernels import likelihood as kernels
 from trelliswork.models.taggers.features.learners.base import Corpus
 from trelliswork.models.taggers.features.learners.likelihood import Likelihood
+from trelliswork.models.taggers.features.learners.local_likelihood import LocalLikelihood
 from trelliswork.models.taggers.features.learners.online import RULES, OnlineLearner, Rule
 from trelliswork.models.taggers.features.learners.sgd import StochasticDescent
 from trelliswork.training.lbfgs import LBFGS
@@ -60,6 +61,22 @@ def test_loss_and_gradient(n_labels: int, valued: bool, scale: float) -> None:
     direction, step = random.normal(size=len(parameters)), 1e-5
     slope = (likelihood(weights + step * direction)[0] - likelihood(weights - step * direction)[0]) / (2 * step)
     assert slope == pytest.approx(float(gradient @ direction), rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("objective", [Likelihood, LocalLikelihood])
+def test_a_share_has_a_gradient_of_0_for_attributes_of_other_shares(objective: type[Likelihood]) -> None:
+    rows, gold = corpus(5, n_attributes=60)
+    parameters, n = Parameters.of(rows, gold, 60, 5), 3
+    weights = np.random.default_rng(1).normal(size=len(parameters))
+    loss, gradient = objective(rows, gold, parameters)(weights)
+    first, tokens = rows.first(n), int(rows.lengths[:n].sum())
+    begin = rows.offsets[tokens]
+    rest = AttributeRows(rows.lengths[n:], rows.offsets[tokens:] - begin, rows.ids[begin:])
+    parts = [objective(*each, parameters)(weights) for each in ((first, gold[:tokens]), (rest, gold[tokens:]))]
+    unseen = np.isin(parameters.owners(), first.ids, invert=True)
+    assert unseen.any() and not parts[0][1][: parameters.n_states][unseen].any()
+    assert sum(each for each, _ in parts) == pytest.approx(loss)
+    np.testing.assert_allclose(parts[0][1] + parts[1][1], gradient, atol=1e-12)
 
 
 @pytest.mark.parametrize(("scale", "vanish"), [(0.5, False), (300.0, True)])

@@ -17,6 +17,7 @@ from trelliswork.data.corpus import builtin_corpus
 from trelliswork.errors import DataError, ModelError, ScoreError
 from trelliswork.models.taggers.features.learners.base import Progress
 from trelliswork.models.taggers.features.learners.config import ALGORITHMS, Algorithm, LearningConfig
+from trelliswork.models.taggers.features.recipe import DevScores
 from trelliswork.models.taggers.features.tagger import FeatureTagger, strongest
 
 CORPUS = builtin_corpus(sizes=(400, 100, 1))
@@ -32,6 +33,21 @@ def tagger() -> FeatureTagger:
 def test_every_algorithm_learns_the_corpus(algorithm: Algorithm) -> None:
     found = FeatureTagger.fit(TRAIN, LearningConfig(algorithm, max_iterations=10))
     assert found.evaluate(TEST)["score"] > 0.8
+
+
+@pytest.mark.parametrize("config", [LearningConfig(), LearningConfig(hidden_units=4)])
+def test_while_it_learns_its_scores_are_those_of_evaluate(config: LearningConfig) -> None:
+    """Though the attributes of the sentences are made once."""
+    dev = [*TEST[:20], Sentence((), (), ((),)), *TEST[20:]]
+    scores, found = DevScores(dev), list[float]()
+
+    def told(progress: Progress, tagger: FeatureTagger) -> bool:
+        assert scores.of(tagger) == tagger.evaluate(dev)
+        found.append(scores.of(tagger)["score"])
+        return progress.iteration == 6
+
+    FeatureTagger.fit(TRAIN, config, on_progress=told)
+    assert len(set(found)) > 2
 
 
 def test_saved_and_loaded_it_answers_the_same(tagger: FeatureTagger, tmp_path: Path) -> None:

@@ -111,6 +111,16 @@ def test_ctrl_c_in_one_process_ends_all(shared: Any, capsys: pytest.CaptureFixtu
     assert run(["evaluate", str(folder / "model"), str(folder / "dev.conll"), "--quiet"]) == 0
 
 
+def test_a_union_is_sorted_and_without_repetition() -> None:
+    class Several(OneProcess):
+        def each(self, numbers: Any) -> list[Any]:
+            return [numbers, np.array([1, 4, 9]), np.empty(0, np.int64), np.array([0, 4])]
+
+    assert Several().union(np.array([4, 7])).tolist() == [0, 1, 4, 7, 9]
+    Several.each = lambda self, numbers: [numbers, numbers]  # type: ignore[method-assign]
+    assert Several().union(np.empty(0, np.int64)).tolist() == []
+
+
 def test_sentences_on_disk_are_a_sequence(tmp_path: Path) -> None:
     sentences = [TRAIN[i % len(TRAIN)] for i in range(2 * BLOCK + 5)]
     spilled = held(sentences, Scratch(tmp_path))

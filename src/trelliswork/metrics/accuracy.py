@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import eq
 
 from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.metrics.spans import check_alignment
@@ -19,7 +20,7 @@ def token_accuracy(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[s
     check_alignment(gold, predicted)
     n_tokens = sum(len(tags) for tags in gold)
     pairs = zip(gold, predicted, strict=True)
-    n_right = sum(a == b for row, other in pairs for a, b in zip(row, other, strict=True))
+    n_right = sum(sum(map(eq, row, other)) for row, other in pairs)
     return n_right / n_tokens if n_tokens else 0.0
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from trelliswork.draw.notebook import Piece, Rich, Table
 from trelliswork.errors import TrellisworkError
-from trelliswork.tags.schemes import canonical, spans_of
+from trelliswork.tags.schemes import Span, canonical, spans_of
 
 
 @dataclass(frozen=True)
@@ -153,15 +153,16 @@ def span_scores(
     if scheme == "plain":
         raise TrellisworkError("plain tags have no spans to score; use token_accuracy, or name the scheme")
     check_alignment(gold, predicted)
-    n_gold: Counter[str] = Counter()
-    n_predicted: Counter[str] = Counter()
-    n_correct: Counter[str] = Counter()
+    in_gold, in_predicted, in_both = list[Span](), list[Span](), list[Span]()
     for gold_tags, predicted_tags in zip(gold, predicted, strict=True):
-        gold_spans = set(spans_of(gold_tags, scheme, policy))
-        predicted_spans = set(spans_of(predicted_tags, scheme, policy))
-        n_gold.update(kind for *_, kind in gold_spans)
-        n_predicted.update(kind for *_, kind in predicted_spans)
-        n_correct.update(kind for *_, kind in gold_spans & predicted_spans)
+        gold_spans = predicted_spans = both = spans_of(gold_tags, scheme, policy)
+        if list(gold_tags) != list(predicted_tags):
+            predicted_spans = spans_of(predicted_tags, scheme, policy)
+            both = [*{*gold_spans} & {*predicted_spans}]
+        in_gold += gold_spans
+        in_predicted += predicted_spans
+        in_both += both
+    n_gold, n_predicted, n_correct = (Counter([kind for *_, kind in each]) for each in (in_gold, in_predicted, in_both))
     kinds = sorted(set(n_gold) | set(n_predicted))
     by_type = {kind: Score(n_correct[kind], n_predicted[kind], n_gold[kind]) for kind in kinds}
     overall = Score(n_correct.total(), n_predicted.total(), n_gold.total())

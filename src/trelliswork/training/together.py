@@ -66,7 +66,11 @@ class OneProcess:
     def union(self, numbers: Array) -> Array:
         """The numbers that any process has, sorted; given sorted and without repetition."""
         found = self.each(numbers)
-        return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+        if len(found) == 1:
+            return found[0]
+        every = np.concatenate(found)
+        every.sort(kind="stable")  # which merges parts that are sorted
+        return every[np.concatenate([[True], every[1:] != every[:-1]])] if len(every) else every
 
     def own(self, vector: Array) -> Array:
         """The part of a vector that this process looks after."""

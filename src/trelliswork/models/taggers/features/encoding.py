@@ -18,6 +18,7 @@ from trelliswork.data.attributes import AttributeRows, FeatureFunction, HashedIn
 from trelliswork.data.attributes.expansion import expand
 from trelliswork.data.attributes.found import Found
 from trelliswork.data.attributes.hashing import new_index
+from trelliswork.data.attributes.key_kernels import first_entries
 from trelliswork.data.attributes.rows import ENTRIES_AT_A_TIME, offsets_of
 from trelliswork.data.attributes.templates import Column
 from trelliswork.errors import DataError
@@ -113,7 +114,8 @@ class Encoded:
             by_order = np.argsort(np.concatenate(orders))
             self.index = KeyIndex()
             ids = self.index.add(np.concatenate(keys)[by_order])
-            owner = np.repeat(np.arange(len(keys)), [len(each) for each in keys])[by_order][_new(ids, 0)]
+            owners = np.repeat(np.arange(len(keys)), [len(each) for each in keys])[by_order]
+            owner = owners[_new(ids, 0, len(self.index))]
             numbers = self.index.find(own_keys)
             for first in range(0, len(self.rows.ids), ENTRIES_AT_A_TIME):
                 some = slice(first, first + ENTRIES_AT_A_TIME)
@@ -159,7 +161,7 @@ class _Encoding:
         known, offsets = len(self.index), offsets_of(found.counts)
         ids = self.index.add(found.keys)
         if isinstance(self.index, KeyIndex):
-            self._remember(_new(ids, known), offsets[offsets_of(lengths)])
+            self._remember(_new(ids, known, len(self.index)), offsets[offsets_of(lengths)])
         self._add_values(found.values, len(ids))
         if found.looks_at_pairs is not None:
             self._flags.append(np.unique(ids[found.looks_at_pairs]))
@@ -202,12 +204,11 @@ class _Encoding:
         return found
 
 
-def _new(ids: Array, n_known: int) -> Array:
-    """The entries at which an attribute is met first: its number is above all before."""
-    if not len(ids):
-        return np.empty(0, np.int64)
-    before = np.maximum.accumulate(np.concatenate([[n_known - 1], ids[:-1]]))
-    return np.flatnonzero(ids > before)
+def _new(ids: Array, n_known: int, n: int) -> Array:
+    """The entries at which the attributes n_known..n are met first."""
+    found = np.empty(n, np.int64)
+    first_entries(ids, found)
+    return found[n_known:]
 
 
 def _flags_of_all(own: Array | None, numbers: Array, n_attributes: int, together: OneProcess) -> Array | None:

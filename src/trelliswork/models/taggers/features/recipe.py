@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from trelliswork.data import Sentence
-from trelliswork.data.attributes import FeatureFunction, Templates
+from trelliswork.data.attributes import AttributeRows, FeatureFunction, Templates
 from trelliswork.data.crfsuite import ATTRIBUTES, is_crfsuite
 from trelliswork.data.readers import file_kind, open_untagged
 from trelliswork.data.settings import options_of, settings_given
@@ -15,6 +17,7 @@ from trelliswork.errors import DataError, TrellisworkError
 from trelliswork.lazy import named
 from trelliswork.models.base import count
 from trelliswork.models.recipe import Material, Note, Options, Recipe, Run
+from trelliswork.models.taggers.evaluation import evaluate_tags
 from trelliswork.models.taggers.features.attribute_tagger import AttributeTagger
 from trelliswork.models.taggers.features.corpus import TaggedData
 from trelliswork.models.taggers.features.cost import cost_notes
@@ -22,10 +25,11 @@ from trelliswork.models.taggers.features.learners.base import Progress as Step
 from trelliswork.models.taggers.features.learners.config import LearningConfig
 from trelliswork.models.taggers.features.learners.induction import Round
 from trelliswork.models.taggers.features.tagger import FeatureTagger
+from trelliswork.models.taggers.labels import tags_of_gold
 from trelliswork.models.taggers.partial_tags import is_known
 from trelliswork.runtime.scratch import Scratch
 from trelliswork.training.interrupts import Interrupts
-from trelliswork.training.shares import n_processes, sharing
+from trelliswork.training.shares import answered, n_processes, sharing
 from trelliswork.training.together import OneProcess, Where
 
 SCORED_EVERY = 10  # iterations; scoring the dev sentences takes longer than one of them
@@ -141,13 +145,31 @@ def all_together() -> OneProcess:
     return named("trelliswork.training.process_arrays:all_processes")() if n_processes() > 1 else OneProcess()
 
 
+class DevScores:
+    """Scores of a tagger that goes on learning, on the same sentences each time: their attributes are made once."""
+
+    def __init__(self, dev: Sequence[Sentence]) -> None:
+        self._dev = dev
+        self._rows: AttributeRows | None = None
+
+    def of(self, tagger: FeatureTagger) -> dict[str, Any]:
+        """What `tagger.evaluate` says; its attributes must keep their numbers."""
+        found = answered(partial(self._tags, tagger), self._dev)
+        return evaluate_tags([tags_of_gold(sentence) for sentence in self._dev], found, tagger.labels.data_scheme)
+
+    def _tags(self, tagger: FeatureTagger, share: Sequence[Sentence]) -> list[list[str]]:
+        if self._rows is None:
+            self._rows = tagger.rows([sentence for sentence in share if len(sentence)])
+        return tagger.tags_of(share, self._rows)
+
+
 class _Report:
     """Tells how learning goes; Ctrl-C ends it after the iteration."""
 
     def __init__(
         self, run: Run, interrupts: Interrupts, dev: list[Sentence], most: int | None, together: OneProcess
     ) -> None:
-        self.run, self.interrupts, self.dev, self.most, self.together = run, interrupts, dev, most, together
+        self.run, self.interrupts, self.dev, self.most, self.together = run, interrupts, DevScores(dev), most, together
         self.wanted = together.from_first(run.progress.shows or run.on_score is not None)  # all evaluate, or none
         self.result, self.interrupted = LearningResult(), False
         self._began = self._last = time.perf_counter()
@@ -157,7 +179,7 @@ class _Report:
         scored = self.wanted and step.iteration % SCORED_EVERY == 0 and step.iteration != self.result.best_epoch
         fields: dict[str, Any] = {"loss": step.loss, "score": None}
         if scored:
-            found = tagger.evaluate(self.dev)
+            found = self.dev.of(tagger)
             text += f", dev {found['metric']} {100 * found['score']:.2f}"
             fields |= {"score": found["score"], "metric": found["metric"]}
             if self.run.on_score is not None:

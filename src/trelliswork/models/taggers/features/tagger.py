@@ -146,8 +146,11 @@ class FeatureTagger(ChainTagger):
         """The best tags of each sentence; without `pins` the attributes of all are made at once."""
         if pins is not None or not sentences:
             return super()._tag_all(sentences, pins)
-        filled = [sentence for sentence in sentences if len(sentence)]
-        found = iter(self.crf.predict(self.rows(filled)))
+        return self.tags_of(sentences, self.rows([sentence for sentence in sentences if len(sentence)]))
+
+    def tags_of(self, sentences: Sequence[Sentence], rows: AttributeRows) -> list[list[str]]:
+        """The best tags of each sentence, given the attributes of those that have tokens."""
+        found = iter(self.crf.predict(rows))
         return [next(found) if len(sentence) else [] for sentence in sentences]
 
     def chain(self, sentences: Sequence[Sentence]) -> TagDistribution:

@@ -1,8 +1,9 @@
 """A corpus laid out for speed: what a pass over it touches lies side by side.
 
 Attributes with many labels have a *dense* row of weights, one vector addition a token; the weights of the many others
-are listed token by token as *loose* (weight, label) entries, the frequent weights next to one another. Sentences are
-sorted by length, so that blocks of them waste no room.
+are listed token by token as *loose* (weight, label) entries, the frequent weights next to one another. Attributes that
+no token has are left out: of several processes, each has the tokens of its share. Sentences are sorted by length, so
+that blocks of them waste no room.
 """
 
 from __future__ import annotations
@@ -45,16 +46,15 @@ class Plan:
     def of(cls, rows: AttributeRows, parameters: Parameters, scratch: Scratch = IN_MEMORY) -> Plan:
         c = parameters.n_labels
         width = (c + 7) // 8 * 8
-        n_of = np.diff(parameters.offsets)
-        is_dense = n_of >= max(4, c // 4)
+        n_of, frequency = np.diff(parameters.offsets), rows.counts(len(parameters.offsets) - 1)
+        is_dense = (n_of >= max(4, c // 4)) & (frequency > 0)
         number = np.where(is_dense, np.cumsum(is_dense) - 1, -1)
         order = np.argsort(rows.lengths, kind="stable")
         tokens, starts = _tokens_of(rows, order, scratch)
         attribute_of = np.repeat(np.arange(len(n_of), dtype=np.int32), n_of)
         in_table = is_dense[attribute_of]
         cells = number[attribute_of[in_table]] * width + parameters.labels[in_table]
-        frequency = rows.counts(len(n_of))
-        loose = np.flatnonzero(~in_table)
+        loose = np.flatnonzero(~in_table & (frequency > 0)[attribute_of])
         loose = loose[np.argsort(-frequency[attribute_of[loose]], kind="stable")]
         place = np.empty(parameters.n_states, np.int32)
         place[loose] = np.arange(len(loose))
@@ -82,7 +82,7 @@ class Plan:
         return PlannedWeights(transitions[None, None], table.reshape(self.n_dense, self.width), loose, pairs)
 
     def collect(self, gradient: PlannedWeights, out: Array) -> None:
-        """The inverse of `spread_out` for the weights of attributes: into `out`, one number a state weight."""
+        """The inverse of `spread_out` for the weights of attributes: into `out`, which is 0 where no token has one."""
         out[self.dense_weights] = gradient.table.reshape(-1)[self.dense_cells]
         out[self.loose_weights] = gradient.loose
 

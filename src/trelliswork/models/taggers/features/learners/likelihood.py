@@ -57,7 +57,7 @@ class Likelihood:
         pairs = np.ascontiguousarray(weights[parameters.pair_weights])
         planned = self.plan.spread_out(weights, transitions, pairs)
         loss, found = self.plan.add_up(partial(self._pass_over, planned), self._ranges)
-        gradient = np.empty(len(parameters))
+        gradient = np.zeros(len(parameters))
         self.plan.collect(found, gradient)
         if self.listed is None:
             gradient[parameters.arc_weights] = self._space.collect(found.transitions)

@@ -43,7 +43,7 @@ class LocalLikelihood:
         planned = self.plan.spread_out(weights, transitions, np.empty(0))
         pass_over = partial(local_loss_and_gradient, rows=self.plan.rows, observed=self._observed, weights=planned)
         loss, found = self.plan.add_up(pass_over, self._ranges)
-        gradient = np.empty(len(self.parameters))
+        gradient = np.zeros(len(self.parameters))
         self.plan.collect(found, gradient)
         gradient[self.parameters.n_states :] = found.transitions[0, 0][tuple(self.parameters.arcs.T)]
         return loss, gradient
