@@ -105,8 +105,13 @@ class Actions:
 
     @classmethod
     def from_list(cls, rows: Sequence[Sequence[int | str]]) -> Actions:
-        """The inverse of `to_list`."""
-        return cls(Action(Kind(kind), *rest) for kind, *rest in rows)  # type: ignore[arg-type]
+        """The inverse of `to_list`; `ValueError` for an action without the role or the places that its kind needs."""
+        found = [Action(Kind(kind), *rest) for kind, *rest in rows]  # type: ignore[arg-type]
+        for action in found:
+            for name in {"source", "role", "target"} & {*ARGUMENTS[action.kind]}:
+                if getattr(action, name) == Action._field_defaults[name]:
+                    raise ValueError(f"expected a {name} of the action {action}, got none")
+        return cls(found)
 
 
 class Columns(NamedTuple):
