@@ -109,7 +109,8 @@ def test_settings_out_of_range(settings: dict[str, Any], problem: str) -> None:
 
 def test_what_has_no_meaning_here_is_accepted() -> None:
     plain, told = CRF(max_iterations=5), CRF(max_iterations=5, keep_tempfiles=True, trainer_cls=dict)
-    assert plain.fit(X, Y).state_features_ == told.fit(X, Y).state_features_
+    # up to rounding: the last bit of a gradient depends on where arrays lie in memory
+    assert told.fit(X, Y).state_features_ == pytest.approx(plain.fit(X, Y).state_features_, rel=1e-12)
 
 
 # --- before fit ------------------------------------------------------------------------------------------------
